@@ -9,6 +9,8 @@
 //!
 //! `cargo ferrogrid run clusters`
 
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 #[ferrogrid::module]
@@ -94,7 +96,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     measure("global", false)?;
     match measure("clusters", true) {
         Ok(()) => {}
-        Err(error @ (Error::NoClusters { .. } | Error::NoClusterCode { .. })) => {
+        Err(error @ (Error::Launch(LaunchError::NoClusters { .. } | LaunchError::NoClusterCode { .. }))) => {
             println!("clusters  {error}")
         }
         Err(error) => return Err(error.into()),

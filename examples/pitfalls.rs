@@ -8,7 +8,8 @@
 //!
 //! `cargo ferrogrid run pitfalls`
 
-use ferrogrid::{CpuOptions, prelude::*};
+use ferrogrid::prelude::*;
+use ferrogrid::{CpuOptions, LaunchError};
 
 #[ferrogrid::module]
 mod kernels {
@@ -86,7 +87,10 @@ fn wrong_dimensions(stream: &Stream) -> Outcome {
     let mut x = stream.zeros::<u32>(1000)?;
     let error = kernels::increment(stream, Grid::new(1, 2048), &mut x).unwrap_err();
     println!("   {error}");
-    demand(matches!(error, Error::BlockTooLarge { value: 2048, .. }), "2048 threads are too many")?;
+    demand(
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { value: 2048, .. })),
+        "2048 threads are too many",
+    )?;
     let error = x.view_2d_mut(100, 11).unwrap_err();
     println!("   {error}");
     demand(matches!(error, Error::ViewTooLarge { .. }), "11 rows are too many")?;

@@ -28,7 +28,7 @@ mod layouts;
 pub(crate) mod lines;
 mod panics;
 mod peephole;
-pub(crate) mod record;
+mod record;
 mod symbols;
 
 use std::collections::HashSet;

@@ -12,9 +12,8 @@
 
 pub(crate) mod layout;
 
+use ferrogrid_abi::failure::RECORD_PARAMETER;
 use ferrogrid_ptx::{Declaration, Function, Linkage, Module};
-
-use crate::passes::record::RECORD;
 
 /// What a PTX text declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +116,7 @@ impl Ptx {
 
 impl Entry {
     fn of(function: &Function<'_>) -> Result<Self, String> {
-        let own = function.parameters().iter().filter(|parameter| parameter.name() != RECORD);
+        let own = function.parameters().iter().filter(|parameter| parameter.name() != RECORD_PARAMETER);
         let params = own.map(|parameter| {
             let param = Param::of(parameter);
             param.ok_or_else(|| format!("malformed parameter `{}` of `{}`", parameter.text, function.name))

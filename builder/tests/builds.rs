@@ -81,7 +81,7 @@ impl Folder {
 
     /// The crates that a build step and kernels need, in a repository; the source that packages give for them.
     fn repository(&self) -> String {
-        for room in ["device", "macros", "syntax", "ptx", "builder"] {
+        for room in ["abi", "device", "macros", "syntax", "ptx", "builder"] {
             copy(&checkout().join(room), &self.path("sources").join(room));
         }
         let manifest = fs::read_to_string(checkout().join("Cargo.toml")).unwrap();

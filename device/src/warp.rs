@@ -69,7 +69,7 @@ pub type Warp<'t> = Tile<'t, 32>;
 ///
 /// # Panics
 /// What is not proven is checked at run time. If a thread of the tile is missing at the call, the kernel
-/// panics on a GPU (`Error::KernelPanic`), and the CPU device reports `Error::WarpDivergence`. The check
+/// panics on a GPU (`Error::KernelPanic`), and the CPU device reports `KernelError::WarpDivergence`. The check
 /// compares with the threads that are active (PTX `activemask`). It takes five instructions, and some twenty
 /// more in a block's last warp if that may be partial. A thread that has returned is missing, too.
 ///

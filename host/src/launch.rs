@@ -21,7 +21,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use crate::backend::{LaunchAttributes, LaunchConfig};
-use crate::error::{Axis, Error, Result};
+use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::grid::Grid;
 use crate::memory::constant;
@@ -155,7 +155,12 @@ fn check_shared_memory(kernel: &'static Kernel, stream: &StreamInner, config: &L
     let bytes = config.shared_bytes;
     if bytes > limit {
         let device = stream.device().to_string().into();
-        return Err(Error::SharedMemoryTooLarge { kernel: kernel.name(), bytes, device, limit });
+        return Err(Error::Launch(LaunchError::SharedMemoryTooLarge {
+            kernel: kernel.name(),
+            bytes,
+            device,
+            limit,
+        }));
     }
     Ok(())
 }
@@ -195,5 +200,5 @@ fn too_wide(kernel: &'static Kernel, threads: [u64; 3]) -> Error {
     let limit = u32::MAX;
     let wide = Axis::ALL.into_iter().zip(threads).find(|(_, threads)| *threads > u64::from(limit));
     let (axis, threads) = wide.unwrap_or((Axis::X, threads[0]));
-    Error::GridTooWide { kernel: kernel.name(), axis, threads, limit }
+    Error::Launch(LaunchError::GridTooWide { kernel: kernel.name(), axis, threads, limit })
 }

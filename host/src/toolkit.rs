@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 
 use libloading::Library;
 
-use crate::foreign::ForeignError;
+use crate::error::foreign::ForeignError;
 use crate::library;
 
 pub use compile_options::{CompileOptions, FastCompile, WarningKind};
@@ -176,7 +176,7 @@ macro_rules! library_calls {
 
         impl Calls {
             fn load() -> $crate::Result<&'static Calls> {
-                static CALLS: std::sync::OnceLock<Result<Calls, $crate::foreign::ForeignError>> =
+                static CALLS: std::sync::OnceLock<Result<Calls, $crate::error::foreign::ForeignError>> =
                     std::sync::OnceLock::new();
                 let find = || {
                     let library = $toolkit.open()?;
@@ -189,7 +189,7 @@ macro_rules! library_calls {
             fn find(
                 library: &'static libloading::Library,
                 suffix: &str,
-            ) -> Result<Self, $crate::foreign::ForeignError> {
+            ) -> Result<Self, $crate::error::foreign::ForeignError> {
                 Ok(Calls { $(
                     $name: {
                         let symbol = format!("{}{}{suffix}", $prefix, $symbol);
@@ -197,7 +197,7 @@ macro_rules! library_calls {
                         let found = unsafe {
                             library.get::<unsafe extern "C" fn($($ty),*) -> u32>(symbol.as_bytes())
                         };
-                        *found.map_err(|error| $crate::foreign::ForeignError::Library {
+                        *found.map_err(|error| $crate::error::foreign::ForeignError::Library {
                             operation: $symbol,
                             reason: $crate::library::reason(&error).into(),
                         })?

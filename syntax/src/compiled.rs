@@ -14,6 +14,9 @@ pub const NO_DEVICE_CODE: &str = "no-device-code.txt";
 /// The prefix of the option that represents the text of a library.
 pub const TEXT_CHOICE: &str = "text";
 
+/// The prefix of the variables in PTX that state the layouts of a kernel; the name of its entry point follows.
+pub const LAYOUT_PREFIX: &str = "__ferrogrid_layout_";
+
 /// The device code of one cargo target, in one variant of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompiledTarget {

@@ -3,7 +3,7 @@
 //! installed.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{CodeType, ForeignError, LinkInput, NvJitLink};
+use ferrogrid::{CodeType, ForeignError, KernelError, LinkInput, NvJitLink};
 
 /// The code of the functions, in PTX.
 const OFFSET: &str = include_str!("offset.ptx");
@@ -118,7 +118,9 @@ fn unnamed_functions_are_linked_at_run_time_or_an_error() {
             given::given_offsets(&stream, Grid::cover(3), &mut y).and_then(|()| stream.download(&y));
         if !device.is_cuda() {
             let error = launched.unwrap_err();
-            let Error::NoNativeFunction { kernel, function, .. } = error else { panic!("{error}") };
+            let Error::Kernel(KernelError::NoNativeFunction { kernel, function, .. }) = error else {
+                panic!("{error}")
+            };
             assert!(kernel.ends_with("given_offsets") && function == "late_offset", "{kernel} {function}");
             assert!(error.to_string().contains("externs/main.rs"), "{error}");
         } else if !is_given {

@@ -60,7 +60,7 @@ AREAS = [
     ("host/views", 3, ["view*"], [LIB, CPU, DRIVER, RUNTIME]),
     ("host/graphs", 4, ["graph*", "backend/recording*", "backend/graph.rs", "backend/*/graph.rs", "backend/cuda/graph/*"],
      [LIB, f"{HOST} --test graphs --test loom", DRIVER, CPU, RUNTIME]),
-    ("host/foreign", 4, ["foreign*", "toolkit*", "dlpack*"], [LIB, CPU, DRIVER]),
+    ("host/foreign", 4, ["foreign*", "image*", "toolkit*", "dlpack*"], [LIB, CPU, DRIVER]),
     ("host/cpu", 5, ["backend/cpu/*"], [LIB, CPU, WAITING, LOOM, RUNTIME]),
     ("host/cuda", 6, ["backend/cuda/*", "backend/*"], [LIB, DRIVER, LOOM, RUNTIME]),
     ("host/rest", 3, ["*"], [LIB, CPU, DRIVER, f"{HOST} --test cpu_output", RUNTIME]),

@@ -4,12 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ferrogrid_abi::failure::RECORD_PARAMETER;
 use ferrogrid_ptx::{
     Calls, Edits, Function, Instruction, Module, Operand, Parameters, Statement, StatementKind,
 };
-
-/// `ferrogrid_device::failure::RECORD_PARAMETER`.
-pub(crate) const RECORD: &str = "__ferrogrid_record";
 
 /// Adds the parameter to all functions that read it, that call a function which has it, or that may be
 /// called by address; and to their calls.
@@ -68,7 +66,7 @@ fn taking(module: &Module<'_>) -> BTreeSet<usize> {
                         .into_iter()
                         .for_each(|it| callers.entry(it).or_default().push(at));
                 }
-                None if instruction.uses().contains(&RECORD) => open.push(at),
+                None if instruction.uses().contains(&RECORD_PARAMETER) => open.push(at),
                 None => {}
             }
         }
@@ -84,7 +82,8 @@ fn taking(module: &Module<'_>) -> BTreeSet<usize> {
 
 /// Adds the parameter to a function or its declaration.
 fn add_parameter<'t>(function: &Function<'t>, edits: &mut Edits<'t>) {
-    let parameter = format!("\n\t.param {} {RECORD}", if function.is_entry { ".u64" } else { ".b64" });
+    let parameter =
+        format!("\n\t.param {} {RECORD_PARAMETER}", if function.is_entry { ".u64" } else { ".b64" });
     match &function.parameters {
         Some(list) => edits.replace(list.text, with_item(Some(list), &parameter)),
         None => edits.insert_after(function.name, with_item(None, &parameter)),
@@ -114,7 +113,7 @@ fn add_argument<'t>(statement: &Statement<'t>, call: &Instruction<'t>, number: u
     edits.replace(
         statement.text,
         format!(
-            ".param .b64 \t{argument};\n\tld.param.b64 \t%ferrogrid_record, [{RECORD}];\n\t\
+            ".param .b64 \t{argument};\n\tld.param.b64 \t%ferrogrid_record, [{RECORD_PARAMETER}];\n\t\
              st.param.b64 \t[{argument}], %ferrogrid_record;\n\t{call}"
         ),
     );

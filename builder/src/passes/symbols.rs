@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
+use ferrogrid_abi::output::OUTPUT_SYMBOL;
 use ferrogrid_ptx::{Calls, Edits, Linkage, Module};
 
 /// The variables, and the value of each before the host sets it. `None` is 1 or 0: whether messages carry
 /// descriptions ([`super::formatters`]).
-const VARIABLES: [(&str, Option<u64>); 2] =
-    [("__ferrogrid_output", Some(0)), ("__ferrogrid_formatters", None)];
+const VARIABLES: [(&str, Option<u64>); 2] = [(OUTPUT_SYMBOL, Some(0)), ("__ferrogrid_formatters", None)];
 
 /// Defines the variables that the text uses, and removes the others.
 pub(super) fn define<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {

@@ -12,8 +12,8 @@ use super::{Exchange, Members, Tile, Word32, shuffle, source};
 /// Ranks count the group's threads from 0 in lane order. As for a [`Tile`], all threads of the group must
 /// call an operation together. That is checked at run time, because the group is unknown before: if a thread
 /// is missing or names another group, the kernel panics on a GPU (`Error::KernelPanic`), and the CPU device
-/// reports `Error::WarpDivergence`. A check takes six instructions, one of them `match.any.sync`; consecutive
-/// operations without a branch between them share one check.
+/// reports `KernelError::WarpDivergence`. A check takes six instructions, one of them `match.any.sync`;
+/// consecutive operations without a branch between them share one check.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

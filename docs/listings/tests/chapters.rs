@@ -265,9 +265,9 @@ fn every_supported_feature_names_its_tests() {
 fn every_source_that_is_named_exists() {
     let root = docs().parent().unwrap().to_owned();
     let mut sources = Vec::new();
-    for folder in
-        ["src", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "tests", "docs"]
-    {
+    for folder in [
+        "src", "abi", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "tests", "docs",
+    ] {
         paths(&root.join(folder), &mut sources);
     }
     let named_in = |text: &str| -> Vec<String> {

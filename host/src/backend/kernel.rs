@@ -5,7 +5,7 @@ use cudarc::driver::sys::CUfunction;
 
 use super::DeviceBackend;
 use super::cuda::CudaDevice;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};
 
@@ -105,7 +105,7 @@ impl DeviceBackend {
             return Ok(());
         }
         let (kernel, device) = (kernel.name(), self.to_string().into());
-        Err(Error::ClusterTooLarge { kernel, device, cluster, limit: CPU_CLUSTER })
+        Err(Error::Launch(LaunchError::ClusterTooLarge { kernel, device, cluster, limit: CPU_CLUSTER }))
     }
 
     pub(crate) fn max_potential_cluster_size(

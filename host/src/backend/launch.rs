@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{DeviceBackend, EventBackend};
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::attributes::MemorySyncDomain;
 use crate::stream::access_policy::AccessPolicyWindow;
@@ -111,7 +111,7 @@ impl LaunchEvent {
 
     /// The event, if a launch of `kernel` on `device` may record it.
     pub(crate) fn checked(self, kernel: &'static str, device: DeviceBackend) -> Result<Arc<EventBackend>> {
-        let refuse = |reason| Error::LaunchEvent { kernel, reason };
+        let refuse = |reason| Error::Launch(LaunchError::LaunchEvent { kernel, reason });
         let event = self.find().ok_or_else(|| refuse("it was dropped before the launch"))?;
         if !event.is_of(device) {
             return Err(refuse("it is of another device, or of a recording"));

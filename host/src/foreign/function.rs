@@ -12,7 +12,6 @@ use ferrogrid_device::native::Block;
 
 use super::argument::ForeignArguments;
 use super::kernel::{ForeignKernel, ForeignParameters};
-use super::parameter::Parameter;
 use crate::backend::LaunchAttributes;
 use crate::backend::cuda::LoadedFunction;
 use crate::device::Device;
@@ -20,6 +19,7 @@ use crate::device::attribute::DeviceAttribute;
 use crate::device::context::{gpu, not_null};
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
+use crate::image::Parameter;
 use crate::kernel::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor, Loaded};
 use crate::launch::grid::{Grid, IntoGrid};

@@ -2,8 +2,8 @@
 //! [`ForeignFunction`](crate::ForeignFunction) pass them on to here.
 
 use crate::device::Device;
-use crate::error::{Error, Result};
-use crate::foreign::CodeType;
+use crate::error::{Error, LaunchError, Result};
+use crate::image::CodeType;
 use crate::kernel::Kernel;
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};
 use crate::kernel::occupancy::{BlockResources, BlockSuggestion, Occupancy, fullest, padded};
@@ -136,8 +136,8 @@ impl Kernel {
     /// As [`Device::max_potential_block_size`]: `dynamic_shared` gives the bytes of a block of a number of threads.
     ///
     /// # Errors
-    /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`](crate::Error::NoBlockFits) if not even one
-    /// warp fits.
+    /// If the kernel does not load, as at a launch;
+    /// [`LaunchError::NoBlockFits`](crate::LaunchError::NoBlockFits) if not even one warp fits.
     pub fn max_potential_block_size(
         &'static self,
         device: &Device,
@@ -259,6 +259,6 @@ impl Kernel {
 
     #[cold]
     fn no_block_fits(&self, device: &Device) -> Error {
-        Error::NoBlockFits { kernel: self.name(), device: device.to_string().into() }
+        Error::Launch(LaunchError::NoBlockFits { kernel: self.name(), device: device.to_string().into() })
     }
 }

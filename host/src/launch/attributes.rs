@@ -118,8 +118,9 @@ impl<const R: usize> Grid<R> {
     /// ```
     ///
     /// # Errors
-    /// None here; the launch gives [`Error::LaunchEvent`](crate::Error::LaunchEvent) if the event has timing, is shared with other processes, of
-    /// another device, or gone; [`Error::MissingSymbol`](crate::Error::MissingSymbol) with a driver before CUDA 12.3;
+    /// None here; the launch gives [`LaunchError::LaunchEvent`](crate::LaunchError::LaunchEvent) if the event
+    /// has timing, is shared with other processes, of another device, or gone;
+    /// [`Error::MissingSymbol`](crate::Error::MissingSymbol) with a driver before CUDA 12.3;
     /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording, which has event nodes.
     #[must_use]
     pub fn with_launch_completion_event(self, event: &Event) -> Self {

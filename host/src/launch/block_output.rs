@@ -1,7 +1,7 @@
 //! Outputs that belong to blocks: whether each block of a launch has a row or a tile. What another one
 //! computes would be lost.
 
-use crate::error::{Axis, Error, Result};
+use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::extent::Extents;
 use crate::launch::grid::Grid;
@@ -10,7 +10,7 @@ use crate::stream::Stream;
 /// That `rows`, the argument of that name, have one for each block.
 ///
 /// # Errors
-/// [`Error::MoreBlocksThanRows`]; and for a grid that cannot be launched.
+/// [`LaunchError::MoreBlocksThanRows`]; and for a grid that cannot be launched.
 #[doc(hidden)]
 pub fn rows_for_blocks<const R: usize>(
     kernel: &'static Kernel,
@@ -24,13 +24,13 @@ pub fn rows_for_blocks<const R: usize>(
     if has_for_each([config.grid[0], config.cluster[0]], rows) {
         return Ok(());
     }
-    Err(Error::MoreBlocksThanRows { kernel, argument, blocks: config.grid[0], rows })
+    Err(Error::Launch(LaunchError::MoreBlocksThanRows { kernel, argument, blocks: config.grid[0], rows }))
 }
 
 /// That `output`, the argument of that name, has a tile of extents `tile` for each block: of a plane, or a chunk of a slice.
 ///
 /// # Errors
-/// [`Error::MoreBlocksThanTiles`]; and for a grid that cannot be launched.
+/// [`LaunchError::MoreBlocksThanTiles`]; and for a grid that cannot be launched.
 #[doc(hidden)]
 pub fn tiles_for_blocks<const R: usize, const AXES: usize>(
     kernel: &'static Kernel,
@@ -45,7 +45,13 @@ pub fn tiles_for_blocks<const R: usize, const AXES: usize>(
         let (blocks, tiles) = (config.grid[place], output.extents()[place].div_ceil(tile[place]));
         if !has_for_each([blocks, config.cluster[place]], tiles) {
             let kernel = kernel.name();
-            return Err(Error::MoreBlocksThanTiles { kernel, argument, axis, blocks, tiles });
+            return Err(Error::Launch(LaunchError::MoreBlocksThanTiles {
+                kernel,
+                argument,
+                axis,
+                blocks,
+                tiles,
+            }));
         }
     }
     Ok(())

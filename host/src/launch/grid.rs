@@ -9,7 +9,7 @@ pub use shape::Limits;
 use shape::{check_block, check_clusters, check_fixed, check_grid, checked_cluster, cut, default_block, pad};
 
 use crate::backend::{LaunchAttributes, LaunchConfig};
-use crate::error::{Axis, Error, Result};
+use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 
 /// The shape of a launch of rank `R` (1, 2 or 3): the elements to cover, or the exact blocks.
@@ -354,13 +354,15 @@ impl<const R: usize> Grid<R> {
     /// kernels::sums(&stream, Grid::cover(96).with_cluster(3), &x, &mut y)?;
     /// assert_eq!(stream.download(&y)?, [96; 96]);
     /// let refused = kernels::sums(&stream, Grid::new(3, 32).with_cluster(2), &x, &mut y);
-    /// assert!(matches!(refused, Err(Error::PartialCluster { blocks: 3, cluster: 2, .. })));
+    /// // `LaunchError::PartialCluster`: 3 blocks are no whole number of clusters.
+    /// assert!(matches!(refused, Err(Error::Launch(_))), "{refused:?}");
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// None here; the launch gives [`Error::ClusterMismatch`], [`Error::PartialCluster`], [`Error::ClusterSize`],
-    /// [`Error::ClusterTooLarge`], [`Error::NoClusters`] or [`Error::NoClusterCode`].
+    /// None here; the launch gives [`LaunchError::ClusterMismatch`], [`LaunchError::PartialCluster`],
+    /// [`LaunchError::ClusterSize`], [`LaunchError::ClusterTooLarge`], [`LaunchError::NoClusters`] or
+    /// [`LaunchError::NoClusterCode`].
     #[must_use]
     pub fn with_cluster(self, blocks: impl Dimensions<R>) -> Self {
         let (cluster, unfit) = narrow(blocks.dimensions(), Counted::BlocksOfCluster);
@@ -478,17 +480,27 @@ impl Unfit {
         let Unfit { counted, axis, is_negative, magnitude } = self;
         let value = if is_negative { -i128::from(magnitude) } else { i128::from(magnitude) };
         match (counted, u64::try_from(value)) {
-            (Counted::Blocks, Ok(value)) => {
-                Error::GridTooLarge { kernel, axis, value, limit: limits.max_grid[axis as usize] }
+            (Counted::Blocks, Ok(value)) => Error::Launch(LaunchError::GridTooLarge {
+                kernel,
+                axis,
+                value,
+                limit: limits.max_grid[axis as usize],
+            }),
+            (Counted::Threads, Ok(value)) => Error::Launch(LaunchError::BlockTooLarge {
+                kernel,
+                axis,
+                value,
+                limit: limits.max_block[axis as usize],
+            }),
+            (Counted::Blocks, Err(_)) => {
+                Error::Launch(LaunchError::GridNegative { kernel, axis, value: negative(value) })
             }
-            (Counted::Threads, Ok(value)) => {
-                Error::BlockTooLarge { kernel, axis, value, limit: limits.max_block[axis as usize] }
+            (Counted::Threads, Err(_)) => {
+                Error::Launch(LaunchError::BlockEmpty { kernel, axis, value: negative(value) })
             }
-            (Counted::Blocks, Err(_)) => Error::GridNegative { kernel, axis, value: negative(value) },
-            (Counted::Threads, Err(_)) => Error::BlockEmpty { kernel, axis, value: negative(value) },
             (Counted::BlocksOfCluster, _) => {
                 let value = i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX });
-                Error::ClusterSize { kernel, axis, value, limit: MAX_CLUSTER }
+                Error::Launch(LaunchError::ClusterSize { kernel, axis, value, limit: MAX_CLUSTER })
             }
         }
     }

@@ -5,10 +5,10 @@ use std::fmt;
 use ferrogrid_build::{ProgramKernel, Travels};
 
 use super::argument::SourceArguments;
-use super::error::SourceError;
 use super::module::no_native_code;
 use super::slot::Slots;
 use crate::error::Result;
+use crate::error::source::SourceError;
 use crate::kernel::Kernel;
 use crate::launch::block_output::rows_for_blocks;
 use crate::launch::extent::same_shape;

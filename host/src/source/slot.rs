@@ -7,9 +7,9 @@ use ferrogrid_build::{Facts, Travels};
 use ferrogrid_device::__derive::of_atomic;
 use ferrogrid_device::DeviceCopy;
 
-use super::error::SourceError;
 use super::kernel::SourceEntry;
 use crate::error::Result;
+use crate::error::source::SourceError;
 use crate::launch::extent::{Extents, Lengths, narrow};
 use crate::launch::shared::SharedLayout;
 

@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::{Handle, Live, Toolkit, c_string, c_strings, library_calls};
 use crate::error::Result;
-use crate::foreign::{CodeType, ForeignError, LinkedImage};
+use crate::error::foreign::ForeignError;
+use crate::image::{CodeType, LinkedImage};
 
 pub(super) const NVJITLINK: Toolkit = Toolkit {
     name: "nvJitLink",

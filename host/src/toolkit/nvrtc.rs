@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use super::compile_options::CompileOptions;
 use super::{Handle, Live, Toolkit, c_string, c_strings, library_calls, text};
 use crate::error::Result;
-use crate::foreign::ForeignError;
+use crate::error::foreign::ForeignError;
 
 pub(super) const NVRTC: Toolkit = Toolkit {
     name: "NVRTC",

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{CompiledProgram, Handle, Live, Toolkit, c_string, c_strings, library_calls, text};
 use crate::error::Result;
-use crate::foreign::ForeignError;
+use crate::error::foreign::ForeignError;
 
 pub(super) const NVVM: Toolkit = Toolkit {
     name: "libNVVM",

@@ -9,7 +9,7 @@ use ferrogrid_host::dlpack::abi;
 use ferrogrid_host::dlpack::{DlpackError, DlpackTensor};
 use ferrogrid_host::{
     CacheConfig, CodeType, Device, DeviceAttribute, Error, ForeignError, Grid, JitCacheMode, JitOptions,
-    Linker, OccupancyLimiter, Result,
+    LaunchError, Linker, OccupancyLimiter, Result,
 };
 
 const SCENARIOS: &[Scenario] = &[
@@ -109,7 +109,7 @@ fn occupancy() -> Result<()> {
         device.max_potential_block_size(&SAXPY_KERNEL, |threads| 2048 * threads as usize, Some(100))?;
     assert_eq!((best.block_size, best.min_grid_size), (100, 132));
     let none = device.max_potential_block_size(&SAXPY_KERNEL, |_| 1 << 20, None).unwrap_err();
-    assert!(matches!(none, Error::NoBlockFits { kernel: "saxpy", .. }), "{none}");
+    assert!(matches!(none, Error::Launch(LaunchError::NoBlockFits { kernel: "saxpy", .. })), "{none}");
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Barriers in functions: all threads of a block reach them; broadcasts, and values assumed to be uniform.
 
+use ferrogrid::KernelError;
+use ferrogrid::KernelError;
 use ferrogrid::prelude::*;
 
 use crate::block::barrier_function_kernels::{agreed, disagreed, together};
@@ -120,7 +122,7 @@ fn threads_that_disagree_are_an_error(device: &Device) -> Outcome {
         ("regions", |stream| disagreed::regions(stream, Grid::new(3, 64))),
     ];
     for (name, launch) in launches {
-        let Err(Error::Disagreement { block, thread, place, .. }) =
+        let Err(Error::Kernel(KernelError::Disagreement { block, thread, place, .. })) =
             launch(&stream).and_then(|()| stream.synchronize())
         else {
             return Err(format!("{name} is no disagreement").into());

@@ -1,5 +1,7 @@
 //! Shared memory in phases, barriers, warps and tiles.
 
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 use crate::block::block_kernels::{barriers, grids, raw, shared, warps};
@@ -161,7 +163,7 @@ fn too_much_shared_memory_is_refused_with_need_and_limit(device: &Device) -> Out
         [with_other_slice(limit - 31), with_other_slice(limit + 1), (usize::MAX, usize::MAX)]
     {
         let found = shared::reverse(&stream, Grid::new(1, 3), &mut buffer, length, 3);
-        let is_expected = |error: &Error| matches!(error, Error::SharedMemoryTooLarge { bytes, limit: found, .. } if (*bytes, *found) == (needed, limit));
+        let is_expected = |error: &Error| matches!(error, Error::Launch(LaunchError::SharedMemoryTooLarge { bytes, limit: found, .. }) if (*bytes, *found) == (needed, limit));
         let text = expect_error("shared memory", found, is_expected)?;
         names(&text, &["reverse", &limit.to_string(), &needed.to_string()])?;
     }
@@ -208,7 +210,9 @@ fn blocks_without_a_row_or_tile_of_their_own_are_refused(device: &Device) -> Out
     let mut results = stream.upload(&[3_u32; 9])?;
     // Width and height in the wrong order: one row of 9 elements.
     let launched = shared::below_greatest(&stream, Grid::new(9, 32), results.view_2d_mut(9, 1)?);
-    let is_refused = |error: &Error| matches!(error, Error::MoreBlocksThanRows { blocks: 9, rows: 1, .. });
+    let is_refused = |error: &Error| {
+        matches!(error, Error::Launch(LaunchError::MoreBlocksThanRows { blocks: 9, rows: 1, .. }))
+    };
     let text = expect_error("one row", launched, is_refused)?;
     names(&text, &["below_greatest", "`rows`", "9 blocks", "a row for 1", "`view_2d_mut(width, height)`"])?;
     // Blocks for a plane of threads, where a tile has more elements than a block has threads.
@@ -216,7 +220,9 @@ fn blocks_without_a_row_or_tile_of_their_own_are_refused(device: &Device) -> Out
     let (input, grid) = (stream.upload(&data)?, Grid::cover([33, 65]));
     let mut buffer = stream.upload(&data)?;
     let launched = shared::transpose(&stream, grid, &input, buffer.view_2d_mut(33, 65)?);
-    let is_refused = |error: &Error| matches!(error, Error::MoreBlocksThanTiles { blocks: 9, tiles: 3, .. });
+    let is_refused = |error: &Error| {
+        matches!(error, Error::Launch(LaunchError::MoreBlocksThanTiles { blocks: 9, tiles: 3, .. }))
+    };
     let text = expect_error("tiles", launched, is_refused)?;
     names(&text, &["transpose", "`output`", "9 blocks along y", "tiles for 3"])?;
     expect("rows", stream.download(&results)?, vec![3; 9])?;
@@ -436,7 +442,7 @@ fn more_blocks_than_can_wait_are_refused_with_the_limit(device: &Device) -> Outc
     let text = expect_error(
         "a cooperative launch",
         found,
-        |error| matches!(error, Error::TooManyResidentBlocks { limit, threads: 256, .. } if (1..1_000_000).contains(limit)),
+        |error| matches!(error, Error::Launch(LaunchError::TooManyResidentBlocks { limit, threads: 256, .. }) if (1..1_000_000).contains(limit)),
     )?;
     names(&text, &["neighbours", "1000000 blocks of 256 threads"])?;
     grids::neighbours(&stream, Grid::new(2, 256), 0, values.as_atomic())?;

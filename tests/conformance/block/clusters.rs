@@ -2,7 +2,7 @@
 //! Devices and images without clusters must report that.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{Axis, Kernel};
+use ferrogrid::{Axis, Kernel, KernelError, LaunchError};
 
 use crate::block::cluster_kernels::{clusters, faulty};
 use crate::own_process::in_its_own_process;
@@ -158,7 +158,10 @@ fn partial_clusters_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut out = stream.zeros::<u32>(6 * 64)?;
     let text = expect_error("six blocks", clusters::ring(&stream, Grid::new(6, 64), 1, &mut out), |error| {
-        matches!(error, Error::PartialCluster { axis: Axis::X, blocks: 6, cluster: 4, .. })
+        matches!(
+            error,
+            Error::Launch(LaunchError::PartialCluster { axis: Axis::X, blocks: 6, cluster: 4, .. })
+        )
     })?;
     names(&text, &["ring", "6 blocks along x", "no multiple of the 4 blocks"])
 }
@@ -184,7 +187,7 @@ fn clusters_of_sixteen_blocks_run_or_are_refused(device: &Device) -> Outcome {
     let mut out = stream.zeros::<u32>(32 * 64)?;
     match clusters::large(&stream, Grid::new(32, 64), &mut out) {
         Ok(()) => expect("sums", stream.download(&out)?, vec![120; 32 * 64]),
-        Err(Error::ClusterTooLarge { cluster: [16, 1, 1], limit, .. }) => {
+        Err(Error::Launch(LaunchError::ClusterTooLarge { cluster: [16, 1, 1], limit, .. })) => {
             expect("a limit of at least what is portable", (8..16).contains(&limit), true)
         }
         Err(other) => Err(other.into()),
@@ -221,16 +224,19 @@ fn a_launch_sets_the_cluster_size(device: &Device) -> Outcome {
 fn a_launch_asks_for_clusters_that_the_kernel_takes(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut out = stream.zeros::<u32>(64)?;
-    let expected = Error::ClusterMismatch {
+    let expected = Error::Launch(LaunchError::ClusterMismatch {
         kernel: clusters::of_rank::kernel().name(),
         required: Some([2, 1, 1]),
         found: [4, 1, 1],
-    };
+    });
     let refused = clusters::of_rank(&stream, Grid::new(4, 32).with_cluster(4), 1, &mut out);
     expect("another size", refused, Err(expected))?;
     let mut places = stream.zeros::<[u32; 5]>(64)?;
     let refused = clusters::places_without(&stream, Grid::new(2, 32).with_cluster(2), &mut places);
-    let named = matches!(refused, Err(Error::ClusterMismatch { required: None, found: [2, 1, 1], .. }));
+    let named = matches!(
+        refused,
+        Err(Error::Launch(LaunchError::ClusterMismatch { required: None, found: [2, 1, 1], .. }))
+    );
     expect("a kernel without clusters", named, true)?;
     ready(device, clusters::of_rank::kernel())?;
     clusters::of_rank(&stream, Grid::of_clusters(1, 2, 32), 1, &mut out)?;
@@ -240,7 +246,12 @@ fn a_launch_asks_for_clusters_that_the_kernel_takes(device: &Device) -> Outcome 
     let text = expect_error(
         "too many blocks",
         clusters::places_of_launch(&stream, grid, plane.view_2d_mut(8, 4)?),
-        |error| matches!(error, Error::ClusterTooLarge { cluster: [8, 4, 1], limit: 8..=16, .. }),
+        |error| {
+            matches!(
+                error,
+                Error::Launch(LaunchError::ClusterTooLarge { cluster: [8, 4, 1], limit: 8..=16, .. })
+            )
+        },
     )?;
     names(&text, &["places_of_launch", "8 x 4 x 1"])
 }
@@ -276,8 +287,13 @@ fn half_a_cluster_waits(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     faulty::half_waits(&stream, Grid::new(6, 3))?;
     let text = expect_error("half a cluster", stream.synchronize(), |error| {
-        let Error::ClusterBarrierDivergence { waiting, ended, waiting_blocks: 1, ended_blocks: 1, .. } =
-            error
+        let Error::Kernel(KernelError::BlockDivergence {
+            waiting,
+            ended,
+            waiting_blocks: 1,
+            ended_blocks: 1,
+            ..
+        }) = error
         else {
             return false;
         };
@@ -297,7 +313,7 @@ fn clusters_are_unsupported_on_older_devices(device: &Device) -> Outcome {
     let mut out = stream.zeros::<u32>(64)?;
     let text =
         expect_error("clusters", clusters::of_rank(&stream, Grid::new(2, 32), 1, &mut out), |error| {
-            matches!(error, Error::NoClusters { .. } | Error::NoClusterCode { .. })
+            matches!(error, Error::Launch(LaunchError::NoClusters { .. } | LaunchError::NoClusterCode { .. }))
         })?;
     names(&text, &["of_rank", "cluster"])
 }

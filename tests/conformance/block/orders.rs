@@ -2,6 +2,7 @@
 
 use ferrogrid::CpuOptions;
 use ferrogrid::prelude::*;
+use ferrogrid::{KernelError, LaunchError};
 
 use crate::block::order_kernels::in_order::{self, Affine, Combine};
 use crate::table::not_for_this_device;
@@ -157,7 +158,7 @@ fn a_stack_that_is_used_up_ends_the_waits_for_its_block(device: &Device) -> Outc
         let stream = device.new_stream()?;
         let x = stream.zeros::<u32>(1)?;
         in_order::too_deep(&stream, Grid::new(40, 32), bad, &x)?;
-        let is_expected = |error: &Error| matches!(error, Error::KernelStackOverflow { block, .. } if *block == [bad, 0, 0]);
+        let is_expected = |error: &Error| matches!(error, Error::Kernel(KernelError::KernelStackOverflow { block, .. }) if *block == [bad, 0, 0]);
         expect_error("a deep call", stream.synchronize(), is_expected)?;
     }
     Ok(())
@@ -199,7 +200,6 @@ fn blocks_in_order_leave_the_rest_of_shared_memory(device: &Device) -> Outcome {
     in_order::roomy(&stream, Grid::blocks(4), &mut y, limit)?;
     expect("numbers", stream.download(&y)?, vec![0, 1, 2, 3])?;
     let refused = in_order::roomy(&stream, Grid::blocks(4), &mut y, limit + 1);
-    let is_expected =
-        |error: &Error| matches!(error, Error::SharedMemoryTooLarge { limit: found, .. } if *found == limit);
+    let is_expected = |error: &Error| matches!(error, Error::Launch(LaunchError::SharedMemoryTooLarge { limit: found, .. }) if *found == limit);
     expect_error("one byte more", refused, is_expected).map(drop)
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use ferrogrid::prelude::*;
-use ferrogrid::{In, InOut};
+use ferrogrid::{In, InOut, KernelError};
 
 use crate::failure::failure_kernels::{missed, panics, prints};
 use crate::language::kernels::elementwise;
@@ -329,7 +329,7 @@ fn lanes_that_are_not_there_are_an_error_at_the_line(device: &Device) -> Outcome
             expect("message", &*message, expected)?;
             (file.into_string(), line)
         }
-        Err(Error::WarpDivergence { lane: 16, place, .. }) if !device.is_cuda() => {
+        Err(Error::Kernel(KernelError::WarpDivergence { lane: 16, place, .. })) if !device.is_cuda() => {
             (place.file.to_owned(), place.line)
         }
         other => return Err(format!("another outcome: {other:?}").into()),

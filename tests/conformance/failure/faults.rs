@@ -2,7 +2,7 @@
 //! reports each as an error with its source location, and remains usable.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{LaneFault, SourcePlace, WaitingThreads};
+use ferrogrid::{KernelError, LaneFault, SourcePlace, WaitingThreads};
 
 use crate::failure::fault_kernels::faults;
 use crate::table::not_for_this_device;
@@ -94,11 +94,9 @@ fn divergence(
     launch: Launch<'_>,
 ) -> Result<Divergence, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
-        Error::BarrierDivergence { kernel, block: [1, 0, 0], waiting, exited, .. }
-            if kernel.ends_with(name) =>
-        {
-            Ok((waiting, exited))
-        }
+        Error::Kernel(KernelError::BarrierDivergence {
+            kernel, block: [1, 0, 0], waiting, exited, ..
+        }) if kernel.ends_with(name) => Ok((waiting, exited)),
         other => Err(format!("another error: {other}").into()),
     }
 }
@@ -147,7 +145,14 @@ fn a_block_that_ends_before_a_barrier_of_the_grid_is_named(device: &Device) -> O
     }
     let launch = |stream: &Stream| faults::missing_block(stream, grid());
     match fault(device, &launch)? {
-        Error::GridBarrierDivergence { place, waiting, waiting_blocks, ended, ended_blocks, .. } => {
+        Error::Kernel(KernelError::BlockDivergence {
+            place,
+            waiting,
+            waiting_blocks,
+            ended,
+            ended_blocks,
+            ..
+        }) => {
             is_at(place, "missing_block")?;
             expect("those that wait", (waiting, waiting_blocks), ([0, 0, 0], 2))?;
             expect("those that ended", (ended, ended_blocks), ([1, 0, 0], 1))
@@ -167,11 +172,16 @@ struct Lane {
 
 fn lane(device: &Device, name: &str, launch: Launch<'_>) -> Result<Lane, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
-        Error::WarpDivergence { kernel, block: [1, 0, 0], thread, mask, place, lane, fault, .. }
-            if kernel.ends_with(name) =>
-        {
-            Ok(Lane { thread, mask, place, lane, fault })
-        }
+        Error::Kernel(KernelError::WarpDivergence {
+            kernel,
+            block: [1, 0, 0],
+            thread,
+            mask,
+            place,
+            lane,
+            fault,
+            ..
+        }) if kernel.ends_with(name) => Ok(Lane { thread, mask, place, lane, fault }),
         other => Err(format!("another error: {other}").into()),
     }
 }
@@ -298,7 +308,9 @@ type UsedUp = ([u32; 3], Option<[u32; 3]>, usize);
 /// The stack overflow of kernel `name`.
 fn used_up(device: &Device, name: &str, launch: Launch<'_>) -> Result<UsedUp, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
-        Error::KernelStackOverflow { kernel, file, block, thread, bytes, .. } if kernel.ends_with(name) => {
+        Error::Kernel(KernelError::KernelStackOverflow { kernel, file, block, thread, bytes, .. })
+            if kernel.ends_with(name) =>
+        {
             expect("file", file, FILE)?;
             Ok((block, thread, bytes))
         }

@@ -1,7 +1,7 @@
 //! Graphs of typed launches. Cases without kernels are in `runtime/graph`.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{Device, DotOptions, Error, GraphError};
+use ferrogrid::{Device, DotOptions, Error, GraphError, LaunchError};
 
 use crate::language::kernels::elementwise;
 use crate::{Case, Outcome, expect, expect_error, names};
@@ -106,7 +106,7 @@ fn a_launch_over_the_limits_is_refused_in_a_recording(device: &Device) -> Outcom
         let mut data = capture.write(&mut data)?;
         elementwise::increment(capture, Grid::new(1, 2048), &mut data)
     });
-    expect("refused", matches!(refused, Err(Error::BlockTooLarge { .. })), true)?;
+    expect("refused", matches!(refused, Err(Error::Launch(LaunchError::BlockTooLarge { .. }))), true)?;
     elementwise::increment(&stream, Grid::cover(4), &mut data)?;
     expect("still usable", stream.download(&data)?, vec![1; 4])
 }

@@ -3,6 +3,8 @@
 
 use std::num::NonZero;
 
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::bytemuck;
 use ferrogrid::prelude::*;
 
@@ -171,7 +173,9 @@ fn a_block_is_made_of_constants(device: &Device) -> Outcome {
     expect("threads", stream.download(&y)?, vec![64.0; 100])?;
     let refused = shaped::threads(&stream, Grid::new(1, 32), &mut y);
     match refused {
-        Err(Error::BlockMismatch { required: [64, 1, 1], found: [32, 1, 1], .. }) => Ok(()),
+        Err(Error::Launch(LaunchError::BlockMismatch {
+            required: [64, 1, 1], found: [32, 1, 1], ..
+        })) => Ok(()),
         other => Err(format!("another block: {other:?}").into()),
     }
 }

@@ -1,7 +1,7 @@
 //! Queries of devices and kernels: properties, attributes and occupancy.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{CacheConfig, CodeType, DeviceAttribute, Kernel};
+use ferrogrid::{CacheConfig, CodeType, DeviceAttribute, Kernel, LaunchError};
 
 use crate::block::block_kernels::shared;
 use crate::language::kernels::{bounds, elementwise};
@@ -106,7 +106,7 @@ fn a_suggested_block_fills_the_device_and_runs(device: &Device) -> Outcome {
         fits * device.properties()?.multiprocessor_count,
     )?;
     let none = device.max_potential_block_size(kernel, |_| 1 << 30, None);
-    expect_error("no block", none, |error| matches!(error, Error::NoBlockFits { .. }))?;
+    expect_error("no block", none, |error| matches!(error, Error::Launch(LaunchError::NoBlockFits { .. })))?;
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[1_u32; 10_000])?;
     elementwise::increment(&stream, Grid::cover(10_000).with_block(best.block_size), &mut data)?;

@@ -2,7 +2,7 @@
 //! and refused calls.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{GraphError, In, InOut, Out};
+use ferrogrid::{GraphError, In, InOut, LaunchError, Out};
 
 use crate::language::kernels::{elementwise, ranks};
 use crate::memory::atomic_kernels::contended;
@@ -129,10 +129,14 @@ fn a_refused_launch_leaves_slices_alone(device: &Device) -> Outcome {
     let mut data = [5_u32; 4];
     let too_wide = Grid::new(1, 1 << 20);
     let refused = elementwise::copy(&stream, too_wide, In(&[1; 4]), Out(&mut data));
-    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    expect_error("a wide block", refused, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     expect("an `Out`", data, [5; 4])?;
     let refused = elementwise::increment(&stream, too_wide, InOut(&mut data));
-    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    expect_error("a wide block", refused, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     expect("an `InOut`", data, [5; 4])
 }
 
@@ -255,7 +259,9 @@ fn a_refused_launch_leaves_no_copies(device: &Device) -> Outcome {
         let refused = elementwise::copy(capture, Grid::new(1, 1 << 20), x.as_in(), y.as_in_out());
         Ok((refused, elementwise::copy(&stream, Grid::cover(4), x.as_in(), y.as_out())))
     })?;
-    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    expect_error("a wide block", refused, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     let is_other = |error: &Error| *error == GraphError::OtherGraph { what: "buffer" }.into();
     expect_error("a stream that records nothing", elsewhere, is_other)?;
     let picture = graph.to_svg();

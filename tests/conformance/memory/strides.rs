@@ -1,7 +1,7 @@
 //! Grid-stride loops, and elements of 16 bytes.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{In, InOut, Out};
+use ferrogrid::{In, InOut, LaunchError, Out};
 
 use crate::memory::stride_kernels::{grouped, planes, strided};
 use crate::own_process::in_its_own_process;
@@ -189,7 +189,7 @@ fn a_slice_for_more_than_32_bits_needs_a_wide_kernel(device: &Device) -> Outcome
 }
 
 fn is_too_long(error: &Error) -> bool {
-    matches!(error, Error::SliceTooLong { .. })
+    matches!(error, Error::Launch(LaunchError::SliceTooLong { .. }))
 }
 
 fn slices_of_the_same_length_are_added(device: &Device) -> Outcome {
@@ -250,7 +250,7 @@ fn planes_of_another_shape_are_refused(device: &Device) -> Outcome {
 }
 
 fn is_of_another_shape(error: &Error) -> bool {
-    matches!(error, Error::ShapesDiffer { .. })
+    matches!(error, Error::Launch(LaunchError::ShapesDiffer { .. }))
 }
 
 fn a_wide_kernel_takes_short_slices(device: &Device) -> Outcome {

@@ -2,6 +2,8 @@
 //! claimed elements of shared memory.
 
 use ferrogrid::GraphError;
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 use crate::memory::write_kernels::writing::{self, Triple};
@@ -126,7 +128,9 @@ fn a_refused_scatter_leaves_nothing_in_a_recording(device: &Device) -> Outcome {
         writing::compete(capture, Grid::cover(0), 1, &mut y, got.as_atomic())?;
         Ok(writing::compete(capture, Grid::new(1, 1 << 20), 70, &mut y, got.as_atomic()))
     })?;
-    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    expect_error("a wide block", refused, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     let picture = graph.to_svg();
     expect(&picture, picture.contains(": fill"), false)
 }

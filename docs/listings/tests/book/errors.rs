@@ -1,5 +1,7 @@
 //! Listings of the chapter "Errors and panics".
 
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 #[ferrogrid::module]
@@ -67,7 +69,7 @@ fn limits_are_checked_at_the_launch() -> ferrogrid::Result<()> {
     let mut x = stream.zeros::<u32>(1000)?;
     // ANCHOR: limits
     let error = kernels::increment(&stream, Grid::new(1, 1024), &mut x).unwrap_err();
-    assert!(matches!(error, Error::TooManyThreads { threads: 1024, limit: 512, .. }));
+    assert!(matches!(error, Error::Launch(LaunchError::TooManyThreads { threads: 1024, limit: 512, .. })));
 
     let error = stream.zeros::<u64>(1 << 46).unwrap_err();
     assert!(matches!(error, Error::OutOfMemory { .. })); // it has the requested and the free size

@@ -32,7 +32,7 @@ use super::device::CpuDevice;
 use super::memory::out_of_memory;
 use crate::backend::LaunchConfig;
 use crate::backend::operation::Launch;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::memory::constant::Running;
 use crate::output::Printing;
@@ -213,7 +213,7 @@ pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchConfig, device: &Cp
     let (bytes, limit) = (shape.shared_bytes, kernel.shared_memory_limit(device.shared_memory_per_block()));
     if bytes > limit {
         let (kernel, device) = (kernel.name(), device.to_string().into());
-        return Err(Error::SharedMemoryTooLarge { kernel, device, bytes, limit });
+        return Err(Error::Launch(LaunchError::SharedMemoryTooLarge { kernel, device, bytes, limit }));
     }
     cooperative::check(kernel, shape, device)
 }

@@ -2,12 +2,14 @@
 //! device.
 //!
 //! `program` reads what a module's text says of itself, `function` answers questions about kernels, `foreign`
-//! loads other compilers' code, `link` and `jit` are the driver's linker and its options.
+//! loads other compilers' code, `link` and `jit` are the driver's linker and its options, `linking` links kernels with
+//! functions of other code.
 
 pub(crate) mod foreign;
 pub(crate) mod function;
 pub(crate) mod jit;
 pub(crate) mod link;
+pub(crate) mod linking;
 pub(crate) mod program;
 
 use std::ffi::{CString, c_int};
@@ -20,12 +22,14 @@ use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUmodule};
 
 use super::device::{CudaDevice, Handle};
 use crate::backend::device::BackendDevice;
-use crate::error::{Error, Result};
-use crate::foreign::{CodeType, ForeignError, Image, JitOptions, linked};
+use crate::error::foreign::ForeignError;
+use crate::error::{Error, LaunchError, Result};
+use crate::image::{CodeType, Image, JitOptions};
 use crate::kernel::image::{ModuleImage, Ptx};
 use crate::kernel::{Kernel, Loaded};
 use crate::sync::lock;
 use jit::Jit;
+use linking::linked;
 use program::Program;
 
 /// A module that is loaded.
@@ -170,19 +174,21 @@ impl CudaDevice {
 
 /// The module of `image`, loaded once; `name` is the kernel or constant that is wanted of it.
 fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) -> Result<Module> {
-    let id = image.id().ok_or(Error::NoDeviceCode { kernel: name, reason: image.reason() })?;
+    let id = image
+        .id()
+        .ok_or(Error::Launch(LaunchError::NoDeviceCode { kernel: name, reason: image.reason() }))?;
     let mut modules = device.modules();
     if let Some(module) = modules.get(&id) {
         return Ok(module.clone());
     }
     let candidates = image.candidates(device.capability());
     if candidates.is_empty() {
-        return Err(Error::NoImageForDevice {
+        return Err(Error::Launch(LaunchError::NoImageForDevice {
             kernel: name,
             available: image.texts().map(|ptx| ptx.arch).collect(),
             device: device.to_string().into(),
             capability: device.capability(),
-        });
+        }));
     }
     let (module, ptx, code_type) = load_best(device, name, (id, image), &candidates)?;
     let program = Program::of(ptx.text).map_err(|error| Error::ModuleLoad {

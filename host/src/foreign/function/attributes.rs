@@ -4,7 +4,7 @@
 use super::ForeignFunction;
 use crate::device::attribute::DeviceAttribute;
 use crate::error::foreign::ForeignError;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 
 /// The most blocks of a cluster that every device with clusters takes.
 const PORTABLE_CLUSTER: u32 = 8;
@@ -12,7 +12,7 @@ const PORTABLE_CLUSTER: u32 = 8;
 impl ForeignFunction {
     /// The same kernel, all of whose blocks are resident at the same time in its launches
     /// (`CU_LAUNCH_ATTRIBUTE_COOPERATIVE`), so that they can wait for each other. A grid with more blocks than
-    /// the device holds is refused at the launch ([`Error::TooManyResidentBlocks`]).
+    /// the device holds is refused at the launch ([`LaunchError::TooManyResidentBlocks`]).
     ///
     /// ```no_run
     /// # use ferrogrid::prelude::*;
@@ -57,14 +57,14 @@ impl ForeignFunction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoClusters`] before compute capability 9.0; [`ForeignError::ClusterSize`] for a cluster of no
-    /// blocks, or of more than can be counted; or if the driver fails.
+    /// [`LaunchError::NoClusters`] before compute capability 9.0; [`ForeignError::ClusterSize`] for a cluster
+    /// of no blocks, or of more than can be counted; or if the driver fails.
     pub fn with_clusters<const R: usize>(self, cluster: [u32; R]) -> Result<Self> {
         const { assert!(1 <= R && R <= 3, "clusters have 1, 2 or 3 axes") };
         let cluster = std::array::from_fn(|axis| cluster.get(axis).copied().unwrap_or(1));
         if let Some(capability) = self.entry.device.compute_capability().filter(|found| *found < (9, 0)) {
             let (kernel, device) = (self.name(), self.entry.device.to_string().into());
-            return Err(Error::NoClusters { kernel, cluster, device, capability });
+            return Err(Error::Launch(LaunchError::NoClusters { kernel, cluster, device, capability }));
         }
         let blocks =
             cluster.iter().try_fold(1_u32, |all, axis| all.checked_mul(*axis)).filter(|&all| all > 0);

@@ -56,7 +56,8 @@ impl ForeignFunction {
     /// number of threads, whatever this handle has.
     ///
     /// # Errors
-    /// [`Error::NoBlockFits`](crate::Error::NoBlockFits) if not even one warp fits; or if the driver fails.
+    /// [`LaunchError::NoBlockFits`](crate::LaunchError::NoBlockFits) if not even one warp fits; or if the
+    /// driver fails.
     pub fn max_potential_block_size(
         &self,
         dynamic_shared: impl Fn(u32) -> usize,

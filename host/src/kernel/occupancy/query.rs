@@ -137,7 +137,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`](crate::Error::NoBlockFits) if not even one warp fits.
+    /// If the kernel does not load, as at a launch;
+    /// [`LaunchError::NoBlockFits`](crate::LaunchError::NoBlockFits) if not even one warp fits.
     pub fn max_potential_block_size(
         &self,
         kernel: &'static Kernel,

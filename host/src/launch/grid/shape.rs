@@ -1,7 +1,7 @@
 //! The limits of a device, and the checks of a launch against them and against the promises of a kernel.
 
 use super::MAX_CLUSTER;
-use crate::error::{Axis, Error, Result};
+use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 
 /// What a device takes in one launch.
@@ -73,7 +73,7 @@ pub(super) fn check_fixed(kernel: &Kernel, block: [u32; 3]) -> Result<()> {
 
 #[cold]
 fn mismatch(kernel: &Kernel, required: [u32; 3], found: [u32; 3]) -> Error {
-    Error::BlockMismatch { kernel: kernel.name(), required, found }
+    Error::Launch(LaunchError::BlockMismatch { kernel: kernel.name(), required, found })
 }
 
 #[inline]
@@ -92,16 +92,21 @@ pub(super) fn cut<const R: usize>(sizes: [u32; 3]) -> [u32; R] {
 pub(super) fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(block).zip(limits.max_block) {
         if value == 0 {
-            return Err(Error::BlockEmpty { kernel, axis, value: 0 });
+            return Err(Error::Launch(LaunchError::BlockEmpty { kernel, axis, value: 0 }));
         }
         if value > limit {
-            return Err(Error::BlockTooLarge { kernel, axis, value: value.into(), limit });
+            return Err(Error::Launch(LaunchError::BlockTooLarge {
+                kernel,
+                axis,
+                value: value.into(),
+                limit,
+            }));
         }
     }
     let threads: u64 = block.iter().copied().map(u64::from).product();
     let limit = limits.max_threads_per_block;
     if threads > u64::from(limit) {
-        return Err(Error::TooManyThreads { kernel, block, threads, limit });
+        return Err(Error::Launch(LaunchError::TooManyThreads { kernel, block, threads, limit }));
     }
     Ok(())
 }
@@ -114,7 +119,7 @@ pub(super) fn check_grid<const R: usize>(
 ) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(blocks).zip(limits.max_grid) {
         if value > u64::from(limit) {
-            return Err(Error::GridTooLarge { kernel, axis, value, limit });
+            return Err(Error::Launch(LaunchError::GridTooLarge { kernel, axis, value, limit }));
         }
     }
     Ok(())
@@ -126,14 +131,19 @@ pub(super) fn checked_cluster(kernel: &Kernel, cluster: [u32; 3]) -> Result<[u32
     let name = kernel.name();
     for (axis, value) in Axis::ALL.into_iter().zip(cluster) {
         if !(1..=MAX_CLUSTER).contains(&value) {
-            return Err(Error::ClusterSize { kernel: name, axis, value: value.into(), limit: MAX_CLUSTER });
+            return Err(Error::Launch(LaunchError::ClusterSize {
+                kernel: name,
+                axis,
+                value: value.into(),
+                limit: MAX_CLUSTER,
+            }));
         }
     }
     let required = kernel.cluster();
     if required == Some(cluster) || (required.is_none() && kernel.takes_clusters()) {
         return Ok(cluster);
     }
-    Err(Error::ClusterMismatch { kernel: name, required, found: cluster })
+    Err(Error::Launch(LaunchError::ClusterMismatch { kernel: name, required, found: cluster }))
 }
 
 /// Checks that the grid is made of whole clusters.
@@ -141,7 +151,7 @@ pub(super) fn checked_cluster(kernel: &Kernel, cluster: [u32; 3]) -> Result<[u32
 pub(super) fn check_clusters(kernel: &'static str, grid: [u32; 3], cluster: [u32; 3]) -> Result<()> {
     for ((axis, blocks), cluster) in Axis::ALL.into_iter().zip(grid).zip(cluster) {
         if !blocks.is_multiple_of(cluster) {
-            return Err(Error::PartialCluster { kernel, axis, blocks, cluster });
+            return Err(Error::Launch(LaunchError::PartialCluster { kernel, axis, blocks, cluster }));
         }
     }
     Ok(())

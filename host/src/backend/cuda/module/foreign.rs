@@ -8,7 +8,8 @@ use cudarc::driver::sys::{CUfunction, CUmodule};
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver::Code;
 use crate::error::Result;
-use crate::foreign::{ForeignError, Image, JitOptions};
+use crate::error::foreign::ForeignError;
+use crate::image::{Image, JitOptions};
 use crate::kernel::attributes::KernelAttributes;
 
 /// A module that the driver has loaded. It stays loaded for the rest of the process, unless it is

@@ -7,7 +7,7 @@ use std::ffi::{c_uint, c_void};
 use cudarc::driver::sys::CUjit_option as Key;
 
 use crate::backend::cuda::device::option_value;
-use crate::foreign::{JitCacheMode, JitOptions};
+use crate::image::{JitCacheMode, JitOptions};
 
 /// The room for each log in bytes.
 const LOG_BYTES: usize = 64 * 1024;

@@ -9,7 +9,8 @@ use super::jit::Jit;
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver::Code;
 use crate::error::Result;
-use crate::foreign::{CodeType, ForeignError, Image, JitOptions};
+use crate::error::foreign::ForeignError;
+use crate::image::{CodeType, Image, JitOptions};
 
 /// A link in progress.
 pub(crate) struct CudaLinker<'d> {

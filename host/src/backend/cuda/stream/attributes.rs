@@ -10,7 +10,7 @@ use super::event::CudaEvent;
 use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::module::function;
 use crate::backend::{EventBackend, LaunchConfig};
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::attributes::MemorySyncDomain;
 use crate::stream::access_policy::{AccessPolicyWindow, AccessProperty};
@@ -202,7 +202,10 @@ impl CudaStream {
 /// The event was there when the launch was checked.
 #[cold]
 fn gone(kernel: &'static Kernel) -> Error {
-    Error::LaunchEvent { kernel: kernel.name(), reason: "it was dropped before the launch" }
+    Error::Launch(LaunchError::LaunchEvent {
+        kernel: kernel.name(),
+        reason: "it was dropped before the launch",
+    })
 }
 
 const PERSISTING_L2_CACHE_SIZE: c_uint = CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE as c_uint;

@@ -9,7 +9,7 @@ use cudarc::driver::sys::{CUfunction, CUfunction_attribute};
 use super::CudaStream;
 use crate::backend::LaunchConfig;
 use crate::backend::cuda::driver::Code;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::{Kernel, Loaded};
 
 const MAX_THREADS_PER_BLOCK: c_uint = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK as c_uint;
@@ -157,13 +157,13 @@ impl CudaStream {
             self.driver.occupancy_blocks(&mut on_each, function, threads as c_int, shape.shared_bytes)
         };
         let on_each = if code.is_success() { on_each.unsigned_abs() } else { 0 };
-        Error::TooManyResidentBlocks {
+        Error::Launch(LaunchError::TooManyResidentBlocks {
             kernel: kernel.name(),
             device: self.device.to_string().into(),
             blocks: shape.grid.iter().copied().map(u64::from).product(),
             threads,
             limit: u64::from(on_each) * u64::from(self.device.multiprocessors()),
-        }
+        })
     }
 
     /// A cluster has more blocks than the device takes of this kernel.
@@ -175,12 +175,12 @@ impl CudaStream {
     ) -> Error {
         let shared = shape.shared_bytes as c_uint;
         match self.device.max_potential_cluster_size(function, shape.grid, shape.block, shared) {
-            Ok(limit) => Error::ClusterTooLarge {
+            Ok(limit) => Error::Launch(LaunchError::ClusterTooLarge {
                 kernel: kernel.name(),
                 device: self.device.to_string().into(),
                 cluster: shape.cluster,
                 limit,
-            },
+            }),
             Err(_) => self.launch_error(Code::INVALID_CLUSTER_SIZE, function, kernel, shape.block),
         }
     }
@@ -203,7 +203,12 @@ impl CudaStream {
                 unsafe { self.driver.function_attribute(&mut limit, MAX_THREADS_PER_BLOCK, function) };
             let limit = limit.unsigned_abs();
             if asked.is_success() && threads > u64::from(limit) {
-                return Error::TooManyThreads { kernel: kernel.name(), block, threads, limit };
+                return Error::Launch(LaunchError::TooManyThreads {
+                    kernel: kernel.name(),
+                    block,
+                    threads,
+                    limit,
+                });
             }
         }
         let object = format!("kernel `{}`", kernel.name());

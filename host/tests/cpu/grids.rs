@@ -1,9 +1,10 @@
 //! What blocks of a cooperative launch may expect of the grid's barrier on the CPU device, and what becomes
 //! of those that wait in vain.
 
+#[path = "../waiting/mod.rs"]
 mod waiting;
 
-use ferrogrid_host::{BarrierReach, Error, Grid, Result};
+use ferrogrid_host::{BarrierReach, Error, Grid, KernelError, LaunchError, Result};
 use waiting::{WORKERS, device, enqueue, resources, run, run_with, text_without_site};
 
 #[test]
@@ -55,10 +56,15 @@ fn barriers_of_block_and_grid_mix_with_shared_memory() -> Result<()> {
 #[test]
 fn a_launch_that_is_not_cooperative_cannot_wait_for_the_grid() {
     let error = run(1, 1, 0, |t| t.grid_barrier()).unwrap_err();
-    let Error::NotCooperative { kernel: "probe", place, .. } = &error else { panic!("{error}") };
-    assert!(place.file.ends_with("cpu_grids.rs"));
+    let Error::Kernel(KernelError::NotCooperative { kernel: "probe", place, .. }) = &error else {
+        panic!("{error}")
+    };
+    assert!(place.file.ends_with("grids.rs"));
     assert!(error.to_string().ends_with("but was not launched as a cooperative kernel"), "{error}");
-    assert!(matches!(run(5, 64, 0, |t| t.grid_barrier()), Err(Error::NotCooperative { .. })));
+    assert!(matches!(
+        run(5, 64, 0, |t| t.grid_barrier()),
+        Err(Error::Kernel(KernelError::NotCooperative { .. }))
+    ));
 }
 
 #[test]
@@ -72,7 +78,14 @@ fn blocks_that_end_before_others_wait_for_the_grid_are_named() {
     })
     .unwrap_err();
     let text = text_without_site(&error);
-    let Error::GridBarrierDivergence { waiting, waiting_blocks, ended, ended_blocks, place, .. } = error
+    let Error::Kernel(KernelError::BlockDivergence {
+        waiting,
+        waiting_blocks,
+        ended,
+        ended_blocks,
+        place,
+        ..
+    }) = error
     else {
         panic!("{text}")
     };
@@ -92,7 +105,8 @@ fn threads_that_exit_before_their_block_waits_for_the_grid_are_named() {
         t.grid_barrier();
     })
     .unwrap_err();
-    let Error::BarrierDivergence { block: [1, 0, 0], waiting, exited, .. } = &error else {
+    let Error::Kernel(KernelError::BarrierDivergence { block: [1, 0, 0], waiting, exited, .. }) = &error
+    else {
         panic!("{error}")
     };
     assert_eq!((waiting.len(), waiting[0].reach, waiting[0].threads.len()), (1, BarrierReach::Grid, 31));
@@ -119,7 +133,10 @@ fn more_blocks_than_can_be_resident_are_refused_before_anything_runs() -> Result
         let mut out = stream.zeros::<u32>(1)?;
         let grid = |blocks| Grid::new([blocks, 1, 1], [1023, 1, 1]);
         let error = enqueue(&stream, grid(17), resources(0, true), &mut out, |t| t.set(0, 1)).unwrap_err();
-        let Error::TooManyResidentBlocks { blocks: 17, threads: 1023, limit: 16, .. } = &error else {
+        let Error::Launch(LaunchError::TooManyResidentBlocks {
+            blocks: 17, threads: 1023, limit: 16, ..
+        }) = &error
+        else {
             panic!("{error}")
         };
         enqueue(&stream, grid(16), resources(0, true), &mut out, |t| {

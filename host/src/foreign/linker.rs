@@ -6,10 +6,8 @@ use crate::backend::cuda::CudaLinker;
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::foreign::ForeignError;
-use crate::foreign::image::Image;
-use crate::foreign::image::archive::{Archive, Member};
-use crate::foreign::image::code_type::CodeType;
-use crate::foreign::jit::JitOptions;
+use crate::image::archive::{Archive, Member};
+use crate::image::{CodeType, Image, JitOptions, LinkedImage};
 
 /// Links device code for a device, by the driver's own linker (`cuLinkCreate`, `cuLinkAddData`,
 /// `cuLinkComplete`). Functions that one input declares `extern` may be defined in another. For LTO IR
@@ -52,32 +50,6 @@ use crate::foreign::jit::JitOptions;
 /// ```
 pub struct Linker {
     cuda: CudaLinker<'static>,
-}
-
-/// A program that a linker made.
-///
-/// ```no_run
-/// use ferrogrid::{Device, ForeignModule, LinkedImage, Result};
-///
-/// /// The module of what a linker made, which may have had warnings.
-/// fn load(device: &Device, linked: &LinkedImage) -> Result<ForeignModule> {
-///     eprint!("{}", linked.log);
-///     device.load_cubin(&linked.cubin)
-/// }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LinkedImage {
-    /// Machine code for the device, for [`Device::load_cubin`].
-    pub cubin: Vec<u8>,
-    /// What the linker said.
-    pub log: String,
-}
-
-impl LinkedImage {
-    pub(crate) fn new(cubin: Vec<u8>, log: String) -> Self {
-        LinkedImage { cubin, log }
-    }
 }
 
 impl Linker {

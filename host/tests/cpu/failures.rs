@@ -1,5 +1,6 @@
 //! Who is told of a kernel's failure on the CPU device, and that nobody reads what it has left as a result.
 
+#[path = "../kernels/mod.rs"]
 mod kernels;
 
 use std::fmt::Debug;

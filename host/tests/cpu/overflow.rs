@@ -2,13 +2,14 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+#[path = "../waiting/mod.rs"]
 mod waiting;
 
 use std::hint::black_box;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ferrogrid_host::{Device, Error, Grid, Result, Stream};
+use ferrogrid_host::{Device, Error, Grid, KernelError, Result, Stream};
 use waiting::{
     Here, device, enqueue, enqueue_never_waiting, enqueue_never_waiting_together, resources, run_with,
     text_without_site,
@@ -56,7 +57,10 @@ fn a_thread_that_may_wait_is_named_and_the_device_goes_on() -> Result<()> {
             })
         });
         let text = text_without_site(&error);
-        let Error::KernelStackOverflow { kernel, file, line, block, thread, bytes, .. } = error else {
+        let Error::Kernel(KernelError::KernelStackOverflow {
+            kernel, file, line, block, thread, bytes, ..
+        }) = error
+        else {
             panic!("{text}")
         };
         assert_eq!((kernel, block, thread, bytes), ("probe", [7, 0, 0], Some([33, 0, 0]), 256 * 1024));
@@ -77,7 +81,10 @@ fn a_thread_that_overflows_before_it_first_waits_is_named_too() {
         }]
     {
         let error = run_with(resources(0, false), 1, [8, 1, 1], 1, body).unwrap_err();
-        assert!(matches!(error, Error::KernelStackOverflow { thread: Some([5, 0, 0]), .. }), "{error}");
+        assert!(
+            matches!(error, Error::Kernel(KernelError::KernelStackOverflow { thread: Some([5, 0, 0]), .. })),
+            "{error}"
+        );
     }
 }
 
@@ -97,7 +104,9 @@ fn a_kernel_that_never_waits_is_stopped_as_well() -> Result<()> {
                 t.set(0, if deep { recurse(0) } else { 1 });
             })
         });
-        let Error::KernelStackOverflow { block, thread, bytes, .. } = error else { panic!("{error}") };
+        let Error::Kernel(KernelError::KernelStackOverflow { block, thread, bytes, .. }) = error else {
+            panic!("{error}")
+        };
         assert_eq!((block, thread, bytes), ([11, 0, 0], named([33, 0, 0]), 2 * 1024 * 1024));
     }
     Ok(())
@@ -112,7 +121,9 @@ fn so_are_the_blocks_of_a_cooperative_launch() -> Result<()> {
             t.set(0, if t.global() == 69 { recurse(0) } else { 1 });
         })
     });
-    let Error::KernelStackOverflow { block, thread, .. } = error else { panic!("{error}") };
+    let Error::Kernel(KernelError::KernelStackOverflow { block, thread, .. }) = error else {
+        panic!("{error}")
+    };
     assert_eq!((block, thread), ([1, 0, 0], named([5, 0, 0])));
     let error = failure_of(&stream, 3, |stream, grid| {
         enqueue(stream, grid, resources(0, true), &mut out, |t| {
@@ -121,7 +132,9 @@ fn so_are_the_blocks_of_a_cooperative_launch() -> Result<()> {
             t.grid_barrier();
         })
     });
-    let Error::KernelStackOverflow { block, thread, .. } = error else { panic!("{error}") };
+    let Error::Kernel(KernelError::KernelStackOverflow { block, thread, .. }) = error else {
+        panic!("{error}")
+    };
     assert_eq!((block, thread), ([1, 0, 0], Some([6, 0, 0])));
     Ok(())
 }
@@ -203,7 +216,7 @@ fn a_cpu_thread_without_a_stack_for_signals_gets_one() -> Result<()> {
     let error = failure_of(&stream, 1, |stream, grid| {
         enqueue_never_waiting(stream, grid, &mut out, |t| t.set(0, recurse(0)))
     });
-    assert!(matches!(error, Error::KernelStackOverflow { .. }), "{error}");
+    assert!(matches!(error, Error::Kernel(KernelError::KernelStackOverflow { .. })), "{error}");
     Ok(())
 }
 

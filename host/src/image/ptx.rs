@@ -1,10 +1,10 @@
-//! The parameter tables of the kernels in a PTX text.
+//! What a PTX text declares: the parameters of its kernels, and functions that it has not.
 
 use std::collections::HashMap;
 
 use ferrogrid_ptx::{Declaration, Module};
 
-use crate::foreign::parameter::Parameter;
+use super::Parameter;
 
 /// The parameters of every `.entry` in `text`. A declaration that makes no sense is left out, and all of them if the text does not:
 /// then the driver says why.
@@ -19,6 +19,25 @@ pub(crate) fn entries(text: &str) -> HashMap<Box<str>, Vec<Parameter>> {
 
 fn parameter(declaration: &Declaration<'_>) -> Option<Parameter> {
     Some(Parameter { name: Some(declaration.name().into()), size: declaration.size()? })
+}
+
+/// What the driver has itself.
+const RUN_TIME: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
+
+/// The functions that the text declares as `.extern`, besides those of the driver.
+pub(crate) fn unresolved(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for line in text.lines() {
+        let Some(rest) = line.trim_start().strip_prefix(".extern .func") else { continue };
+        let rest = rest.trim_start();
+        let rest =
+            if rest.starts_with('(') { rest.split_once(')').map_or("", |(_, rest)| rest) } else { rest };
+        let name = rest.trim_start().split(['(', ';', ' ', '\t']).next().unwrap_or_default();
+        if !name.is_empty() && !RUN_TIME.contains(&name) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 #[cfg(test)]
@@ -81,5 +100,14 @@ mod tests {
                 assert!(names.map(|name| name.len()).sum::<usize>() + name.len() <= text.len());
             }
         });
+    }
+
+    #[test]
+    fn functions_of_others_are_found_and_those_of_the_driver_not() {
+        let text = ".extern .func  (.param .b32 func_retval0) vprintf\n(\n\t.param .b64 a\n)\n;\n\
+                    .extern .func  (.param .b32 func_retval0) offset\n(\n\t.param .b32 offset_param_0\n)\n;\n\
+                    .extern .func note(.param .b32 x);\n.extern .func note(.param .b32 x);\n";
+        assert_eq!(unresolved(text), ["offset", "note"]);
+        assert!(unresolved(".visible .func f()\n{\n}\n").is_empty());
     }
 }

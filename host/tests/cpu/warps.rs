@@ -1,9 +1,10 @@
 //! What lanes of a warp may expect of exchanges on the CPU device, and what becomes of those that others do
 //! not come to.
 
+#[path = "../waiting/mod.rs"]
 mod waiting;
 
-use ferrogrid_host::{Error, LaneFault, Result};
+use ferrogrid_host::{Error, KernelError, LaneFault, Result};
 use waiting::{run, text_without_site};
 
 const ALL: u32 = u32::MAX;
@@ -127,10 +128,11 @@ fn the_active_mask_has_the_lanes_that_are_there_together() -> Result<()> {
 fn fault_of(threads: u32, body: waiting::Body) -> ([u32; 3], u32, u32, LaneFault, String) {
     let error = run(1, threads, 0, body).unwrap_err();
     let text = text_without_site(&error);
-    let Error::WarpDivergence { kernel, thread, mask, place, lane, fault, .. } = error else {
+    let Error::Kernel(KernelError::WarpDivergence { kernel, thread, mask, place, lane, fault, .. }) = error
+    else {
         panic!("{text}")
     };
-    assert!(kernel == "probe" && place.file.ends_with("cpu_warps.rs"), "{text}");
+    assert!(kernel == "probe" && place.file.ends_with("warps.rs"), "{text}");
     assert!(text.starts_with(&format!("kernel `probe`, block (0, 0, 0), thread ({}, 0, 0)", thread[0])));
     (thread, mask, lane, fault, text)
 }

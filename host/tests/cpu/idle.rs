@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+#[path = "../waiting/mod.rs"]
 mod waiting;
 
 use std::thread::sleep;

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
+use super::archive::Archive;
+use super::{CodeType, Image};
 use crate::error::Result;
 use crate::error::foreign::ForeignError;
-use crate::foreign::image::Image;
-use crate::foreign::image::archive::Archive;
-use crate::foreign::image::code_type::CodeType;
 
 /// Device code with functions that kernels in Rust call, for [`Kernel::link_with`](crate::Kernel::link_with).
 ///

@@ -1,13 +1,15 @@
 //! What the CPU device does, from upload to result: values, order, errors, limits. No GPU or driver is
 //! needed.
 
+#[path = "../kernels/mod.rs"]
 mod kernels;
+#[path = "../model/mod.rs"]
 mod model;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ferrogrid_host::{Axis, Device, DeviceKind, Error, Grid, Result};
+use ferrogrid_host::{Axis, Device, DeviceKind, Error, Grid, LaunchError, Result};
 use kernels::{coordinates, saxpy, slow_increment, unlucky};
 
 #[test]
@@ -199,7 +201,12 @@ fn launch_limits_are_checked_as_on_a_gpu() -> Result<()> {
     );
     assert_eq!(
         launch(Grid::cover(1).with_block(2000)),
-        Err(Error::BlockTooLarge { kernel: "saxpy", axis: Axis::X, value: 2000, limit: 1024 })
+        Err(Error::Launch(LaunchError::BlockTooLarge {
+            kernel: "saxpy",
+            axis: Axis::X,
+            value: 2000,
+            limit: 1024
+        }))
     );
     assert_eq!(launch(Grid::new(0, 1)), Ok(()), "as `Grid::cover(0)`");
     Ok(())

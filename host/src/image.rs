@@ -1,13 +1,24 @@
 //! Images of device code as bytes: which kind they are, and that they hold as many bytes as their own headers
-//! say. The driver takes an address and no length, so what it reads is checked here. `code_type` names the
-//! kinds, `archive` reads libraries of objects, `ptx` the parameter tables in PTX.
+//! say. The driver takes an address and no length, so what it reads is checked here.
+//!
+//! `code_type` names the kinds, `archive` reads libraries of objects, `ptx` the parameters (`parameter`) that PTX
+//! declares. `jit` has the options of the driver's compiler and linker, `link_input` and `linked` what a linker takes and makes.
 
 pub(crate) mod archive;
-pub(crate) mod code_type;
+mod code_type;
+mod jit;
+mod link_input;
+mod linked;
+mod parameter;
 pub(crate) mod ptx;
 
+pub use code_type::CodeType;
+pub use jit::{JitCacheMode, JitOptions};
+pub use link_input::LinkInput;
+pub use linked::LinkedImage;
+pub use parameter::Parameter;
+
 use crate::error::foreign::ForeignError;
-use code_type::CodeType;
 
 /// A checked image: a copy, aligned for the driver, with a 0 after its last byte.
 pub(crate) struct Image {

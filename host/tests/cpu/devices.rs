@@ -1,9 +1,10 @@
 //! CPU devices with limits of their own: several in one process, little memory, little shared memory, any
 //! number of workers.
 
+#[path = "../waiting/mod.rs"]
 mod waiting;
 
-use ferrogrid_host::{CpuOptions, Device, DeviceKind, Error, Grid, Result};
+use ferrogrid_host::{CpuOptions, Device, DeviceKind, Error, Grid, LaunchError, Result};
 use waiting::{enqueue, resources};
 
 #[test]
@@ -69,12 +70,12 @@ fn shared_memory_is_limited_as_asked_for() -> Result<()> {
             let grid = Grid::new([2, 1, 1], [2, 1, 1]);
             enqueue(&stream, grid, resources(bytes, false), &mut out, |t| t.set(0, t.shared().1 as u32))
         };
-        let expected = Error::SharedMemoryTooLarge {
+        let expected = Error::Launch(LaunchError::SharedMemoryTooLarge {
             kernel: "probe",
             device: device.to_string().into(),
             bytes: limit + 1,
             limit,
-        };
+        });
         assert_eq!(launch(limit + 1), Err(expected));
         launch(limit)?;
         assert_eq!(stream.download(&out)?, [limit as u32]);

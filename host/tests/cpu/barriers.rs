@@ -1,11 +1,12 @@
 //! What threads of a block may expect of barriers and shared memory on the CPU device, and what becomes of
 //! those that wait in vain.
 
+#[path = "../waiting/mod.rs"]
 mod waiting;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ferrogrid_host::{BarrierReach, Device, Error, Grid, Result, WaitingThreads};
+use ferrogrid_host::{BarrierReach, Device, Error, Grid, KernelError, Result, WaitingThreads};
 use waiting::{
     Here, WORKERS, device, enqueue, enqueue_never_waiting, resources, run, run_with, text_without_site,
 };
@@ -116,13 +117,15 @@ fn threads_that_exit_before_a_barrier_are_named_with_those_that_wait() {
     })
     .unwrap_err();
     let text = text_without_site(&error);
-    let Error::BarrierDivergence { kernel, block, waiting, exited, .. } = error else { panic!("{text}") };
+    let Error::Kernel(KernelError::BarrierDivergence { kernel, block, waiting, exited, .. }) = error else {
+        panic!("{text}")
+    };
     assert_eq!((kernel, block), ("probe", [1, 0, 0]));
     assert_eq!(exited, [[61, 0, 0], [62, 0, 0], [63, 0, 0]]);
     let [WaitingThreads { place, reach: BarrierReach::Block, threads, .. }] = &waiting[..] else {
         panic!("{text}")
     };
-    assert!(place.file.ends_with("cpu_barriers.rs") && place.line > 100, "{place}");
+    assert!(place.file.ends_with("barriers.rs") && place.line > 100, "{place}");
     assert_eq!(threads.len(), 61);
     let expected = format!(
         "kernel `probe`, block (1, 0, 0): its threads do not all reach the same barrier: at the barrier at {place} wait 61 threads: (0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0) and 57 more; exited have 3 threads: (61, 0, 0), (62, 0, 0), (63, 0, 0)"
@@ -137,7 +140,9 @@ fn threads_at_different_barriers_are_distinguished() {
         _ => t.barrier(),
     })
     .unwrap_err();
-    let Error::BarrierDivergence { waiting, exited, .. } = &error else { panic!("{error}") };
+    let Error::Kernel(KernelError::BarrierDivergence { waiting, exited, .. }) = &error else {
+        panic!("{error}")
+    };
     let [even, odd] = &waiting[..] else { panic!("{error}") };
     assert_eq!((even.threads[..2].to_vec(), odd.threads[0]), (vec![[0, 0, 0], [2, 0, 0]], [1, 0, 0]));
     assert_eq!((even.place.line + 1, even.threads.len(), odd.threads.len()), (odd.place.line, 20, 20));
@@ -155,7 +160,7 @@ fn a_stream_goes_on_after_threads_waited_in_vain() -> Result<()> {
                 t.barrier();
             }
         })?;
-        assert!(matches!(stream.synchronize(), Err(Error::BarrierDivergence { .. })));
+        assert!(matches!(stream.synchronize(), Err(Error::Kernel(KernelError::BarrierDivergence { .. }))));
         enqueue(&stream, grid, resources(0, false), &mut out, |t| {
             t.barrier();
             t.set(t.global(), t.get(t.global()) + 1);
@@ -183,8 +188,8 @@ fn threads_that_say_the_same_as_often_agree() -> Result<()> {
 #[test]
 fn the_first_thread_that_says_something_else_is_named() {
     let said = |body| match run(1, 40, 0, body).unwrap_err() {
-        Error::Disagreement { thread, place, .. } => {
-            assert!(place.file.ends_with("cpu_barriers.rs"), "{place:?}");
+        Error::Kernel(KernelError::Disagreement { thread, place, .. }) => {
+            assert!(place.file.ends_with("barriers.rs"), "{place:?}");
             thread
         }
         other => panic!("{other}"),
@@ -238,7 +243,7 @@ fn a_panic_drops_what_the_waiting_threads_hold_and_is_the_first_in_the_grid() {
     .unwrap_err();
     let Error::KernelPanic { message, file, block, thread, .. } = &error else { panic!("{error}") };
     assert_eq!((&**message, *block, *thread), ("thread 50 of 17", [17, 0, 0], [50, 0, 0]));
-    assert!(file.ends_with("cpu_barriers.rs"));
+    assert!(file.ends_with("barriers.rs"));
     assert_eq!(ALIVE.load(Ordering::SeqCst), 0);
 }
 
@@ -258,7 +263,7 @@ fn a_kernel_run_as_one_that_never_waits_panics_where_it_waits() -> Result<()> {
     enqueue_never_waiting(&stream, Grid::new([1, 1, 1], [1, 1, 1]), &mut out, |t| t.barrier())?;
     let error = stream.synchronize().unwrap_err();
     let Error::KernelPanic { message, file, .. } = &error else { panic!("{error}") };
-    assert!(message.contains("never waits") && file.ends_with("cpu_barriers.rs"), "{error}");
+    assert!(message.contains("never waits") && file.ends_with("barriers.rs"), "{error}");
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! What concerns the whole process: its panic hook, and threads that end.
 
+#[path = "../kernels/mod.rs"]
 mod kernels;
 
 use std::panic::Location;

@@ -53,6 +53,6 @@ pub struct FailureRecord {
     /// The address of a `u64` in the device's memory: the number of threads that ended early, by their own
     /// panic or because of another's. The host sets it before any launch.
     pub alarm: u64,
-    /// The message, as `crate::message` says.
+    /// The message, as [`crate::message`] says.
     pub message: [u64; MESSAGE_BYTES / 8],
 }
