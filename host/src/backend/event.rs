@@ -34,6 +34,7 @@ impl EventFlags {
     pub(crate) const UNTIMED: Self = EventFlags { timing: false, ..EventFlags::TIMED };
 }
 
+/// What an event is asked.
 pub(crate) trait BackendEvent {
     /// Why launches cannot record it.
     fn launch_event_refusal(&self) -> Option<&'static str>;

@@ -54,6 +54,7 @@ impl Code {
         Code::of(CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     pub(super) const GRAPH_EXEC_UPDATE_FAILURE: Code =
         Code::of(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    pub(super) const NOT_SUPPORTED: Code = Code::of(CUresult::CUDA_ERROR_NOT_SUPPORTED);
     pub(super) const INVALID_CLUSTER_SIZE: Code = Code::of(CUresult::CUDA_ERROR_INVALID_CLUSTER_SIZE);
 
     const fn of(result: CUresult) -> Code {

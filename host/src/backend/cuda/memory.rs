@@ -36,9 +36,6 @@ use pool::RawPool;
 /// Any stream of any device may use it.
 const ATTACH_GLOBAL: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as c_uint;
 
-/// `CUDA_ERROR_NOT_SUPPORTED`.
-const NOT_SUPPORTED: Code = Code(801);
-
 /// After a memory barrier.
 const AFTER_BARRIER: u32 = CUstreamWriteValue_flags::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
 
@@ -154,7 +151,7 @@ impl StreamMemory for CudaStream {
                 false => driver.wait_value_32(stream, source, value as u32, kind),
             }
         };
-        if code == NOT_SUPPORTED {
+        if code == Code::NOT_SUPPORTED {
             return Err(Error::Unsupported {
                 operation: "a stream's wait for a value",
                 device: self.device().to_string().into(),
