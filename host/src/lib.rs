@@ -34,6 +34,14 @@
 
 #![deny(missing_docs)]
 
+// From the bottom up, each on those before it:
+// `error` and `image` (device code as bytes) are plain data; `library` opens dynamic libraries, `toolkit` those of CUDA's
+// toolkit; `sync` has the locks that loom replaces. `order` keeps who uses which memory, `output` what kernels print.
+// `kernel` describes a kernel of the program. `backend` runs everything, on a GPU, on the CPU or into a recording.
+// `device`, `stream`, `memory` and `view` are what users hold; `profile` times what they ask for.
+// `launch`, `copy`, `graph` and `texture` give streams their work. `foreign`, `source` and `dlpack` take code and memory of
+// others.
+
 mod backend;
 mod copy;
 mod device;
@@ -60,6 +68,7 @@ mod texture;
 mod toolkit;
 mod view;
 
+pub use backend::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub use copy::scope::StreamScope;
 pub use copy::transfer::Transfer;
 pub use device::attribute::DeviceAttribute;
@@ -96,8 +105,7 @@ pub use kernel::occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
 pub use launch::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
-pub use launch::attributes::MemorySyncDomain;
-pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
+pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
 pub use memory::buffer::DeviceBuffer;
 pub use memory::constant::DeviceConstant;
@@ -116,7 +124,6 @@ pub use nvml_wrapper;
 #[cfg(feature = "jit")]
 pub use source::{CompiledSource, KernelSource, SourceArgument, SourceArguments, SourceKernel, SourceModule};
 pub use stream::Stream;
-pub use stream::access_policy::{AccessPolicyWindow, AccessProperty};
 pub use stream::completion::Completion;
 pub use stream::event::{Event, EventOptions};
 pub use stream::options::StreamOptions;

@@ -110,13 +110,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, help="how many; all unless given")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="which, if not all")
-    parser.add_argument("--only", default="", help="files whose path contains this")
+    parser.add_argument("--only", default="", help="those whose file or text contains this")
     parser.add_argument("--results", type=Path, help="where each outcome is added")
     arguments = parser.parse_args()
     clone, commit = renewed_clone("gpu")
     use_target_of(clone)
     with (HERE / "gpu.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if arguments.only in row["file"]]
+        rows = [row for row in csv.DictReader(file) if arguments.only in row["file"] + "\n" + row["from"]]
     if arguments.results and arguments.results.exists():
         known = [[row[column] for column in COLUMNS] for row in csv.DictReader(arguments.results.open(newline=""))]
         rows = [row for row in rows if [row[column] for column in COLUMNS] not in known]

@@ -39,8 +39,7 @@ DRIVER = f"{HOST} --test driver"
 LOOM = f"{HOST} --test loom"
 # Fewer random steps than usual, because it runs for many mutants.
 RUNTIME = f"FERROGRID_STRESS=150 FERROGRID_SOAK=500 {HOST} --test runtime"
-# The builder's unit tests except those that compile whole programs for GPUs, which take minutes.
-BUILD = "-p ferrogrid-build --lib -- --skip program::tests"
+BUILD = "-p ferrogrid-build --lib"
 # Tests with native kernels: they cover the device crate and the macros.
 NATIVE = [
     f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output",
@@ -65,7 +64,7 @@ AREAS = [
     ("host/cuda", 6, ["backend/cuda/*", "backend/*"], [LIB, DRIVER, LOOM, RUNTIME]),
     ("host/rest", 3, ["*"], [LIB, CPU, DRIVER, f"{HOST} --test cpu_output", RUNTIME]),
     ("builder", 20, ["builder/src/*"],
-     [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test settings --test contents --test panics --test stale"]),
+     [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test program --test settings --test contents --test panics --test stale"]),
     ("syntax", 10, ["syntax/src/*"],
      ["-p ferrogrid-syntax --lib", BUILD, "-p ferrogrid-macros-tests"], ["-p ferrogrid --test ui"]),
     ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros-tests"], [*NATIVE, "-p ferrogrid --test ui"]),
@@ -143,7 +142,7 @@ def judge(clone, mutant):
     path = clone / mutant["file"]
     with changed(path, path.read_text()):
         subprocess.run(["git", "apply", "-"], cwd=clone, input=patch, text=True, check=True)
-        return outcome(clone, all_stages(mutant))
+        return outcome(clone, all_stages(mutant), mutant["package"])
 
 
 def quick_stages(mutant):

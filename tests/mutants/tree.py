@@ -86,14 +86,16 @@ def parsed(stage):
     return arguments, arguments[: arguments.index("--")] if "--" in arguments else arguments, variables
 
 
-def outcome(clone, stages):
-    """Whether a stage of tests detects the change in the clone, and by which test."""
+def outcome(clone, stages, crate=None):
+    """Whether a stage of tests detects the change in the clone, and by which test. A change is unviable if `crate`, which has it,
+    does not compile; if only its users do not, they have detected it."""
     for stage in stages:
         arguments, of_cargo, variables = parsed(stage)
         # Doctests are built as they run; an earlier stage has built the crate.
         if "--doc" not in arguments:
             if noticed(clone, ["test", "--quiet", *of_cargo, "--no-run"], BUILD_LIMIT, variables):
-                return "unviable", ""
+                compiles = crate and not noticed(clone, ["build", "--quiet", "-p", crate], BUILD_LIMIT, variables)
+                return ("caught", f"build of {stage}") if compiles else ("unviable", "")
         by = noticed(clone, ["test", "--quiet", *arguments], TEST_LIMIT, variables)
         if by:
             return "caught", by

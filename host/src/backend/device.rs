@@ -9,7 +9,7 @@ use std::ptr::{addr_eq, from_ref};
 
 use super::cpu::{self, CpuDevice};
 use super::cuda::{self, CudaDevice, ModuleLease};
-use super::{Prepared, StreamBackend};
+use super::{Limits, Prepared, StreamBackend};
 use crate::device::MemoryInfo;
 use crate::device::attribute::DeviceAttribute;
 use crate::device::properties::DeviceProperties;
@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::image::CodeType;
 use crate::kernel::Kernel;
 use crate::kernel::image::ModuleImage;
-use crate::launch::grid::Limits;
 use crate::output::Sink;
 
 /// A device of either backend; devices live as long as the process, a GPU that was reset as one that refuses all calls.

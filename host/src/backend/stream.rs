@@ -6,20 +6,19 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::cuda::{EndedIntervals, RawPool};
-use super::operation::{Fill, Launch, MemoryCopy};
+use super::operation::{Fill, MemoryCopy};
 use super::recording::RecordingStream;
 use super::recording::refusal::{not_recordable, other_stream};
 use super::{
-    CopiedParams, DeviceBackend, EventBackend, HostFn, LaunchConfig, LaunchEvent, Prepared, cpu, cuda,
+    AccessPolicyWindow, DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, MemorySyncDomain, Prepared,
+    cpu, cuda,
 };
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
-use crate::launch::attributes::MemorySyncDomain;
 use crate::memory::Contents;
 use crate::memory::account::Account;
 use crate::order::writers::{Effect, Flow};
-use crate::stream::access_policy::AccessPolicyWindow;
 use crate::stream::own_thread::OwnThread;
 use crate::stream::value::ValueCondition;
 
@@ -315,33 +314,24 @@ impl StreamBackend {
     /// Enqueues a kernel, of this program or foreign.
     ///
     /// # Safety
-    /// `params` are those of `kernel`, and the memory they lead to is ordered here, or stays valid while the graph can run;
-    /// the shape is within the device's limits, and `prepared` is this kernel, loaded here.
+    /// The parameters are the kernel's, and the memory they lead to is ordered here; the sizes are within the device's limits,
+    /// and the kernel is loaded here.
     pub(crate) unsafe fn launch<'e>(
         &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-        params: &[*const c_void],
+        launch: Launch<'_>,
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
-        let launch = || {
-            // SAFETY: the caller vouches for the parameters.
-            let params = unsafe { CopiedParams::copy(params, kernel.descriptor().params) };
-            Launch { kernel, prepared, shape: *shape, params: Arc::new(params) }
-        };
         match self {
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe {
-                stream.launch_watched(prepared, kernel, shape, params, effects)
-            },
+            StreamBackend::Cuda(stream) => unsafe { stream.launch_watched(launch, effects) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe {
-                stream.launch(launch(), Flow::of(effects))?;
-                let event = shape.attributes().completion_event.and_then(LaunchEvent::find);
+                stream.launch(launch, Flow::of(effects))?;
+                let event = launch.config.attributes().completion_event.and_then(LaunchEvent::find);
                 event.map_or(Ok(()), |event| self.record(&event))
             },
-            StreamBackend::Recording(stream) => stream.launch(launch()),
+            // SAFETY: passed on.
+            StreamBackend::Recording(stream) => unsafe { stream.launch(launch) },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The record of who used an allocation, and the waits that follow from it: the rule that `order.rs` states.
+//! The record of who used an allocation, and the waits that follow from it: the rule that `order/mod.rs` states.
 //! Depends on nothing but its locks: `host/tests/loom/order.rs` includes it by path and explores all
 //! interleavings.
 

@@ -1,7 +1,7 @@
 //! Who is told of what: failures of work, and text that kernels print. Nothing is told twice, and nothing is lost, whoever waits
 //! meanwhile.
 
-#[path = "../../src/backend/failure.rs"]
+#[path = "../../src/backend/failure/mod.rs"]
 mod failure;
 #[path = "../../src/output/kept.rs"]
 mod kept;

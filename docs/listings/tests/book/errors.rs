@@ -1,7 +1,6 @@
 //! Listings of the chapter "Errors and panics".
 
 use ferrogrid::LaunchError;
-use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 #[ferrogrid::module]

@@ -10,13 +10,11 @@ use crate::backend::event::BackendEvent;
 use crate::backend::operation::fill::MANY_WORDS;
 use crate::backend::operation::{Fill, MemoryCopy, Operation, Place, Side};
 use crate::backend::stream::{BackendStream, StreamMemory};
-use crate::backend::{HostFn, Signal};
+use crate::backend::{AccessPolicyWindow, HostFn, MemorySyncDomain, Signal};
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
-use crate::launch::attributes::MemorySyncDomain;
 use crate::memory::Contents;
 use crate::memory::account::Account;
-use crate::stream::access_policy::AccessPolicyWindow;
 use crate::stream::value::ValueCondition;
 
 impl BackendStream for RecordingStream {

@@ -12,7 +12,7 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
-use super::{NvmlFigures, failed, figure, library};
+use super::{failed, figure, library};
 use crate::device::Device;
 use crate::device::properties::PciAddress;
 use crate::error::{Error, Result};
@@ -149,6 +149,48 @@ macro_rules! figures {
 }
 
 figures! {
+    /// What a GPU is doing just now, from [`Device::nvml_figures`]. A figure that this GPU does not have is
+    /// `None`.
+    ///
+    /// ```
+    /// use ferrogrid_host::{Device, Error, NvmlFigures};
+    ///
+    /// /// The power that is drawn, as a part of what may be.
+    /// fn load(figures: NvmlFigures) -> Option<f64> {
+    ///     Some(f64::from(figures.power_usage?) / f64::from(figures.power_limit?))
+    /// }
+    /// assert_eq!(load(NvmlFigures::default()), None); // a GPU that does not tell
+    /// for gpu in Device::all().iter().filter(|device| device.is_cuda()) {
+    ///     match gpu.nvml_figures() {
+    ///         Ok(figures) => println!("{gpu}: {:?} °C, load {:?}", figures.temperature, load(figures)),
+    ///         Err(Error::Nvml { reason }) => println!("no figures: {reason}"),
+    ///         Err(error) => println!("{error}"),
+    ///     }
+    /// }
+    /// ```
+    NvmlFigures
+    /// What is most often looked at, together.
+    by figures, of gpu {
+        /// Temperature of the chip in degrees Celsius (`nvmlDeviceGetTemperature`).
+        temperature: u32 = gpu.temperature(TemperatureSensor::Gpu);
+        /// Power drawn in milliwatts (`nvmlDeviceGetPowerUsage`).
+        power_usage: u32 = gpu.power_usage();
+        /// The most power that it may draw in milliwatts (`nvmlDeviceGetEnforcedPowerLimit`).
+        power_limit: u32 = gpu.enforced_power_limit();
+        /// Energy used since the driver was loaded in millijoules (`nvmlDeviceGetTotalEnergyConsumption`).
+        total_energy: u64 = gpu.total_energy_consumption();
+        /// Clock of the multiprocessors in MHz (`nvmlDeviceGetClockInfo`).
+        sm_clock: u32 = gpu.clock_info(Clock::SM);
+        /// Clock of the memory in MHz (`nvmlDeviceGetClockInfo`).
+        memory_clock: u32 = gpu.clock_info(Clock::Memory);
+        /// Per cent of the last sample period with a kernel running (`nvmlDeviceGetUtilizationRates`).
+        gpu_utilization: u32 = gpu.utilization_rates().map(|rates| rates.gpu);
+        /// Per cent of the last sample period with memory in use (`nvmlDeviceGetUtilizationRates`).
+        memory_utilization: u32 = gpu.utilization_rates().map(|rates| rates.memory);
+        /// Bytes of memory that all programs use together (`nvmlDeviceGetMemoryInfo`).
+        memory_used: u64 = gpu.memory_info().map(|memory| memory.used);
+    }
+
     /// Temperatures of a GPU in degrees Celsius, from [`NvmlDevice::temperatures`].
     NvmlTemperatures
     /// How hot it is, and may be.
@@ -328,25 +370,6 @@ impl NvmlDevice {
             domain: pci.domain,
             bus: pci.bus,
             device: pci.device,
-        })
-    }
-
-    /// What is most often looked at, together.
-    ///
-    /// # Errors
-    /// If NVML fails.
-    pub fn figures(&self) -> Result<NvmlFigures> {
-        let (power, clocks, load) = (self.power()?, self.clocks()?, self.utilization()?);
-        Ok(NvmlFigures {
-            temperature: self.temperatures()?.gpu,
-            power_usage: power.usage,
-            power_limit: power.enforced_limit,
-            total_energy: power.total_energy,
-            sm_clock: clocks.sm.now,
-            memory_clock: clocks.memory.now,
-            gpu_utilization: load.gpu,
-            memory_utilization: load.memory,
-            memory_used: figure(self.handle.memory_info())?.map(|memory| memory.used),
         })
     }
 

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use ferrogrid_device::DeviceCopy;
 
 use super::ExecutableGraph;
-use crate::backend::operation::{Launch, Node, Operation};
+use crate::backend::operation::{Node, Operation, OwnedLaunch};
 use crate::backend::recording::Recorder;
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
@@ -111,7 +111,7 @@ impl<'b> ExecutableGraph<'b> {
     ) -> Result<()> {
         let index = node.of(self.id)?;
         let old = &self.replay.nodes[index];
-        let Some(Launch { kernel, shape, .. }) = old.operation.kernel() else {
+        let Some(OwnedLaunch { kernel, shape, .. }) = old.operation.kernel() else {
             return Err(GraphError::NotAKernel { node: index, found: old.operation.kind() }.into());
         };
         let mut recorded = self.record(work)?;

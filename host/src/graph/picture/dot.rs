@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::GraphBackend;
-use crate::backend::operation::{Launch, MemoryCopy, Node, Operation, Rows};
+use crate::backend::operation::{MemoryCopy, Node, Operation, OwnedLaunch, Rows};
 use crate::error::Result;
 use crate::graph::Graph;
 
@@ -76,7 +76,7 @@ impl DotOptions {
         if self.params || self.verbose {
             lines.extend(params(&node.operation));
         }
-        if let Some(Launch { shape, .. }) = node.operation.kernel()
+        if let Some(OwnedLaunch { shape, .. }) = node.operation.kernel()
             && (self.attributes || self.verbose)
         {
             let (attributes, [x, y, z]) = (shape.attributes(), shape.cluster);

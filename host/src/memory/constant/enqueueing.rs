@@ -2,7 +2,7 @@
 //! `host/tests/loom/graphs.rs` includes it by path and explores all interleavings.
 //!
 //! A constant belongs to nobody, so the borrow checker does not keep its uses apart as it does those of buffers: one
-//! thread may set it while another launches. What `order.rs` needs of borrows, this lock gives: whoever uses a
+//! thread may set it while another launches. What `order/mod.rs` needs of borrows, this lock gives: whoever uses a
 //! constant holds it from the entry into the order until the work is enqueued, setters alone, readers together.
 
 use std::sync::PoisonError;

@@ -1,0 +1,488 @@
+//! Streams: queues of work on a device, each in order. This file has [`Stream`].
+//!
+//! `kinds` makes the other streams (default, with `options`, of other libraries). `event` and `timing` mark
+//! and measure points in a stream's work, `completion` awaits them, and `order` makes streams wait for each
+//! other. `value` writes and awaits numbers in memory, `host_fn` calls host functions, `access_policy` sets
+//! what the L2 cache keeps. `own_thread` identifies a thread; `announcing` guards the uses of a call that a
+//! recording may refuse.
+
+pub(crate) mod access_policy;
+pub(crate) mod announcing;
+pub(crate) mod completion;
+pub(crate) mod event;
+pub(crate) mod host_fn;
+pub(crate) mod kinds;
+pub(crate) mod options;
+pub(crate) mod order;
+pub(crate) mod own_thread;
+pub(crate) mod timing;
+pub(crate) mod value;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::backend::recording::RecordingStream;
+use crate::backend::recording::refusal::host_memory;
+use crate::backend::{EndedIntervals, EventBackend, EventFlags, Launch, Prepared, StreamBackend};
+use crate::backend::{Fill, MemoryCopy, Place, Rows, Side};
+use crate::device::Device;
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::memory::Contents;
+use crate::memory::account::Account;
+use crate::memory::pool::MemoryPool;
+use crate::memory::retired;
+use crate::order::OrderedStream;
+use crate::order::access::Access;
+use crate::order::writers::Effect;
+use crate::profile::{self, Work};
+use crate::stream::announcing::Announcing;
+
+/// A queue of work on one device. Work on one stream runs in the order in which it was given; work
+/// on different streams may run at the same time, except where it uses the same buffer.
+///
+/// Functions that enqueue return at once; [`Stream::synchronize`] and [`Stream::download`] wait.
+/// A stream may be used from several threads. Dropping it does not wait: what was enqueued still
+/// runs.
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+/// let a = stream.upload(&[1.0_f32, 2.0])?;
+/// let mut b = stream.zeros::<f32>(2)?;
+/// stream.copy(&a, &mut b)?;
+/// assert_eq!(stream.download(&b)?, [1.0, 2.0]);
+/// # Ok(()) }
+/// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let (stream, other) = (device.new_stream()?, device.new_stream()?);
+/// assert_eq!(stream.device(), &device);
+/// assert_ne!(stream.id(), other.id()); // of a `Track` in a timeline
+/// assert_eq!(stream.priority()?, 0);
+/// # Ok(()) }
+/// ```
+pub struct Stream {
+    inner: Arc<StreamInner>,
+}
+
+/// A stream, shared by its handle and the buffers that still refer to it.
+#[repr(C)] // What every launch reads comes first.
+pub(crate) struct StreamInner {
+    id: u64,
+    device: Device,
+    backend: StreamBackend,
+    account: Arc<Account>,
+    /// Whether the handle is gone, so that nobody can enqueue.
+    closed: AtomicBool,
+}
+
+impl Stream {
+    pub(crate) fn new(device: &Device, backend: impl Into<StreamBackend>) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let (device, account, closed) = (device.clone(), Account::of(device), AtomicBool::new(false));
+        let backend = backend.into();
+        Stream { inner: Arc::new(StreamInner { id, device, backend, account, closed }) }
+    }
+
+    /// The device that runs it.
+    pub fn device(&self) -> &Device {
+        &self.inner.device
+    }
+
+    /// Which stream of this process it is: no other has the same number, also after it is gone. Timelines name
+    /// it so ([`Track::Stream`](crate::profile::Track::Stream)).
+    pub fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    /// Waits until all work enqueued so far has run (`cuStreamSynchronize`).
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let ones = stream.fill(1_u32, 1000)?; // enqueued
+    /// stream.synchronize()?; // has run
+    /// # drop(ones);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If a kernel has failed by then and nobody has been told: [`Error::KernelPanic`](crate::Error::KernelPanic)
+    /// (the device remains usable), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
+    /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::launch_host_func`] has panicked. Of several
+    /// failures it is the first. If several threads share a stream, whichever waits first is told; the data of failed
+    /// work are errors for all. On a GPU a panic counts as that of all launches of the stream since it was last waited for
+    /// whose kernels have a way to panic.
+    pub fn synchronize(&self) -> Result<()> {
+        let backend = &self.inner.backend;
+        let result = profile::observe_host(self.device(), Work::Synchronize, || backend.synchronize());
+        retired::collect();
+        result
+    }
+
+    /// Whether all work enqueued so far has run (`cuStreamQuery`). Does not wait.
+    ///
+    /// # Errors
+    /// If the device has failed. Not to be ready is no error, and failures of kernels are left to
+    /// [`Stream::synchronize`].
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let _ones = stream.fill(1_u8, 1000)?;
+    /// while !stream.is_complete()? {
+    ///     std::thread::yield_now(); // do something else
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn is_complete(&self) -> Result<bool> {
+        let complete = self.inner.backend.is_complete();
+        self.device().deliver_output();
+        complete
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<StreamInner> {
+        &self.inner
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.inner.backend.close();
+        self.inner.closed.store(true, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("id", &self.inner.id).field("device", &self.inner.device).finish()
+    }
+}
+
+impl StreamInner {
+    #[inline]
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    #[inline]
+    pub(crate) fn backend(&self) -> &StreamBackend {
+        &self.backend
+    }
+
+    /// The recording that this stream adds to, if it runs nothing.
+    #[inline]
+    pub(crate) fn recording(&self) -> Option<&RecordingStream> {
+        self.backend.recording()
+    }
+
+    /// Which stream of the process it is.
+    pub(crate) fn number(&self) -> u64 {
+        self.id
+    }
+
+    /// An event at the end of all work enqueued so far, with the time of the device.
+    pub(crate) fn mark(&self) -> Result<EventBackend> {
+        let event = EventBackend::new(self.device.backend(), EventFlags::TIMED)?;
+        self.backend.record(&event)?;
+        Ok(event)
+    }
+
+    /// An event at the end of all work enqueued so far.
+    pub(crate) fn tail(&self) -> Result<EventBackend> {
+        let event = EventBackend::new(self.device.backend(), EventFlags::UNTIMED)?;
+        self.backend.record(&event)?;
+        Ok(event)
+    }
+
+    /// Waits for all work enqueued so far, without reporting failures.
+    pub(crate) fn drain(&self) -> Result<()> {
+        self.backend.drain()
+    }
+
+    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. What fails
+    /// later is left to those who wait for it. `ended` is what `StreamBackend::end_interval` gave before.
+    pub(crate) fn finish(&self, event: &EventBackend, ended: Option<&EndedIntervals>) -> Result<()> {
+        self.backend.finish(event, ended)
+    }
+
+    /// From `pool`, or from that of the device.
+    pub(crate) fn allocate(
+        &self,
+        pool: Option<&MemoryPool>,
+        bytes: usize,
+        contents: Contents,
+    ) -> Result<*mut u8> {
+        let account = self.account_of(pool);
+        account.take(bytes, &self.device)?;
+        let own = pool.and_then(MemoryPool::raw);
+        let allocate = || self.backend.allocate(own, bytes, contents);
+        let allocated = if contents == Contents::Zeroed && self.backend.enqueues_host_copies() {
+            profile::observe(self, Work::Fill { bytes }, allocate)
+        } else {
+            allocate()
+        };
+        allocated.inspect_err(|_| account.give_back(bytes))
+    }
+
+    fn account_of<'a>(&'a self, pool: Option<&'a MemoryPool>) -> &'a Arc<Account> {
+        pool.map_or(&self.account, MemoryPool::account)
+    }
+
+    pub(crate) fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
+        self.account.take(bytes, &self.device)?;
+        let allocated = self.backend.allocate_managed(bytes, contents);
+        allocated.inspect_err(|_| self.account.give_back(bytes))
+    }
+
+    /// Frees managed memory, once all work enqueued here has run.
+    ///
+    /// # Safety
+    /// As for `free`, with memory from `allocate_managed`.
+    pub(crate) unsafe fn free_managed(&self, pointer: *mut u8, bytes: usize) {
+        // SAFETY: passed on.
+        unsafe { self.backend.free_managed(pointer, bytes, &self.account) }
+    }
+
+    /// Frees in stream order.
+    ///
+    /// # Safety
+    /// `pointer` is from `allocate` of `bytes` in `pool` on this device, is freed once, and work enqueued here
+    /// runs after all work that uses it.
+    pub(crate) unsafe fn free(&self, pool: Option<&MemoryPool>, pointer: *mut u8, bytes: usize) {
+        // SAFETY: passed on.
+        unsafe { self.backend.free(pointer, bytes, self.account_of(pool)) }
+    }
+
+    /// As `copy_from_host`, into memory that nothing has used yet.
+    ///
+    /// # Safety
+    /// `source` is `bytes` of host memory, `target` as many allocated here and unused.
+    pub(crate) unsafe fn initialise_from_host(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: passed on; the wait outlasts the use of `source`.
+        let copy = || unsafe { self.backend.initialise_from_host(upload(target, source, bytes)) };
+        self.observe_host_copy(Work::Upload { bytes }, copy, |stream| stream.drain())
+    }
+
+    /// Copies from host memory, which is not used after this returns.
+    ///
+    /// # Safety
+    /// `source` is `bytes` of host memory, `target` as many of this device, ordered for writing here.
+    pub(crate) unsafe fn copy_from_host(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: passed on.
+        unsafe { self.upload(upload(target, source, bytes)) }
+    }
+
+    /// Makes a copy from any memory of the host, which is not used after this returns.
+    ///
+    /// # Safety
+    /// The source is memory of the host, the target of this device, ordered for writing here.
+    pub(crate) unsafe fn upload(&self, copy: MemoryCopy) -> Result<()> {
+        let work = Work::Upload { bytes: copy.bytes() };
+        // SAFETY: passed on; the wait outlasts the use of the source. Pageable memory may be read after the call returns:
+        // the driver stages it, or the GPU reads it in place.
+        let copy = || unsafe { self.backend.copy_from_host(copy) };
+        self.observe_host_copy(work, copy, |stream| stream.drain())
+    }
+
+    /// Copies to host memory, which is filled when this returns `Ok`, and not used after it returns.
+    ///
+    /// # Safety
+    /// `target` is `bytes` of host memory, `source` as many of this device, ordered for reading here.
+    pub(crate) unsafe fn copy_to_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
+        let (target, source) = (Side::memory(Place::Host, target), Side::memory(Place::Device, source));
+        // SAFETY: passed on.
+        unsafe { self.download(MemoryCopy::bytes_of(target, source, bytes)) }
+    }
+
+    /// Makes a copy to any memory of the host, which is filled when this returns `Ok`, and not used after it returns.
+    ///
+    /// # Safety
+    /// The target is memory of the host, the source of this device, ordered for reading here.
+    pub(crate) unsafe fn download(&self, copy: MemoryCopy) -> Result<()> {
+        let work = Work::Download { bytes: copy.bytes() };
+        // SAFETY: passed on; the wait outlasts the use of the target.
+        let copy = || unsafe { self.backend.copy_to_host(copy) };
+        self.observe_host_copy(work, copy, |stream| stream.synchronize())
+    }
+
+    /// Makes a copy from or to memory of the host, and waits for it.
+    fn observe_host_copy(
+        &self,
+        work: Work,
+        copy: impl FnOnce() -> Result<()>,
+        wait: fn(&StreamBackend) -> Result<()>,
+    ) -> Result<()> {
+        if self.recording().is_some() {
+            return copy(); // It is refused.
+        }
+        if !self.backend.enqueues_host_copies() {
+            return profile::observe_host(&self.device, work, copy);
+        }
+        profile::observe(self, work, copy)?;
+        profile::observe_host(&self.device, Work::Synchronize, || wait(&self.backend))
+    }
+
+    /// Enqueues a copy.
+    ///
+    /// # Safety
+    /// Both are `bytes`, at the places that are named, which do not overlap. Memory of this device is ordered here for its
+    /// use, memory of the host used by nobody else until the copy has run; if both are of the host, both are page-locked.
+    pub(crate) unsafe fn copy(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        bytes: usize,
+        (to, from): (Place, Place),
+    ) -> Result<()> {
+        let (target, source) = (Side::memory(to, target), Side::memory(from, source));
+        // SAFETY: passed on.
+        unsafe { self.enqueue(MemoryCopy::bytes_of(target, source, bytes)) }
+    }
+
+    /// Enqueues a copy of rows.
+    ///
+    /// # Safety
+    /// As for `copy`, with these rows.
+    pub(crate) unsafe fn copy_rows(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        rows: Rows,
+        (to, from): (Place, Place),
+    ) -> Result<()> {
+        let (target, source) = (Side::memory(to, target), Side::memory(from, source));
+        // SAFETY: passed on.
+        unsafe { self.enqueue(MemoryCopy { target, source, rows, layers: 1 }) }
+    }
+
+    /// Enqueues any copy.
+    ///
+    /// # Safety
+    /// As for `copy`, with its sides and rows.
+    pub(crate) unsafe fn enqueue(&self, copy: MemoryCopy) -> Result<()> {
+        let bytes = copy.bytes();
+        let work = match copy.places() {
+            (Place::Device, Place::Host) => Work::Upload { bytes },
+            (Place::Host, Place::Device) => Work::Download { bytes },
+            _ => Work::Copy { bytes },
+        };
+        // SAFETY: passed on.
+        profile::observe(self, work, || unsafe { self.backend.copy(copy) })
+    }
+
+    /// # Errors
+    /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording, which cannot keep memory of the host.
+    pub(crate) fn refuse_host_memory(&self, operation: &'static str) -> Result<()> {
+        if self.recording().is_some() { Err(host_memory(operation)) } else { Ok(()) }
+    }
+
+    /// Enqueues `count` repetitions of `pattern`.
+    ///
+    /// # Safety
+    /// `target` has room for them on this device, aligned to the pattern's length if that is 2 or 4,
+    /// and is ordered here for writing.
+    pub(crate) unsafe fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
+        let fill = Fill::new(target, pattern, count);
+        // SAFETY: passed on.
+        profile::observe(self, Work::Fill { bytes: fill.bytes() }, || unsafe { self.backend.fill(fill) })
+    }
+
+    /// Loads `kernel` for this device, if that has not been done.
+    #[inline]
+    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
+        self.backend.prepare(kernel)
+    }
+
+    /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.
+    ///
+    /// # Safety
+    /// As [`launch`](crate::launch::launch_with), with memory ordered, the sizes within the limits, and the kernel from
+    /// `prepare` here.
+    #[inline]
+    pub(crate) unsafe fn launch(
+        &self,
+        launch: Launch<'_>,
+        accesses: &[Access<'_>],
+        names_writers: bool,
+    ) -> Result<()> {
+        match self.backend.driver_stream() {
+            Some(stream) if !profile::is_observed() => {
+                if names_writers {
+                    let effects = accesses.iter().map(Access::effect);
+                    // SAFETY: passed on.
+                    return unsafe { stream.launch_watched(launch, effects) };
+                }
+                // SAFETY: passed on.
+                unsafe { stream.launch(launch) }
+            }
+            // SAFETY: passed on.
+            _ => unsafe { self.launch_slow(launch, accesses) },
+        }
+    }
+
+    /// How a launch of `kernel` uses memory, its constants among it.
+    fn effects<'a>(
+        &'a self,
+        kernel: &'static Kernel,
+        accesses: &'a [Access<'a>],
+    ) -> impl Iterator<Item = Effect<'a>> + Clone {
+        // They have been made ready for the launch.
+        let constants = kernel.descriptor().constants.iter();
+        let read = constants.filter_map(|constant| {
+            let resident = constant.resident(&self.device).ok()?;
+            Some((resident.writers(), constant.used_by_launches(), false))
+        });
+        accesses.iter().map(Access::effect).chain(read)
+    }
+
+    /// The slow path of `launch`: profiled, recorded or on the CPU.
+    ///
+    /// # Safety
+    /// As for `launch`.
+    #[inline(never)]
+    pub(crate) unsafe fn launch_slow(&self, launch: Launch<'_>, accesses: &[Access<'_>]) -> Result<()> {
+        let _announcing = Announcing::on(self);
+        let Launch { kernel, config, .. } = launch;
+        profile::observe(self, Work::Kernel { kernel, shape: *config }, || {
+            // SAFETY: passed on.
+            unsafe { self.backend.launch(launch, self.effects(kernel, accesses)) }
+        })
+    }
+}
+
+impl OrderedStream for StreamInner {
+    #[inline]
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    fn run_after(&self, earlier: &Self) -> Result<()> {
+        self.backend.run_after(&earlier.backend)
+    }
+}
+
+/// A copy from host memory to this device.
+fn upload(target: *mut u8, source: *const u8, bytes: usize) -> MemoryCopy {
+    MemoryCopy::bytes_of(Side::memory(Place::Device, target), Side::memory(Place::Host, source), bytes)
+}
