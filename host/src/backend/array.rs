@@ -108,7 +108,7 @@ impl StreamInner {
     ///
     /// # Safety
     /// Both sides have all of its elements, and do not overlap. Memory of this device is ordered here for its
-    /// use, memory of the host used by nobody else until the copy has run.
+    /// use, memory of the host not used otherwise until the copy has run.
     pub(crate) unsafe fn copy_array(&self, target: Side, source: Side, shape: &ArrayShape) -> Result<()> {
         if let Some(recording) = self.recording() {
             return recording.copy_array(target, source, shape);

@@ -1,4 +1,4 @@
-//! A device of either backend, and what is asked of it. What does not exist on the CPU is `None`, or done by doing nothing.
+//! A device of either backend, and its queries. Features that the CPU lacks are `None`, or do nothing.
 
 use std::ffi::c_void;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A graph ready to be launched, of either backend.
+//! An executable graph of either backend.
 
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Memory of either backend that is not allocated in the order of a stream: of the host, page-locked or managed, and the figures
+//! Memory of either backend that is not allocated in stream order: page-locked and managed memory, and the figures
 //! of pools.
 
 use std::ptr::null_mut;
@@ -50,7 +50,7 @@ impl DeviceBackend {
         }
     }
 
-    /// The address by which the device uses page-locked memory; `None` if it cannot.
+    /// The device's address of page-locked memory; `None` if the device cannot use it.
     ///
     /// # Safety
     /// `start` is page-locked.

@@ -1,4 +1,4 @@
-//! A stream of a backend, or of a recording, and the work that it is given. What a recording cannot hold is refused here.
+//! A stream of a backend, or of a recording, and its operations. Operations that a recording cannot contain are refused here.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -256,7 +256,7 @@ impl StreamBackend {
         match self {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe {
-                // At once: the pool gives it to whoever allocates next here, without waiting.
+                // At once: the pool can reuse it for the next allocation here, without waiting.
                 account.give_back(bytes);
                 stream.free(pointer);
             },
@@ -352,7 +352,7 @@ impl StreamBackend {
     ///
     /// # Safety
     /// Both are `bytes`, at the places that are named, which do not overlap. Memory of this device is ordered here for its
-    /// use, memory of the host used by nobody else until the copy has run; if both are of the host, both are page-locked.
+    /// use, memory of the host not used otherwise until the copy has run; if both are of the host, both are page-locked.
     pub(crate) unsafe fn copy(
         &self,
         target: *mut u8,

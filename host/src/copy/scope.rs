@@ -46,7 +46,7 @@ struct Wait<'a>(&'a Stream);
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        // What has failed is left to whoever waits next.
+        // A failure is reported to the next wait.
         let _unwinding = self.0.inner().drain();
     }
 }
@@ -76,7 +76,7 @@ impl Stream {
     /// # Ok(()) }
     /// ```
     ///
-    /// Nobody can touch what a copy uses before the end of the scope, nor let it go:
+    /// Memory that a copy uses can be neither accessed nor dropped before the end of the scope:
     ///
     /// ```compile_fail,E0499
     /// # fn main() -> ferrogrid_host::Result<()> {

@@ -49,7 +49,7 @@ pub struct Transfer<T: DeviceCopy> {
     sources: Sources,
 }
 
-/// Page-locked memory that is only there to be freed, by whichever thread.
+/// Page-locked memory that only waits to be freed, on any thread.
 struct Memory<T: DeviceCopy> {
     _buffer: PinnedBuffer<T>,
 }
@@ -159,7 +159,7 @@ impl Stream {
         match self.completed() {
             Ok(completion) => Ok(Transfer { buffer: Some(buffer), completion: Some(completion), sources }),
             Err(error) => {
-                // The copy may be under way, and nothing tells when it ends.
+                // The copy may be under way, and its end cannot be observed.
                 std::mem::forget(buffer);
                 Err(error)
             }

@@ -1,4 +1,4 @@
-//! The primary context of a GPU, for code that makes driver calls of its own beside this crate.
+//! The primary context of a GPU, for code that also calls the driver directly.
 
 use std::ffi::c_void;
 

@@ -1,4 +1,4 @@
-//! Devices. This file has [`Device`]: which there are, and what each allocates and limits.
+//! Devices. This file has [`Device`]: enumeration, allocation and limits.
 //!
 //! `properties`, `attribute` and `limits` describe a device, `cpu_options` configures a virtual one. `context` is the
 //! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
@@ -297,7 +297,7 @@ impl Device {
         self.backend.shared_memory_per_block()
     }
 
-    /// Its memory, free and in all (`cuMemGetInfo`); `None` where the system does not tell.
+    /// Its memory, free and in all (`cuMemGetInfo`); `None` if the system does not report it.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -340,7 +340,7 @@ impl Device {
     /// Text arrives while some thread waits for the device or asks whether its work has run (`synchronize`, `download`,
     /// `is_complete`), on that thread, and never on a thread that runs kernels. Nothing is locked meanwhile: `sink` may
     /// wait for streams itself, print, or set another sink; and if it panics, so does the call that waits. If several
-    /// threads wait at the same time, each hands on a part. Each device has a sink of its own.
+    /// threads wait at the same time, each outputs a part. Each device has a separate sink.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

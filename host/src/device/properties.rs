@@ -1,4 +1,4 @@
-//! What a device is, in one record with CUDA's names, and any single attribute of it.
+//! The properties of a device, in a record with CUDA's names, and its single attributes.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub struct DeviceProperties {
     /// CUDA compute capability (major, minor) (`COMPUTE_CAPABILITY_MAJOR`, `COMPUTE_CAPABILITY_MINOR`). `None` for the
     /// CPU.
     pub compute_capability: Option<(u32, u32)>,
-    /// Bytes of memory (`cuDeviceTotalMem`); `None` where the system does not tell.
+    /// Bytes of memory (`cuDeviceTotalMem`); `None` if the system does not report it.
     pub total_memory: Option<u64>,
     /// Bytes of constant memory for the `__constant__` variables of a module (`TOTAL_CONSTANT_MEMORY`).
     pub total_constant_memory: u32,
@@ -71,9 +71,9 @@ pub struct DeviceProperties {
     pub shared_memory_per_multiprocessor: u32,
     /// Shared memory that the system takes for itself in each block (`RESERVED_SHARED_MEMORY_PER_BLOCK`).
     pub reserved_shared_memory_per_block: u32,
-    /// Peak clock rate in kHz (`CLOCK_RATE`); `None` where the driver no longer tells.
+    /// Peak clock rate in kHz (`CLOCK_RATE`); `None` if the driver does not report it.
     pub clock_rate: Option<u32>,
-    /// Peak memory clock rate in kHz (`MEMORY_CLOCK_RATE`); `None` where the driver no longer tells.
+    /// Peak memory clock rate in kHz (`MEMORY_CLOCK_RATE`); `None` if the driver does not report it.
     pub memory_clock_rate: Option<u32>,
     /// Width of the memory bus in bits (`GLOBAL_MEMORY_BUS_WIDTH`); 0 for the CPU.
     pub memory_bus_width: u32,
@@ -263,7 +263,7 @@ impl DeviceProperties {
     }
 
     /// The bytes per second that the memory bus moves at its peak, both clock edges counted; `None`
-    /// where the driver does not tell its clock.
+    /// if the driver does not report its clock.
     pub fn peak_memory_bandwidth(&self) -> Option<u64> {
         let hertz = u64::from(self.memory_clock_rate?) * 1000;
         Some(2 * hertz * u64::from(self.memory_bus_width) / 8)

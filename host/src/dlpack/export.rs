@@ -1,4 +1,4 @@
-//! Tensors of this library in the structures that others take, with deleters.
+//! Exported tensors in DLPack's structures, with deleters.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{from_mut, null_mut};

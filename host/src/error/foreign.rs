@@ -1,4 +1,4 @@
-//! What can go wrong with foreign code.
+//! Errors of foreign code.
 
 /// An error about code that this program did not compile.
 ///
@@ -23,7 +23,7 @@ pub enum ForeignError {
     Read {
         /// The file.
         path: Box<str>,
-        /// What the system said.
+        /// The system's message.
         reason: Box<str>,
     },
     /// Bytes are not the image that they should be.
@@ -92,7 +92,7 @@ pub enum ForeignError {
         package: &'static str,
         /// The environment variable that names its file.
         variable: &'static str,
-        /// What the system's loader said.
+        /// The loader's message.
         reason: Box<str>,
     },
     /// A library of the CUDA toolkit failed.
@@ -112,7 +112,7 @@ pub enum ForeignError {
     NoFunction {
         /// The module's name; empty if it has none.
         module: Box<str>,
-        /// The name asked for.
+        /// The requested name.
         name: Box<str>,
         /// The kernels that it has, where that is known.
         known: Vec<Box<str>>,
@@ -122,7 +122,7 @@ pub enum ForeignError {
     NoGlobal {
         /// The module's name; empty if it has none.
         module: Box<str>,
-        /// The name asked for.
+        /// The requested name.
         name: Box<str>,
     },
     /// A global variable is not as large as its stated type.

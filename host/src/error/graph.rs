@@ -1,4 +1,4 @@
-//! What can go wrong while graphs are recorded, updated and launched.
+//! Errors in recording, updating and launching graphs.
 
 /// An error about a graph.
 ///
@@ -38,7 +38,7 @@ pub enum GraphError {
         "a node of a graph writes a buffer that was given to it by `capture.read` or `capture.read_array`; give it by `capture.write`, `capture.keep` or `capture.write_array`"
     )]
     ReadOnlyBuffer,
-    /// A buffer of a graph was asked for a second time in one update.
+    /// A buffer of a graph was taken twice in one update.
     #[error("buffer {buffer} of the graph is in use already in this update")]
     BufferTaken {
         /// Its number in the graph.

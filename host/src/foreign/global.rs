@@ -111,7 +111,7 @@ impl<T: Pod> ForeignGlobal<T> {
             return Ok(());
         }
         // SAFETY: the variable has as many bytes, of this device, for as long as the module is loaded. Any
-        // bytes are a `T`; whoever launches kernels of the module vouches for what they make of them.
+        // bytes are a `T`; launches of the module's kernels vouch for their accesses to them.
         unsafe { stream.inner().copy_from_host(self.start, source.as_ptr(), source.len()) }
     }
 

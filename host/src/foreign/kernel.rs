@@ -1,4 +1,4 @@
-//! Foreign kernels whose parameter types were stated once: safe to launch.
+//! Foreign kernels whose parameter types were declared once, and which are then safe to launch.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -344,7 +344,7 @@ impl<const R: usize, P> ForeignKernel<R, P> {
         grid: impl IntoGrid<R>,
         arguments: impl TypedArguments<'a, P>,
     ) -> Result<()> {
-        // SAFETY: whoever stated the types vouched for every launch with such arguments.
+        // SAFETY: the declaration of the types vouched for every launch with such arguments.
         unsafe { self.function.launch_held(stream, grid.into_grid(), arguments.hold_all(stream)?) }
     }
 

@@ -1,4 +1,4 @@
-//! The driver's linker: PTX, cubins, fatbins and libraries of device code into one cubin.
+//! The driver's linker: combines PTX, cubins, fatbins and libraries of device code into one cubin.
 
 use std::fmt;
 

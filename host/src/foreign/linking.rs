@@ -1,4 +1,4 @@
-//! Code that kernels in Rust are linked with, as users give it.
+//! The user's code with which kernels in Rust are linked.
 
 use crate::backend::cuda::link_later;
 use crate::error::foreign::ForeignError;

@@ -1,4 +1,4 @@
-//! Loading of foreign code on a device, from text, bytes or files.
+//! Loads foreign code on a device, from text, bytes or files.
 
 use std::path::Path;
 
@@ -254,7 +254,7 @@ fn best_of(program: &CompiledProgram, architecture: Option<&str>) -> CodeType {
 mod tests {
     use super::*;
 
-    /// What NVRTC gives for an architecture: machine code if it is a real one, and no text if LTO IR was asked for.
+    /// What NVRTC gives for an architecture: machine code if it is a real one, and no text if LTO IR was requested.
     fn program(architecture: &str, lto: bool) -> CompiledProgram {
         let is_real = architecture.starts_with("sm_");
         CompiledProgram {

@@ -1,4 +1,4 @@
-//! Modules of foreign code on a device, and what is asked of them.
+//! Modules of foreign code on a device: lookup of functions and variables.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -102,7 +102,7 @@ impl ForeignModule {
 
     /// The same module, whose code came as `code_type` before it was linked, with the linker's log.
     pub(super) fn linked_from(mut self, code_type: CodeType, log: &str) -> Self {
-        // Nobody else has a module that was just loaded.
+        // A module that was just loaded has no other owner.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.code_type = Some(code_type);
             inner.log = [log, &*inner.log].concat().into();

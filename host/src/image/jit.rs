@@ -20,7 +20,7 @@
 /// assert_eq!((debug.optimization_level, debug.debug_info, debug.verbose), (Some(0), true, true));
 ///
 /// let streaming = JitOptions::new().with_threads_per_block(256).with_cache_mode(JitCacheMode::Global);
-/// assert_eq!(streaming.threads_per_block, Some(256)); // `None` for what is left to the driver
+/// assert_eq!(streaming.threads_per_block, Some(256)); // `None` for options left to the driver
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]

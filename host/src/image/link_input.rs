@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_tell_what_it_is() {
+    fn the_first_bytes_determine_the_kind() {
         let mut elf = vec![0; 64];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
         let kind = |name: &str, bytes: &[u8]| LinkInput::from_bytes(name, bytes).unwrap().code_type();

@@ -1,4 +1,4 @@
-//! What a compiled kernel needs and takes on a device, and the two preferences that it may be given.
+//! The attributes of a compiled kernel on a device, and its two preferences.
 
 use crate::device::Device;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Functions of other device code, called where there is no device: what their place on the host does.
+//! Native counterparts of functions of other device code.
 
 /// The payload of the panic of a kernel that called such a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Compiled device code as embedded in the program: PTX per architecture, and what the builder says of each
-//! entry point.
+//! Compiled device code as embedded in the program: PTX per architecture, and the build step's description of
+//! each entry point.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -114,7 +114,7 @@ impl ModuleImage {
         }
     }
 
-    /// The number by which equal images are known; `None` if there is no device code.
+    /// The number that identifies equal images; `None` if there is no device code.
     pub(crate) fn id(&self) -> Option<u128> {
         self.image().map(|image| image.id)
     }
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_compared_by_all_that_is_known_of_it() {
+    fn a_library_is_compared_by_all_its_properties() {
         let device = "fast\nfeature=\"x\"\n";
         let is_same = |host: (Option<&str>, &[(&str, bool)])| {
             std::panic::catch_unwind(|| check_library(host, device, "differs")).is_ok()
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_was_not_built_says_why() {
+    fn an_unbuilt_image_has_a_reason() {
         let image = ModuleImage::unbuilt("no compiler");
         assert_eq!((image.reason(), image.id()), (Some("no compiler"), None));
         assert_eq!(ModuleImage::host_only().reason(), None);

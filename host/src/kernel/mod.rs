@@ -1,4 +1,4 @@
-//! A kernel as a static of the program: its descriptor, and where each device keeps it once loaded.
+//! A kernel as a static of the program: its descriptor, and its loaded form on each device.
 //!
 //! `image` is the embedded code that it comes from, `math_library` and `extern_function` what that code was
 //! linked with. `attributes`, `questions` and `occupancy` are what can be asked of it on a device.
@@ -77,7 +77,7 @@ pub struct KernelDescriptor {
 #[derive(Clone, Copy)]
 pub(crate) struct Loaded {
     pub(crate) function: *mut c_void,
-    /// Whether it can panic, as far as its code tells.
+    /// Whether it can panic, according to its code.
     pub(crate) may_panic: bool,
 }
 

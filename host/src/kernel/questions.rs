@@ -1,4 +1,4 @@
-//! The questions to a kernel, of this program or foreign, and its preferences. [`Device`] and
+//! Queries about a kernel, of this program or foreign, and its preferences. [`Device`] and
 //! [`ForeignFunction`](crate::ForeignFunction) pass them on to here.
 
 use crate::device::Device;

@@ -1,4 +1,4 @@
-//! What may stand for a slice parameter at a launch, and what the compiler says when something else does.
+//! The arguments for slice parameters of launches, and the compiler's messages for others.
 
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;

@@ -1,18 +1,18 @@
-//! What a launch asks for beyond a grid: priority, how its memory is cached and fenced, an event when it has begun.
+//! Launch attributes: priority, cache policy, memory-synchronisation domain, and an event at the start.
 
 use crate::backend::{AccessPolicyWindow, LaunchEvent, MemorySyncDomain};
 use crate::launch::grid::Grid;
 use crate::stream::event::Event;
 
 impl<const R: usize> Grid<R> {
-    /// The same in a memory-synchronisation domain of its own, whatever that of the stream is
+    /// The same in a memory-synchronisation domain that overrides the stream's
     /// (`CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`): see [`MemorySyncDomain`].
     #[must_use]
     pub fn with_memory_sync_domain(self, domain: MemorySyncDomain) -> Self {
         self.with_attributes(|attributes| attributes.memory_sync_domain = Some(domain))
     }
 
-    /// The same with memory that the second-level cache treats in a way of its own, in place of that of the stream
+    /// The same with a second-level cache policy that overrides the stream's
     /// (`CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`): see [`AccessPolicyWindow`].
     ///
     /// # Errors
@@ -22,7 +22,7 @@ impl<const R: usize> Grid<R> {
         self.with_attributes(|attributes| attributes.access_policy_window = Some(window))
     }
 
-    /// The same with a priority of its own, whatever that of the stream is (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
+    /// The same with a priority that overrides the stream's (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
     /// blocks of several kernels wait for room on a device, those of the lower number go first. What is running is
     /// not interrupted. A graph's nodes keep the priorities that they were recorded with.
     ///

@@ -1,5 +1,5 @@
-//! Outputs that belong to blocks: whether each block of a launch has a row or a tile. What another one
-//! computes would be lost.
+//! Outputs that belong to blocks: the check that each block of a launch has a row or a tile, because the results of
+//! others would be lost.
 
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;

@@ -1,4 +1,4 @@
-//! How long a slice may be that a kernel indexes with 32 bits, and which must be as long as others.
+//! Checks of slice lengths: the limit of 32-bit indices, and slices that must have the same shape.
 
 use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
@@ -53,7 +53,7 @@ impl Extents for Lengths {
     }
 }
 
-/// The view that is to be `argument` of `kernel`, which is not `wide`.
+/// The view for `argument` of `kernel`, which is not `wide`.
 ///
 /// # Errors
 /// If it has 2^32 elements or more, or so many places along an axis.

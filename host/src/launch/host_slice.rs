@@ -1,4 +1,4 @@
-//! Slices of the host as arguments of a launch: a buffer for the length of one launch.
+//! Host slices as arguments: copied to and from a buffer for one launch.
 //!
 //! The buffer is the launch's own. Whatever happens in between, it is freed in the order of the stream, so a
 //! launch that returns early, or is refused, leaves nothing behind. What comes back is waited for, so the

@@ -1,4 +1,4 @@
-//! How much shared memory a block of a launch needs, and where its slices start.
+//! The shared memory of a block: its size, and the offsets of its slices.
 
 use crate::kernel::Kernel;
 use ferrogrid_device::shared::ALIGNMENT;

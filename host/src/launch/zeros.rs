@@ -1,5 +1,5 @@
-//! Zeroed memory of one launch, beside its arguments: which elements of a `ScatterSlice<T>` threads have claimed, and how many
-//! blocks of a `BlockOrder<T>` have started and what each has published.
+//! Zeroed memory for one launch, in addition to its arguments: the claims on elements of a `ScatterSlice<T>`, and the
+//! counter and published values of a `BlockOrder<T>`.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;

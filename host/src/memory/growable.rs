@@ -1,4 +1,4 @@
-//! Device memory that grows without moving: a range of addresses whose memory comes as it is needed.
+//! Device memory that grows without moving: a range of addresses to which memory is mapped as needed.
 
 use std::fmt;
 use std::ops::{Deref, RangeBounds};
@@ -25,7 +25,7 @@ use crate::view::DeviceViewMut;
 /// pieces of 64 KiB.
 ///
 /// To grow needs `&mut`; views borrow the buffer. Launches and copies take `&buffer` and `&mut buffer` as of any
-/// [`DeviceBuffer`], and see the elements there are by then. Work that was enqueued before goes on with those it was
+/// [`DeviceBuffer`], and see the elements there are by then. Work enqueued earlier continues with those it was
 /// given. Memory counts in the limit of the device's pool ([`MemoryPool::set_limit`](crate::MemoryPool::set_limit)).
 ///
 /// ```
@@ -225,7 +225,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         self.truncate(0);
     }
 
-    /// Gives back memory that no element needs, as far as it came in pieces of its own (`cuMemUnmap`). Waits for all work
+    /// Gives back memory that no element needs, if it was mapped in separate pieces (`cuMemUnmap`). Waits for all work
     /// that uses the buffer.
     ///
     /// ```

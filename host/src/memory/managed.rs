@@ -17,7 +17,7 @@ use crate::stream::announcing::Announcing;
 use crate::view::DeviceViewMut;
 
 /// `len` elements of type `T` in managed memory (`cuMemAllocManaged`): a device buffer that the host can
-/// use in place. Pages move to whoever touches them. Pools have such memory, too, and page-locked memory that is used in the
+/// use in place. Pages migrate to the processor that touches them. Pools have such memory, too, and page-locked memory that is used in the
 /// same way: [`MemoryPool::managed_zeros`](crate::MemoryPool::managed_zeros).
 ///
 /// [`ManagedBuffer::read`] and [`ManagedBuffer::write`] give the host a slice, once the work on streams that

@@ -1,5 +1,5 @@
-//! Device and host memory. This file has [`Memory`], one allocation: where it is, whose it is, and when it
-//! may be freed.
+//! Device and host memory. This file has [`Memory`], one allocation: its address, its owner, and the condition for
+//! freeing it.
 //!
 //! Owners of elements: `buffer` (device memory), `growable` (a reserved range), `managed`, `pinned`
 //! (page-locked) and `mapped` (zero-copy), `ipc` (shared between processes); `uninit` makes buffers without
@@ -195,7 +195,7 @@ impl Memory {
     }
 
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
-        // A recording must be told of each use, and all uses outside a graph are refused.
+        // Each use must be announced to a recording, and all uses outside a graph are refused.
         let is_guest = stream.recording().is_some() || matches!(origin, Origin::Graph(_));
         let of = if is_guest { Order::of_guest } else { Order::new };
         let order = of(stream.clone());
@@ -347,7 +347,7 @@ impl Memory {
     /// As `begin`, for the launch of the graph that it is of.
     pub(crate) fn begin_launch(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         match self.is_of_graph() {
-            // Never alone there: whoever begins a use elsewhere is refused.
+            // Never alone there: a use that begins on another stream is refused.
             true => self.order.begin_as_guest(stream, usage),
             false => self.begin(stream, usage),
         }
@@ -453,7 +453,7 @@ fn fallback_stream(device: &Device) -> Result<Arc<StreamInner>> {
     Ok(inner)
 }
 
-/// Drops `owner` after all that `stream` holds; or, if nothing tells when that is, never.
+/// Drops `owner` after all that `stream` holds; or never, if that cannot be observed.
 fn release(owner: Option<Box<dyn Send>>, stream: Result<Arc<StreamInner>>) {
     let Some(owner) = owner else { return };
     match stream.and_then(|stream| stream.tail()) {

@@ -1,5 +1,5 @@
-//! Text that kernels print: kept by its device until a thread waits, and then written by that thread to
-//! standard output or passed to a function that the user sets.
+//! Text that kernels print: each device keeps it until a thread waits, and that thread then writes it to
+//! standard output or passes it to a function that the user sets.
 //!
 //! `kept` is the queue, `message` formats what device code sends.
 
@@ -94,7 +94,7 @@ impl Output {
         let sink = self.sink.read().unwrap_or_else(PoisonError::into_inner).clone();
         match sink {
             Some(sink) => sink(text),
-            // As with a program's own output that nobody reads any more, there is nothing to be done.
+            // As with a closed pipe of the program's own output, the text is lost.
             None => drop(std::io::stdout().lock().write_all(text.as_bytes())),
         }
     }

@@ -1,4 +1,4 @@
-//! Collects the spans of one timeline, and turns pairs of events into times.
+//! Collects the spans of one timeline and converts pairs of events to times.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -84,7 +84,7 @@ impl Recorder {
         }
     }
 
-    /// Notes a call by which the host did the work itself.
+    /// Records a call in which the host did the work itself.
     pub(super) fn note_call(&self, work: Work, start: Instant, end: Instant) {
         let mut collected = self.lock();
         let span = self.call(work, start, end, &mut collected);

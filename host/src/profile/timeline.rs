@@ -1,4 +1,4 @@
-//! A timeline from its start to its end, as the user holds it.
+//! The handle of a running timeline.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a call asks of a device, as observers see it.
+//! The description of a device call for observers.
 
 use super::trace::{LaunchShape, SpanKind};
 use crate::backend::LaunchConfig;

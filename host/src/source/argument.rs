@@ -1,4 +1,4 @@
-//! Arguments of kernels from text: those of launch functions, held with a check in place of a type.
+//! Arguments of kernels from text: as those of launch functions, with run-time checks in place of types.
 
 use bytemuck::{NoUninit, bytes_of};
 use ferrogrid_build::Travels;

@@ -1,4 +1,4 @@
-//! One kernel from text, and its launch: checked where a launch function has types.
+//! One kernel from text, and its launch with run-time checks.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Kernels from text, loaded: known to the runtime as those of the program are.
+//! Loaded kernels from text, which the runtime treats like those of the program.
 
 use std::collections::HashMap;
 use std::fmt;

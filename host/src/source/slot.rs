@@ -1,4 +1,4 @@
-//! A parameter of a kernel from text as an argument meets it: whether the argument's type is the parameter's.
+//! Checks arguments of kernels from text against the types of their parameters.
 
 use std::any::type_name;
 

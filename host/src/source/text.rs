@@ -1,4 +1,4 @@
-//! The text of kernels with the options that it is compiled with.
+//! The source text of kernels, with its compile options.
 
 use std::path::Path;
 

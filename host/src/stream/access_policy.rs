@@ -1,4 +1,4 @@
-//! How the second-level cache treats memory that kernels use again and again.
+//! Second-level cache policies for memory that kernels use repeatedly.
 
 use ferrogrid_device::DeviceCopy;
 
@@ -19,8 +19,8 @@ impl AccessPolicyWindow {
 }
 
 impl Stream {
-    /// Has the second-level cache treat memory in a way of its own in all launches here from now on
-    /// (`cuStreamSetAttribute`, `CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`); `None` ends that. A launch with a window of its own
+    /// Sets the second-level cache policy of memory for all later launches on this stream
+    /// (`cuStreamSetAttribute`, `CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`); `None` removes it. A launch with its own window
     /// ([`Grid::with_access_policy_window`](crate::Grid::with_access_policy_window)) has that in place of it. Nothing happens on the CPU.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Stream {
     }
 
     /// Puts all launches here from now on into that domain (`cuStreamSetAttribute`,
-    /// `CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`), but for those that have one of their own
+    /// `CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`), except launches that set their own
     /// ([`Grid::with_memory_sync_domain`](crate::Grid::with_memory_sync_domain)). Nothing happens on the CPU.
     ///
     /// ```

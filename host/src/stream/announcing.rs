@@ -1,4 +1,4 @@
-//! Calls that tell a recording of buffers before they add a node, and that may fail in between.
+//! Calls that announce buffers to a recording before they add a node, and that may fail in between.
 
 use crate::backend::recording::RecordingStream;
 use crate::stream::StreamInner;

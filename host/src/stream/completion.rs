@@ -63,7 +63,7 @@ impl Completion<'static> {
         Ok(Completion { event, device, stream: Some(stream.clone()), ended, signal: None })
     }
 
-    /// The event that it waits for, if nobody else has it.
+    /// The event that it waits for, if it is not shared.
     pub(crate) fn into_event(self) -> Option<EventBackend> {
         match self.event {
             Awaited::Own(event) => Some(event),

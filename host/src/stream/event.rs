@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_option_is_kept_beside_the_others() {
+    fn options_are_independent() {
         let all = EventOptions::new().blocking_sync().without_timing();
         assert!(all.is_blocking_sync() && !all.has_timing() && !all.is_interprocess());
         let plain = EventOptions::new();

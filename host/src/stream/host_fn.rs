@@ -1,4 +1,4 @@
-//! Functions of the host in the order of a stream.
+//! Host functions in stream order.
 
 use crate::error::Result;
 use crate::profile::{self, Work};

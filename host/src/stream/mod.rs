@@ -78,7 +78,7 @@ pub(crate) struct StreamInner {
     device: Device,
     backend: StreamBackend,
     account: Arc<Account>,
-    /// Whether the handle is gone, so that nobody can enqueue.
+    /// Whether the handle is gone, so that no more work is enqueued.
     closed: AtomicBool,
 }
 
@@ -114,10 +114,10 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// If a kernel has failed by then and nobody has been told: [`Error::KernelPanic`](crate::Error::KernelPanic)
+    /// If a kernel has failed by then and the failure is unreported: [`Error::KernelPanic`](crate::Error::KernelPanic)
     /// (the device remains usable), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
     /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::launch_host_func`] has panicked. Of several
-    /// failures it is the first. If several threads share a stream, whichever waits first is told; the data of failed
+    /// failures it is the first. If several threads share a stream, the first wait reports the failure; the data of failed
     /// work are errors for all. On a GPU a panic counts as that of all launches of the stream since it was last waited for
     /// whose kernels have a way to panic.
     pub fn synchronize(&self) -> Result<()> {
@@ -296,7 +296,7 @@ impl StreamInner {
     ///
     /// # Safety
     /// Both have these rows, at the places that are named, which do not overlap. Memory of this device
-    /// is ordered here for its use, memory of the host used by nobody else until the copy has run.
+    /// is ordered here for its use, memory of the host not used otherwise until the copy has run.
     pub(crate) unsafe fn copy_rows(
         &self,
         target: *mut u8,
@@ -340,7 +340,7 @@ impl StreamInner {
     ///
     /// # Safety
     /// Both are `bytes`, at the places that are named, which do not overlap. Memory of this device is ordered here for its
-    /// use, memory of the host used by nobody else until the copy has run; if both are of the host, both are page-locked.
+    /// use, memory of the host not used otherwise until the copy has run; if both are of the host, both are page-locked.
     pub(crate) unsafe fn copy(
         &self,
         target: *mut u8,

@@ -1,4 +1,4 @@
-//! The time that work takes on a device, measured with events.
+//! Execution times on a device, measured with events.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Memory operations of streams: a stream writes a number when its turn has come, or waits until there is one.
+//! Stream memory operations: a stream writes a number in order, or waits for one.
 
 use ferrogrid_device::DeviceCopy;
 
@@ -92,7 +92,7 @@ impl ValueCondition {
 
 impl Stream {
     /// Writes `value` once all work enqueued here so far has run (`cuStreamWriteValue32`, `cuStreamWriteValue64`). What that
-    /// work wrote is there for whoever sees the value.
+    /// work wrote is visible to every reader of the value.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

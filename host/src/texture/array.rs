@@ -1,4 +1,4 @@
-//! Arrays for textures and surfaces: allocation, and copies of them.
+//! Arrays for textures and surfaces: allocation and copies.
 
 use std::ffi::c_void;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! How a texture is read: filter, address modes, coordinates.
+//! Samplers: filter, address modes and coordinates of texture reads.
 
 use ferrogrid_device::{AddressMode, FilterMode};
 

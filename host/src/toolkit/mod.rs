@@ -1,5 +1,5 @@
-//! Libraries of the CUDA toolkit that are used if they are installed: found at run time, with an error that
-//! says where to get one. `nvrtc` (with `compile_options`), `nvvm` and `nvjitlink` have one each.
+//! Libraries of the CUDA toolkit, loaded at run time if they are installed; the error for a missing one
+//! names its source. `nvrtc` (with `compile_options`), `nvvm` and `nvjitlink` have one each.
 
 mod compile_options;
 mod nvjitlink;
@@ -50,7 +50,7 @@ pub enum ToolkitLibrary {
 }
 
 impl ToolkitLibrary {
-    /// Opens the library for the rest of the process, and gives its file, or the name by which the system's loader knows
+    /// Opens the library for the rest of the process, and returns its file, or the name under which the system's loader finds
     /// it: what the variable names, and then nothing else; else what the loader finds, the active environment of Python
     /// (`VIRTUAL_ENV`) or conda (`CONDA_PREFIX`) has, or a toolkit (`CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`,
     /// `/opt/cuda`).
@@ -93,7 +93,7 @@ struct Toolkit {
 const FOLDERS: [&str; 3] =
     if cfg!(windows) { ["bin", "bin/x64", "lib"] } else { ["lib64", "lib", "lib/x86_64-linux-gnu"] };
 
-/// Where in a toolkit a part of it may have folders of its own: libNVVM has.
+/// The subfolders of a toolkit's component; libNVVM has one.
 const PARTS: [&str; 2] = ["", "nvvm"];
 
 impl Toolkit {
@@ -102,7 +102,7 @@ impl Toolkit {
         self.open_any().map(|(library, _)| library)
     }
 
-    /// The first that can be opened, and by which name.
+    /// The first library that can be opened, and its name.
     fn open_any(&self) -> Result<(&'static Library, OsString), ForeignError> {
         let mut reasons = Vec::new();
         for file in self.candidates(|name| env::var_os(name).filter(|value| !value.is_empty())) {
@@ -243,7 +243,7 @@ impl Live {
         checked(unsafe { size(self.raw, &mut len) })?;
         let mut bytes = vec![0; len];
         if len > 0 {
-            // SAFETY: the object is live, and there is room for as many bytes as it said.
+            // SAFETY: the object is live, and there is room for as many bytes as it reported.
             checked(unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
         }
         Ok(bytes)

@@ -1,4 +1,4 @@
-//! libNVVM: NVVM IR, a dialect of LLVM's, to PTX or LTO IR at run time.
+//! libNVVM: compiles NVVM IR, a dialect of LLVM IR, to PTX or LTO IR at run time.
 
 use std::ffi::{c_char, c_int};
 use std::fmt;

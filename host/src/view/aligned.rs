@@ -1,4 +1,4 @@
-//! Views of several numbers as one element of 16 bytes.
+//! Views with several numbers grouped into elements of 16 bytes.
 
 use ferrogrid_device::{Aligned16, DeviceCopy};
 

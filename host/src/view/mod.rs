@@ -86,7 +86,7 @@ pub struct DeviceView<'a, T, const R: usize = 1> {
 /// assert!(rows.extent() == [3, 2] && rows.width() == 3 && rows.height() == 2);
 /// assert!(rows.len() == 6 && !rows.is_empty() && rows.device() == stream.device());
 /// assert!(!rows.as_device_ptr_mut().as_raw().is_null());
-/// assert_eq!(stream.download(rows.view())?, [0; 6]); // to read again, while nobody writes
+/// assert_eq!(stream.download(rows.view())?, [0; 6]); // read again, while no writer exists
 ///
 /// let (left, right) = buffer.view_mut().split_at(4)?; // to write independently
 /// stream.fill_into(1, left)?;

@@ -1,4 +1,4 @@
-//! Views taken apart, and views as elements of another type.
+//! Splitting of views, and views as elements of another type.
 
 use std::any::type_name;
 use std::iter::FusedIterator;

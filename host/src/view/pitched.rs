@@ -1,5 +1,5 @@
-//! Rows of elements that do not follow one after the other: parts of images, columns, every n-th element; and
-//! copies of them.
+//! Pitched views: rows of elements with gaps (parts of images, columns, every n-th element), and their
+//! copies.
 
 use std::fmt;
 use std::marker::PhantomData;

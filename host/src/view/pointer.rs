@@ -13,7 +13,7 @@ macro_rules! device_pointer {
         #[repr(transparent)]
         pub struct $name<T>($raw);
 
-        // SAFETY: it is only an address; whoever uses it does so in `unsafe` code.
+        // SAFETY: it is only an address; uses require `unsafe` code.
         unsafe impl<T: Send> Send for $name<T> {}
         // SAFETY: as above.
         unsafe impl<T: Sync> Sync for $name<T> {}

@@ -67,7 +67,7 @@ pub(crate) struct Recorder {
 /// What is recorded: the graph itself, or the body of a conditional node in it.
 #[derive(Default)]
 struct State {
-    /// The graph is number 0, and each body has a number of its own.
+    /// The graph is number 0, and each body has another number.
     body: u64,
     /// How many conditional nodes it is inside of.
     depth: usize,
@@ -331,7 +331,7 @@ impl State {
     }
 
     fn empty_from(&mut self, first: usize) {
-        // What is allocated is freed, whoever has failed.
+        // Allocations are freed whichever node has failed.
         let fails =
             |node: &&mut Node| !matches!(*node.operation, Operation::Allocate(_) | Operation::Free { .. });
         for node in self.nodes.iter_mut().skip(first).filter(fails) {

@@ -1,4 +1,4 @@
-//! The nodes of a graph: what each does, and what it comes after.
+//! The nodes of a graph: their operations and dependencies.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -94,7 +94,7 @@ pub(crate) struct ArrayCopy {
     pub(crate) shape: ArrayShape,
 }
 
-// SAFETY: whoever runs the node orders the memory; on the host side both are only numbers.
+// SAFETY: the code that runs the node orders the memory; on the host side both are only numbers.
 unsafe impl Send for ArrayCopy {}
 // SAFETY: as above.
 unsafe impl Sync for ArrayCopy {}
@@ -132,7 +132,7 @@ pub(crate) struct HostNode {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Address(pub(crate) *mut u8);
 
-// SAFETY: whoever runs the node orders the memory; on the host side it is only a number.
+// SAFETY: the code that runs the node orders the memory; on the host side it is only a number.
 unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_called_what_they_do() {
+    fn nodes_are_named_by_their_operation() {
         let (device, host) = (Place::Device, Place::Host);
         let words = [(device, host), (host, device), (device, device), (host, host)].map(copy_word);
         assert_eq!(words, ["upload", "download", "copy", "copy"]);

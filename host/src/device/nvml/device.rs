@@ -1,4 +1,4 @@
-//! A GPU as NVML knows it: short forms of what is asked often, and the handle for the rest.
+//! A GPU in NVML: methods for common queries, and the raw handle for others.
 
 use std::fmt;
 
@@ -92,7 +92,7 @@ pub struct NvmlMemory {
 pub struct NvmlProcess {
     /// Its number in the system.
     pub pid: u32,
-    /// Bytes of the GPU's memory, where the system tells.
+    /// Bytes of the GPU's memory, if the system reports them.
     pub memory: Option<u64>,
     /// What it does there.
     pub kind: NvmlProcessKind,
@@ -391,7 +391,7 @@ impl NvmlDevice {
     }
 
     /// Why its clocks are lower than they could be: heat, power, idleness (`nvmlDeviceGetCurrentClocksThrottleReasons`).
-    /// `None` where the GPU does not tell.
+    /// `None` if the GPU does not report it.
     ///
     /// # Errors
     /// If NVML fails.
@@ -453,7 +453,7 @@ impl NvmlDevice {
     }
 
     /// What the ways of this GPU and of `other` to the host have in common (`nvmlDeviceGetTopologyCommonAncestor`): the
-    /// nearer, the faster they reach each other. `None` where the GPUs do not tell. On Linux.
+    /// nearer, the faster they reach each other. `None` if the GPUs do not report it. On Linux.
     ///
     /// # Errors
     /// If NVML fails.

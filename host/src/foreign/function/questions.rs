@@ -1,4 +1,4 @@
-//! The questions to a foreign kernel, and its preferences: those of [`Kernel`](crate::Kernel).
+//! Queries about a foreign kernel, and its preferences, as in [`Kernel`](crate::Kernel).
 
 use super::ForeignFunction;
 use crate::error::Result;

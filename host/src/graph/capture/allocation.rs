@@ -1,4 +1,4 @@
-//! Memory that nodes of a graph allocate and free: it is there while the graph runs, and only then.
+//! Memory that nodes of a graph allocate and free; it exists only while the graph runs.
 
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -109,7 +109,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(self.allocate(recording(self), len, Contents::Zeroed)?.1)
     }
 
-    /// As [`Capture::zeros`], of elements that nobody has written. [`GraphBuffer::assume_init`] makes it a buffer of `T`.
+    /// As [`Capture::zeros`], of uninitialised elements. [`GraphBuffer::assume_init`] makes it a buffer of `T`.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -171,10 +171,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     ///
     /// # Errors
     /// As [`Capture::zeros`] and [`Capture::node`].
-    #[expect(
-        clippy::type_complexity,
-        reason = "what `zeros_node` gives, of elements that nobody has written"
-    )]
+    #[expect(clippy::type_complexity, reason = "what `zeros_node` gives, of uninitialised elements")]
     pub fn uninit_node<T: DeviceCopy + Send + 'b>(
         &'scope self,
         after: &[GraphNode],

@@ -1,4 +1,4 @@
-//! Texture arrays in a recording.
+//! Texture arrays in recordings.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Child graphs: a graph that was recorded before becomes one node of another, which takes over its buffers.
+//! Child graphs: a recorded graph becomes one node of another, which takes over its buffers.
 
 use ferrogrid_device::DeviceCopy;
 
@@ -59,7 +59,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         self.add_child(&self.line(after)?, graph)
     }
 
-    /// A buffer of a child graph, for other nodes of this one; each can be had once.
+    /// A buffer of a child graph, for other nodes of this one; each can be taken once.
     ///
     /// # Errors
     /// [`GraphError::OtherGraph`](crate::GraphError::OtherGraph) for a key of a graph that is no child of this one, [`GraphError::ReadOnlyBuffer`](crate::GraphError::ReadOnlyBuffer) if the child

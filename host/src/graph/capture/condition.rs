@@ -1,5 +1,4 @@
-//! Conditional nodes as their user records them: bodies that run if, or while, a word in device memory is not
-//! 0.
+//! The public API of conditional nodes: bodies that run if, or while, a word in device memory is not 0.
 
 use std::fmt;
 use std::ops::Deref;
@@ -93,7 +92,7 @@ impl Capture<'_, '_> {
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
     /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let mut bits = stream.upload(&[1_u32, 1, 1, 0])?; // as if a kernel had found how often to go on
+    /// let mut bits = stream.upload(&[1_u32, 1, 1, 0])?; // as if a kernel had computed the number of iterations
     /// let (graph, ()) = stream.capture(|capture| {
     ///     let mut bits = capture.write(&mut bits)?;
     ///     let mut next = capture.keep(stream.zeros::<u32>(4)?)?;

@@ -1,4 +1,4 @@
-//! The recording of a graph as its user sees it: a stream to launch on, buffers to launch with, and explicit
+//! The public API of graph recording: a stream to launch on, buffers to launch with, and explicit
 //! nodes. `allocation` allocates memory in a graph, `child` inserts graphs, `condition` has conditional
 //! bodies, `event_node` records and awaits events.
 
@@ -77,7 +77,7 @@ pub struct Capture<'scope, 'b> {
     origin: Arc<StreamInner>,
     recorder: Arc<Recorder>,
     slots: RefCell<Slots<'b>>,
-    /// The buffers of child graphs that have been handed out.
+    /// The buffers of child graphs that have been taken.
     taken: RefCell<Vec<usize>>,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
@@ -116,7 +116,7 @@ impl Stream {
     /// # Ok(()) }
     /// ```
     ///
-    /// Nobody else can use, move or drop a buffer that the graph writes:
+    /// A buffer that the graph writes cannot be used, moved or dropped elsewhere:
     ///
     /// ```compile_fail,E0502
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -245,7 +245,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(GraphBuffer::new(key.view_mut(buffer.memory()), key))
     }
 
-    /// Gives the graph a buffer of its own, to read and write. It is freed with the graph.
+    /// Moves a buffer into the graph, to read and write. It is freed with the graph.
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another device; the buffer is
@@ -328,7 +328,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Nobody can launch the graph while the host reads what it writes:
+    /// The graph cannot be launched while the host reads what it writes:
     ///
     /// ```compile_fail,E0502
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -354,7 +354,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(GraphBuffer::new(key.view_mut(memory), PinnedKey::new(key)))
     }
 
-    /// Gives the graph `len` elements in memory of its own.
+    /// Allocates `len` elements that the graph owns.
     fn keep_memory<T: DeviceCopy>(
         &'scope self,
         memory: Memory,

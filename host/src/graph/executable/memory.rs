@@ -1,4 +1,4 @@
-//! The memory that a device keeps for what nodes of graphs allocate.
+//! The memory that a device reserves for allocation nodes of graphs.
 
 use crate::device::Device;
 use crate::error::Result;
@@ -11,7 +11,7 @@ use crate::memory::pool::PoolStatistics;
 /// ```
 /// # use ferrogrid::prelude::*;
 /// # fn main() -> ferrogrid::Result<()> {
-/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a device of its own, for the figures' sake
+/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a separate device, so that the figures are exact
 /// let (stream, memory) = (device.new_stream()?, device.graph_memory());
 /// let (graph, ()) = stream.capture(|capture| capture.zeros::<u8>(1000).map(drop))?;
 /// let mut graph = graph.instantiate()?;

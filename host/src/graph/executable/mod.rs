@@ -1,5 +1,5 @@
-//! Graphs that are ready to be launched, and their launches. `update` changes what is instantiated, `raw`
-//! converts handles, `memory` is what a device keeps for allocations of graphs.
+//! Executable graphs and their launches. `update` changes instantiated nodes, `raw` converts handles, `memory`
+//! is the memory that a device reserves for allocations of graphs.
 
 pub(crate) mod memory;
 pub(crate) mod raw;
@@ -282,7 +282,7 @@ impl Replay {
         let Some(last) = self.last.as_ref().filter(|_| is_used) else { return };
         match last.tail() {
             Ok(event) => retire(event, Box::new(nodes)),
-            // Nothing tells when they have run.
+            // Their completion cannot be observed.
             Err(_) => std::mem::forget(nodes),
         }
     }

@@ -1,4 +1,4 @@
-//! Handles of instantiated graphs, out to other libraries and in from them.
+//! Conversion of instantiated graphs to and from raw driver handles.
 
 use std::ffi::c_void;
 
@@ -39,7 +39,7 @@ impl ExecutableGraph<'static> {
     ///   dropped, nor launched or changed by another thread while this handle is used.
     /// - At every launch by this handle its memory is there until the launch has run, and nothing else uses that memory
     ///   except in an order that the caller sees to: the buffers of this crate do not know of it.
-    /// - No kernel of this program that may panic is in it: nobody would be told of its failure.
+    /// - No kernel of this program that may panic is in it: its failure would not be reported.
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Self> {
         let (cuda, raw) = (gpu(device, "ExecutableGraph::from_raw")?, not_null(raw)?);
         // SAFETY: passed on.

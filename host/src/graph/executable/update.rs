@@ -1,4 +1,4 @@
-//! Changes of a graph that is instantiated: the arguments of one kernel, or all nodes at once.
+//! Updates of an instantiated graph: the arguments of one kernel, or all nodes at once.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -57,7 +57,7 @@ pub struct GraphUpdate<'scope, 'b> {
     stream: Stream,
     graph: u64,
     slots: &'scope Slots<'b>,
-    /// The buffers that have been handed out.
+    /// The buffers that have been taken.
     taken: RefCell<Vec<usize>>,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
@@ -201,7 +201,7 @@ impl<'b> ExecutableGraph<'b> {
 }
 
 impl<'scope, 'b> GraphUpdate<'scope, 'b> {
-    /// A buffer of the graph, to launch with; each can be had once.
+    /// A buffer of the graph, to launch with; each can be taken once.
     ///
     /// # Errors
     /// [`GraphError::OtherGraph`] if the key is of another graph, [`GraphError::BufferTaken`] the second
@@ -211,7 +211,7 @@ impl<'scope, 'b> GraphUpdate<'scope, 'b> {
         Ok(GraphBuffer::new(key.view_mut(memory), key))
     }
 
-    /// What a node allocates, to launch with; each can be had once. The kernel must be between that node and the one that
+    /// What a node allocates, to launch with; each can be taken once. The kernel must be between that node and the one that
     /// frees it.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a graph's picture for Graphviz says of each node, beyond what it is.
+//! The details of each node in the DOT output of a graph.
 
 use std::sync::Arc;
 

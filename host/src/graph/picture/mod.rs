@@ -1,4 +1,4 @@
-//! Pictures of a graph: as DOT for Graphviz (`dot`), and as an SVG of its own in layers.
+//! Pictures of a graph: DOT for Graphviz (`dot`), and a layered SVG drawn here.
 
 pub(crate) mod dot;
 
@@ -77,7 +77,7 @@ impl Graph<'_> {
     }
 }
 
-/// Writes nodes whose names start with `prefix`; those in the body of one in a box of their own.
+/// Writes nodes whose names start with `prefix`; the nodes of a body are in a box.
 fn write_dot(text: &mut String, prefix: &str, nodes: &[Node], options: DotOptions) {
     for (number, node) in nodes.iter().enumerate() {
         let lines = [node.operation.label()].into_iter().chain(options.details(node));

@@ -1,4 +1,4 @@
-//! The shape of a launch: how many blocks of how many threads, with the rank in the type, checked against a
+//! The shape of a launch: numbers of blocks and threads, with the rank in the type, checked against a
 //! device's limits. `shape` is the shape that was checked.
 
 mod shape;
@@ -526,7 +526,7 @@ fn fits<const R: usize>(sizes: [u64; R], limits: [u32; 3]) -> bool {
 /// # let stream = Device::cpu().new_stream()?;
 /// use ferrogrid::IntoGrid;
 ///
-/// /// A launch function of one's own, that takes what kernels take.
+/// /// A custom launch function with the grid parameter of generated ones.
 /// fn number(stream: &Stream, grid: impl IntoGrid<1>) -> ferrogrid::Result<Vec<u32>> {
 ///     let mut y = stream.zeros(3)?;
 ///     kernels::number(stream, grid.into_grid().with_block(32), &mut y)?;

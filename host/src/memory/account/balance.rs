@@ -1,4 +1,4 @@
-//! Bytes in use, out of a limit, counted by any thread. Depends on nothing but its atomics:
+//! A thread-safe count of bytes in use, with a limit. Depends on nothing but its atomics:
 //! `host/tests/loom/accounts.rs` includes it by path and explores all interleavings.
 
 use crate::sync::Arc;

@@ -1,4 +1,4 @@
-//! How much memory buffers use on each device, and how much they may. `balance` is the arithmetic.
+//! The memory that buffers use on each device, and its limit. `balance` is the arithmetic.
 
 mod balance;
 

@@ -1,4 +1,4 @@
-//! What names a shared buffer or event to another process, as bytes.
+//! Handles of shared buffers and events, as bytes for other processes.
 
 use std::fmt;
 

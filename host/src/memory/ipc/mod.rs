@@ -25,7 +25,7 @@ pub use handle::{IpcEventHandle, IpcMemoryHandle};
 /// A buffer that other processes can open: made by [`Stream::ipc_zeros`], opened by [`Stream::ipc_open`].
 /// Launches and copies take `&buffer` and `&mut buffer` as of any [`DeviceBuffer`].
 ///
-/// Processes do not know of each other's streams, so nobody orders their work on it but they themselves: by
+/// Processes do not know of each other's streams, so they must order their work on it themselves: by
 /// events made with [`EventOptions::interprocess`](crate::EventOptions::interprocess), or by waiting and telling.
 ///
 /// The process that made it keeps it until all others have dropped theirs.
@@ -48,7 +48,7 @@ pub use handle::{IpcEventHandle, IpcMemoryHandle};
 /// // There (on the CPU device also here, to try it):
 /// let handle = IpcMemoryHandle::from_bytes(&bytes)?;
 /// assert_eq!(handle.byte_len(), 16);
-/// // SAFETY: they are `f32`; nobody writes them now; `made` is dropped later.
+/// // SAFETY: they are `f32`; they are not written now; `made` is dropped later.
 /// let opened: IpcBuffer<f32> = unsafe { stream.ipc_open(&handle)? };
 /// assert_eq!(stream.download(&opened)?, [2.0, 2.0, 1.0, 1.0]);
 /// # Ok(()) }

@@ -1,5 +1,5 @@
-//! Memory pools as the user sees them, a device's own and others: their buffers, figures and limits, and how
-//! they give memory back. `options` says how one is made, `shared` shares one between processes.
+//! The handles of memory pools, of devices' own pools and others: buffers, figures, limits and trimming. `options` has the
+//! options of new pools, `shared` shares one between processes.
 
 pub(crate) mod options;
 #[cfg(unix)]
@@ -43,7 +43,7 @@ use crate::stream::Stream;
 /// ```
 /// # use ferrogrid::prelude::*;
 /// # fn main() -> ferrogrid::Result<()> {
-/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a device of its own, for the figures' sake
+/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a separate device, so that the figures are exact
 /// let (stream, pool) = (device.new_stream()?, device.memory_pool());
 /// pool.set_release_threshold(64 << 20)?; // on a GPU: up to 64 MiB stay for the next buffers
 /// drop(stream.zeros::<u8>(5000)?);
@@ -55,7 +55,7 @@ use crate::stream::Stream;
 /// pool.reset_statistics()?; // how much does the next stage need?
 /// let more = stream.zeros::<u8>(2000)?;
 /// assert!(pool.statistics()?.used_high < 5000);
-/// assert_eq!(pool.limit(), None); // nobody has set one
+/// assert_eq!(pool.limit(), None); // none is set
 /// # drop((kept, more));
 /// # Ok(()) }
 /// ```
@@ -130,7 +130,7 @@ impl Device {
     }
 
     /// A new pool, beside that of the device (`cuMemPoolCreate`): for a part of the program that is to have a limit,
-    /// figures and settings of its own. What its buffers use counts for the device as well.
+    /// separate figures and settings. The bytes of its buffers count for the device as well.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -201,7 +201,7 @@ impl MemoryPool {
         Ok(buffer)
     }
 
-    /// A new buffer of `len` elements that nobody has written, as [`Stream::uninit`], from this pool.
+    /// A new buffer of `len` uninitialised elements, as [`Stream::uninit`], from this pool.
     ///
     /// # Errors
     /// As [`MemoryPool::zeros`].

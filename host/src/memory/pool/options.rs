@@ -1,4 +1,4 @@
-//! How a memory pool is to be made.
+//! Options of new memory pools.
 
 /// Settings of a new memory pool, for [`Device::new_memory_pool`](crate::Device::new_memory_pool): those of
 /// `cuMemPoolCreate` and `cuMemPoolSetAttribute`. On the CPU device only the size has a meaning.
@@ -120,7 +120,7 @@ pub enum PoolKind {
     /// Memory of the device.
     #[default]
     Device,
-    /// Managed memory, which moves to whoever touches it (`CU_MEM_ALLOCATION_TYPE_MANAGED`). The driver must be for CUDA
+    /// Managed memory, which migrates to the processor that touches it (`CU_MEM_ALLOCATION_TYPE_MANAGED`). The driver must be for CUDA
     /// 13.0 or newer.
     Managed,
     /// Page-locked memory of the host (`CU_MEM_LOCATION_TYPE_HOST`), which the device uses over the bus.

@@ -166,7 +166,7 @@ impl CpuDevice {
         Ok(self.new_stream()?.of_thread(thread))
     }
 
-    /// Waits for all streams, those that are gone among them; tells a failure that it has not told before. Those of
+    /// Waits for all streams, including dropped ones; reports a failure that it has not reported before. Those of
     /// live streams stay with them.
     pub(crate) fn synchronize(&self) -> Result<()> {
         let queues: Vec<Arc<Queue>> = lock(&self.queues).iter().filter_map(Weak::upgrade).collect();

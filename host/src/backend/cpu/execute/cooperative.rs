@@ -127,7 +127,7 @@ impl Meeting {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all workers have reported their blocks; whether these are to go on.
+    /// Waits until all workers have reported their blocks; returns whether these continue.
     fn decide(&self, launch: &Launch) -> bool {
         if self.barrier.wait().is_leader() {
             self.phase().decide(launch, self.reach);
@@ -166,7 +166,7 @@ impl Phase {
         }
     }
 
-    /// All blocks wait or have ended. If all wait, all go on.
+    /// All blocks wait or have ended. If all wait, all continue.
     fn decide(&mut self, launch: &Launch, reach: BarrierReach) {
         let (waiting, first_waiting) = (take(&mut self.waiting), self.first_waiting.take());
         self.go_on = waiting > 0 && self.ended == 0;
@@ -248,7 +248,7 @@ pub(crate) unsafe fn run_resident(
     debug_assert!(turns.is_ok(), "a block keeps its failures to itself");
 }
 
-/// Makes block `number` ready to run on a stack of its own.
+/// Makes block `number` ready to run on a separate stack.
 ///
 /// # Safety
 /// As for [`Launch::run_block`]; and what is borrowed outlives the coroutine.

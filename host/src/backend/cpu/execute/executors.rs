@@ -1,4 +1,4 @@
-//! Executors that are idle, kept with their stacks and shared memory for the next launch.
+//! Idle executors, kept with their stacks and shared memory for the next launch.
 
 use std::collections::VecDeque;
 use std::mem::take;

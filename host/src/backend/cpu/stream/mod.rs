@@ -101,7 +101,7 @@ enum Operation {
 /// An address that travels to the worker thread.
 struct Address(*mut u8);
 
-// SAFETY: whoever enqueues it gives it to the worker thread, to use in stream order.
+// SAFETY: enqueueing transfers it to the worker thread, which uses it in stream order.
 unsafe impl Send for Address {}
 
 impl CpuStream {
@@ -150,7 +150,7 @@ impl CpuStream {
         self.role == Role::Independent
     }
 
-    /// Waits until all that was enqueued so far has run; tells what of it has failed.
+    /// Waits until all that was enqueued so far has run; returns its failures.
     pub(crate) fn synchronize(&self) -> Result<()> {
         let failed = self.drain_to_failures()?;
         // First, as a sink may panic.
@@ -163,7 +163,7 @@ impl CpuStream {
         self.drain_to_failures().map(|_| ())
     }
 
-    /// Waits for `event`, recorded here; tells what of the work before it has failed.
+    /// Waits for `event`, recorded here; returns failures of the work before it.
     pub(crate) fn finish(&self, event: &CpuEvent) -> Result<()> {
         let failed = event.mark().map_or(0, |mark| mark.wait());
         self.device.output().deliver_kept();
@@ -229,7 +229,7 @@ impl CpuStream {
     /// As for `StreamInner::free`.
     pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize, account: &Arc<Account>) {
         if !self.queue.is_started() {
-            // SAFETY: nothing was ever enqueued here, and all uses elsewhere come before.
+            // SAFETY: nothing was ever enqueued here, and all uses on other streams come before.
             return unsafe { free(self.device, pointer, bytes, account) };
         }
         // If the worker thread is gone, the memory is given up.
@@ -431,7 +431,7 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
     while let Some(operation) = next(operations) {
         match operation {
             Operation::Launch(launch, flow) => {
-                // SAFETY: whoever enqueued it vouched for it; its memory is ordered by this queue and
+                // SAFETY: the enqueueing call vouched for it; its memory is ordered by this queue and
                 // the waits in it.
                 let failed = unsafe { launch.run(device) }.err();
                 flow.end(failed.map(|error| failure.note(error)), failure);
@@ -476,7 +476,7 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
                 }
             }
             Operation::Reach(mark) => {
-                // Counted first: whoever waits for the mark is to find the queue done.
+                // Counted first: threads that wait for the mark must find the queue done.
                 done.fetch_add(1, Ordering::Release);
                 mark.reach(failure);
                 continue;

@@ -1,5 +1,5 @@
-//! A GPU after its context is gone: the primary context is destroyed and created again, for a new [`CudaDevice`]. The old
-//! one, to which all handles of before refer, refuses every call from then on.
+//! Reset of a GPU: the primary context is destroyed and created again, for a new [`CudaDevice`]. The old
+//! one, to which all earlier handles refer, refuses every call from then on.
 
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -59,7 +59,7 @@ impl CudaDevice {
                 return Ok(self);
             }
             self.end()?;
-            // SAFETY: retained once; from here on nobody uses the context by it.
+            // SAFETY: retained once; from here on the context is not used through it.
             let _released = unsafe { self.driver().primary_context_release(self.handle())? };
         }
         // What it returns may be the failure that it is to end, so the next call decides.

@@ -1,4 +1,4 @@
-//! A failure record on the host's side.
+//! The host side of a failure record.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

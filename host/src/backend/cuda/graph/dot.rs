@@ -1,4 +1,4 @@
-//! The driver's own picture of a graph, which it only writes to files.
+//! The driver's DOT output of a graph, which it only writes to files.
 
 use std::env::temp_dir;
 use std::ffi::{CString, c_uint};

@@ -1,4 +1,4 @@
-//! Page-locked memory of the host, which devices copy from and to on their own.
+//! Page-locked host memory, which devices copy from and to asynchronously.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};

@@ -1,5 +1,5 @@
-//! The memory pool of a CUDA device: where stream-ordered allocations come from. Ours, not the device's
-//! default pool, so that no other library shares its settings.
+//! The memory pool of a CUDA device, for stream-ordered allocations. It is not the device's default pool, so
+//! that no other library shares its settings.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_mut, null_mut};
@@ -155,7 +155,7 @@ pub(crate) fn check(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Res
 /// A number that older drivers do not know, and then it is 0.
 fn attribute(device: &CudaDevice, number: c_uint) -> c_uint {
     let mut value: c_int = 0;
-    // SAFETY: `value` is valid for the call; any number may be asked for.
+    // SAFETY: `value` is valid for the call; any number is allowed.
     let code = unsafe { device.driver().device_attribute(&mut value, number, device.handle()) };
     if code.is_success() { value.unsigned_abs() } else { 0 }
 }

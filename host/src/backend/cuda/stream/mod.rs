@@ -62,11 +62,11 @@ pub(crate) struct CudaStream {
 enum Owner {
     /// We do.
     Us,
-    /// Nobody: it is there as long as the context.
+    /// None: it exists as long as the context.
     Context,
     /// The thread whose default stream it is, which alone enqueues.
     Thread(Box<PerThread>),
-    /// Whoever made it, once the public handle is gone.
+    /// Its creator, once the public handle is gone.
     Foreign(Box<Mutex<Use>>),
 }
 
@@ -398,7 +398,7 @@ impl CudaStream {
         };
     }
 
-    /// This stream, or its stand-in, for work that nobody but us enqueues.
+    /// This stream, or its stand-in, for internal work.
     #[inline]
     pub(super) fn hold(&self) -> Result<Held<'_>> {
         let Owner::Foreign(usage) = &self.owner else { return self.enter() };

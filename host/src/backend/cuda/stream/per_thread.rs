@@ -1,5 +1,5 @@
-//! The default streams of threads (`CU_STREAM_PER_THREAD`). The handle means the stream of whichever thread
-//! makes a call, so only the thread of a stream makes calls with it. It marks the end of its work by an
+//! The default streams of threads (`CU_STREAM_PER_THREAD`). The handle means the stream of the calling
+//! thread, so only the thread of a stream makes calls with it. It marks the end of its work by an
 //! event, after each call that enqueues something; other threads ask that event.
 
 use std::ptr::without_provenance_mut;

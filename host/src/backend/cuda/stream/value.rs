@@ -1,4 +1,4 @@
-//! Numbers that streams write and wait for, by the driver.
+//! Stream memory operations: numbers that streams write and wait for.
 
 use cudarc::driver::sys::CUstreamWriteValue_flags;
 
