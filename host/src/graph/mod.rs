@@ -33,7 +33,7 @@ use crate::error::Result;
 use crate::error::graph::GraphError;
 use slot::Slots;
 
-/// A recorded graph (`CUgraph`): nodes (kernels, copies, fills, host functions), what each comes after, and the buffers
+/// A recorded graph (`CUgraph`): nodes (kernels, copies, fills, host functions), their dependencies, and the buffers
 /// that they use. Made by [`Stream::capture`](crate::Stream::capture); [`Graph::instantiate`] makes it ready
 /// to be launched.
 ///
@@ -69,7 +69,7 @@ pub struct Graph<'b> {
     memory: Option<MemoryNodes>,
 }
 
-/// A node of a graph, and of what it is instantiated as (`CUgraphNode`).
+/// A node of a graph and of its instances (`CUgraphNode`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -167,7 +167,7 @@ impl<'b> Graph<'b> {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the graph.
+    /// The driver's description of the graph.
     pub fn instantiate(self) -> Result<ExecutableGraph<'b>> {
         ExecutableGraph::new(self)
     }

@@ -116,9 +116,9 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Ok(DeviceBuffer { memory, len, elements: PhantomData })
     }
 
-    /// A buffer of `len` elements in memory that another library has allocated, used on `stream` first. It takes part
-    /// in the order of work like any other; when it is dropped, `owner` is dropped some time after all work that uses
-    /// it has run, on any thread, and nothing else is freed. The way out is [`DeviceBuffer::as_device_ptr`].
+    /// A buffer of `len` elements in memory that another library has allocated, used on `stream` first. It is
+    /// ordered like any other buffer; when it is dropped, `owner` is dropped some time after all work that uses
+    /// it has run, on any thread, and nothing else is freed. The opposite is [`DeviceBuffer::as_device_ptr`].
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -143,7 +143,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// # Safety
     /// - `start` leads to `len` initialised elements in memory of the stream's device (on the CPU device:
     ///   of the host), which stay there until `owner` is dropped.
-    /// - Nothing else uses them until then, except in an order that the caller sees to. Work that was
+    /// - Nothing else uses them until then, except in an order that the caller ensures. Work that was
     ///   enqueued on other streams before, and uses them, comes before what `stream` holds now.
     pub unsafe fn from_raw(
         stream: &Stream,
@@ -363,7 +363,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
 
     /// The address of the first element, for kernels that take raw pointers and for other libraries.
     /// Well aligned and not null even if the buffer is empty. Uses through it are not ordered with
-    /// other streams, and do not keep the buffer alive; that is the business of the `unsafe` code
+    /// other streams, and do not keep the buffer alive; both are the responsibility of the `unsafe` code
     /// that uses it.
     ///
     /// ```
@@ -409,7 +409,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Changes how many elements there are.
     ///
     /// # Safety
-    /// So many have memory, and all of them are initialised before anybody can ask for them.
+    /// So many are allocated, and all of them are initialised before they can be read.
     pub(crate) unsafe fn set_len(&mut self, len: usize) {
         self.len = len;
         self.memory.set_bytes(len * size_of::<T>());

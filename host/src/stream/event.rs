@@ -86,7 +86,7 @@ impl EventOptions {
         EventOptions { timing: false, ..self }
     }
 
-    /// Lets a thread that waits sleep, which takes longer to wake up and no processor time
+    /// Waiting threads sleep, which uses no processor time but takes longer to wake up
     /// (`CU_EVENT_BLOCKING_SYNC`). On the CPU device it always sleeps.
     #[must_use]
     pub const fn blocking_sync(self) -> Self {
@@ -213,8 +213,8 @@ impl Stream {
         Ok(event)
     }
 
-    /// Lets `event` stand for the end of all work enqueued here so far (`cuEventRecord`), and no longer
-    /// for what it was recorded for before. Who waits for it already still waits for that.
+    /// Records `event` at the end of all work enqueued here so far (`cuEventRecord`), in place of the point
+    /// recorded before. Waits that have begun still wait for the earlier point.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

@@ -40,8 +40,8 @@ use crate::profile::{self, Work};
 use crate::stream::announcing::Announcing;
 use crate::stream::event::EventOptions;
 
-/// A queue of work on one device. Work on one stream runs in the order in which it was given; work
-/// on different streams may run at the same time, except where it uses the same buffer.
+/// A queue of work on one device. Work on one stream runs in the order in which it was enqueued; work
+/// on different streams may run at the same time, except when it uses the same buffer.
 ///
 /// Functions that enqueue return at once; [`Stream::synchronize`] and [`Stream::download`] wait.
 /// A stream may be used from several threads. Dropping it does not wait: what was enqueued still
@@ -96,7 +96,7 @@ impl Stream {
         &self.inner.device
     }
 
-    /// Which stream of this process it is: no other has the same number, also after it is gone. Timelines name
+    /// The id of the stream, unique in this process, also after it is dropped. Timelines name
     /// it so ([`Track::Stream`](crate::profile::Track::Stream)).
     pub fn id(&self) -> u64 {
         self.inner.id
@@ -130,7 +130,7 @@ impl Stream {
     /// Whether all work enqueued so far has run (`cuStreamQuery`). Does not wait.
     ///
     /// # Errors
-    /// If the device has failed. Not to be ready is no error, and failures of kernels are left to
+    /// If the device has failed. Unfinished work is not an error, and failures of kernels are left to
     /// [`Stream::synchronize`].
     ///
     /// ```
@@ -207,8 +207,8 @@ impl StreamInner {
         self.backend.drain()
     }
 
-    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. What fails
-    /// later is left to those who wait for it. `ended` is what `StreamBackend::end_interval` gave before.
+    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. Later
+    /// failures are left to later waits. `ended` is what `StreamBackend::end_interval` gave before.
     pub(crate) fn finish(&self, event: &EventBackend, ended: Option<&EndedIntervals>) -> Result<()> {
         self.backend.finish(event, ended)
     }

@@ -38,7 +38,7 @@ use crate::view::pointer::{DevicePtr, DevicePtrMut};
 /// # Ok(()) }
 /// ```
 ///
-/// A view is `Copy`, like `&[T]`, and may be taken apart:
+/// A view is `Copy`, like `&[T]`, and can be split:
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
