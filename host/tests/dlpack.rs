@@ -135,7 +135,7 @@ fn a_tensor_is_used_in_place_and_deleted_once_after_its_last_use() -> Result<()>
         other.copy(&sevens, &mut buffer)?;
         assert_eq!(foreign.deletions(), 0);
         drop(buffer);
-        // The tensor goes when its uses have run and somebody waits.
+        // The tensor is freed at a wait after its uses have run.
         other.synchronize()?;
         stream.synchronize()?;
         assert_eq!(foreign.deletions(), 1);

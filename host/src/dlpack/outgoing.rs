@@ -16,8 +16,8 @@ use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
 use crate::view::pitched::PitchedBuffer;
 
-/// Memory given away; its device is waited for before it is freed, because whoever had it may have used it on streams of
-/// their own.
+/// Exported memory; its device is waited for before it is freed, because its consumer may have used it on
+/// other streams.
 struct GivenAway<M> {
     memory: Option<M>,
     device: Device,

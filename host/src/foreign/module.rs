@@ -73,7 +73,7 @@ struct Inner {
     /// From the text, if it is PTX.
     entries: HashMap<Box<str>, Vec<Parameter>>,
     functions: Mutex<HashMap<Box<str>, ForeignFunction>>,
-    /// Of all kernels, once somebody has asked.
+    /// Of all kernels, after the first query.
     names: OnceLock<Option<Vec<Box<str>>>>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Slot<'b> {
 }
 
 enum Owner<'b> {
-    /// Somebody else's, who cannot move or drop it during `'b`; nor use it, if the graph writes it.
+    /// Borrowed: its owner cannot move or drop it during `'b`, nor use it if the graph writes it.
     Borrowed(&'b Memory),
     /// A constant, which is there for ever.
     Constant(&'static Memory),
@@ -62,7 +62,7 @@ impl<'b> Slot<'b> {
         }
     }
 
-    /// Whether nodes may write it where it becomes one of another graph's; a constant is everybody's.
+    /// Whether nodes may write it where it becomes one of another graph's; a constant has no owner.
     pub(crate) fn may_be_written(&self) -> bool {
         self.may_write() || matches!(self.owner, Owner::Constant(_))
     }

@@ -54,7 +54,7 @@ use crate::view::DeviceViewMut;
 /// use ferrogrid::{Advice, Location};
 ///
 /// let mut table = stream.managed_copy(&[1_u32, 2, 3])?;
-/// table.advise(Advice::ReadMostly(true))?; // a copy on each side, until somebody writes
+/// table.advise(Advice::ReadMostly(true))?; // a copy on each side, until the next write
 /// table.advise(Advice::AccessedBy(Location::Device, true))?;
 /// stream.fill_into(0, table.view_mut())?;
 /// stream.prefetch(&table, Location::Host)?; // before the host reads it

@@ -73,7 +73,7 @@ enum Origin {
     Stream(Option<MemoryPool>),
     /// Managed memory.
     Managed,
-    /// Somebody else's; the owner is dropped when nothing uses the memory any more.
+    /// Memory of another owner, which is dropped when nothing uses the memory any more.
     Foreign(Option<Box<dyn Send>>),
     /// A CUDA array; the pointer is a handle, not an address. The owner is dropped as that of foreign memory.
     Array(Option<Box<dyn Send>>),

@@ -21,7 +21,7 @@
 //!   writer" is about [`Use::Write`] only, which cannot overlap anything.
 //! - *read or part-write with part-write*, of disjoint parts (`split_at_mut`), or of the same elements
 //!   where threads change them atomically (`as_atomic`, whose views are `Copy`): a part-write is
-//!   always entered into the record under the mutex (never on the fast path), removes nobody, and
+//!   always entered into the record under the mutex (never on the fast path), removes no user, and
 //!   is waited for by every later use on another stream, with no shortcut.
 //! - [`Use::Write`] has the whole allocation to itself: when it begins, every earlier use has
 //!   been enqueued. It waits for them all, and may therefore forget them.

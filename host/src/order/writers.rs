@@ -1,8 +1,8 @@
 //! The work that last wrote each part of memory, so that the output of a failed kernel is not taken for a result.
 //!
 //! Each launch on the CPU device has an [`Outcome`], and memory names those of the launches that wrote it. A copy
-//! hands them on, and a launch that reads what failed work wrote fails with it. Whoever reads memory on the host asks
-//! them when the work has run. Memory that the host writes again forgets them, and so does memory that a launch is given
+//! hands them on, and a launch that reads what failed work wrote fails with it. A read of memory on the host checks
+//! them after the work has run. Memory that the host writes again forgets them, and so does memory that a launch is given
 //! as a whole: if its thread knows of the failure, and so does not mean to work on with what is there.
 //!
 //! On a GPU an outcome is that of all launches of a stream between two waits that may panic (`cuda/stream/watch.rs`). Memory
@@ -124,8 +124,8 @@ impl Default for Writers {
 }
 
 impl Writers {
-    /// Whether there are none. All that happened before is seen: whoever may use memory has been handed it by those
-    /// who used it before.
+    /// Whether there are none. Earlier writers are visible, because the memory was passed on by its earlier
+    /// users.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.only.load(Ordering::Relaxed).is_null()

@@ -102,7 +102,7 @@ impl SourceKernel {
         let (params, accesses) = (list.addresses(), list.accesses());
         // SAFETY: the rank is the kernel's; each argument is of the type that the device compiler names for its parameter,
         // and there is one for each, of its size, at an address in `held`; the accesses are of all memory among them, which
-        // `held` borrows. The text has no unsafe code, or somebody vouched for that.
+        // `held` borrows. The text has no unsafe code, or its user vouched for it.
         unsafe { launch_with(&entry.kernel, stream, &grid, shared_bytes, cooperative, params, accesses)? };
         drop(list);
         held.finish(stream)

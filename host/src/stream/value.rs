@@ -143,7 +143,7 @@ impl Stream {
     /// # Safety
     /// `source` must be aligned, and lead to a number in memory of this device until the stream has waited. The buffer's own
     /// order does not know of it: whatever writes the number meanwhile does so with [`Stream::write_value`] or
-    /// atomically. Somebody must write it at last, with work that does not itself come after this stream's: the buffer's other
+    /// atomically. It must be written eventually, by work that does not come after this stream's: the buffer's other
     /// uses on other streams may.
     pub unsafe fn wait_value<V: StreamValue>(
         &self,

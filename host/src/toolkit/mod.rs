@@ -106,8 +106,8 @@ impl Toolkit {
     fn open_any(&self) -> Result<(&'static Library, OsString), ForeignError> {
         let mut reasons = Vec::new();
         for file in self.candidates(|name| env::var_os(name).filter(|value| !value.is_empty())) {
-            // SAFETY: the initialisers of NVIDIA's libraries have no preconditions; whoever sets the variables
-            // vouches for what they name.
+            // SAFETY: the initialisers of NVIDIA's libraries have no preconditions; setting the variables
+            // vouches for the files that they name.
             match unsafe { library::open([&file]) } {
                 Ok(library) => return Ok((library, file)),
                 Err(refused) => reasons.extend(refused),

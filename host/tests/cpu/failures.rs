@@ -174,7 +174,7 @@ fn rewritten_memory_is_valid_again_unless_only_a_part_is_written() -> Result<()>
     Ok(())
 }
 
-/// The second launch was enqueued before anybody could know that the first one fails.
+/// The second launch was enqueued before the failure of the first was known.
 #[test]
 fn a_launch_after_a_failed_one_does_not_hide_its_failure() -> Result<()> {
     let device = Device::cpu();

@@ -109,7 +109,7 @@ fn text_arrives_on_the_thread_that_waits_and_not_before() -> Result<()> {
     for wait in waits {
         kernels::add(&stream, Grid::cover(4), &mut y)?;
         thread::sleep(Duration::from_millis(20));
-        assert!(threads.lock().unwrap().is_empty(), "before anybody waits");
+        assert!(threads.lock().unwrap().is_empty(), "before any wait");
         wait(&stream, &y)?;
         assert_eq!(std::mem::take(&mut *threads.lock().unwrap()), [thread::current().id(); 4]);
     }

@@ -452,7 +452,7 @@ fn panicking_kernel() -> Result<()> {
 }
 
 #[test]
-fn printed_text_arrives_when_somebody_waits() {
+fn printed_text_arrives_at_a_wait() {
     run("printing_kernel", "print=3");
     run("printing_kernel", "print=200");
 }

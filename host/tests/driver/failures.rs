@@ -79,7 +79,7 @@ fn told_first() -> Result<()> {
     stream.synchronize()
 }
 
-/// The second launch was enqueued before anybody could know that the first one panics.
+/// The second launch was enqueued before the panic of the first was known.
 #[test]
 fn a_launch_after_a_failed_one_does_not_hide_its_failure() {
     with_panics("launched_after");
@@ -449,7 +449,7 @@ fn many_threads() -> Result<()> {
                 if random.bool() {
                     own.record()?.synchronize()?;
                 }
-                // The first time it may be the failure of somebody else on the stream that is told.
+                // The first time it may report the failure of another thread's work on the stream.
                 for _ in 0..2 {
                     match reader.download(&y) {
                         Err(Error::KernelPanic { .. }) => {}

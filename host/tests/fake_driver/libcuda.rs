@@ -2,7 +2,7 @@
 //! memory is host memory; work on a stream is put off until something waits for it, so that a
 //! missing order shows as old data; with `alive=1`, streams run by themselves instead, in random order, and memory that
 //! is freed has its next owner at once (`pool.rs`). It knows three kernels, `saxpy_*`, `mix_*` and `fail_*`. The variable FAKE_CUDA
-//! sets what it is like and which calls fail (with `held=1`, callbacks run only where somebody waits); FAKE_CUDA_LOG names a file that
+//! sets what it is like and which calls fail (with `held=1`, callbacks run only at waits); FAKE_CUDA_LOG names a file that
 //! gets the names of all calls.
 //!
 //! SAFETY, for every `unsafe` block here: the only caller is the host crate under test, which passes

@@ -276,7 +276,7 @@ fn replay(slots: &[(&Order<Queue>, Use)], stream: &Arc<Queue>) -> Work {
 }
 
 /// Two graphs read one buffer, and each owns another. Each is launched on two streams and dropped with its buffer
-/// while the launches may run still; at last somebody writes what both have read.
+/// while the launches may still run; finally the buffer that both have read is written.
 #[test]
 fn graphs_that_share_what_they_read_run_before_it_is_written_and_free_what_they_own_after_their_launches() {
     orders(|| {

@@ -98,7 +98,7 @@ fn each_text_is_handed_out_once_and_those_of_a_thread_in_their_order() {
             thread::spawn(move || ["first", "second"].map(|text| kept.keep(text.into())))
         };
         let mut all = handed_out(&kept);
-        assert_eq!(all.first().map(String::as_str), Some("before"), "it was there before anybody looked");
+        assert_eq!(all.first().map(String::as_str), Some("before"), "it was there before the first look");
         printing.join().unwrap();
         all.extend(handed_out(&kept));
         assert_eq!(all, ["before", "first", "second"]);

@@ -49,7 +49,7 @@ impl Stream {
     fn launch(&self, panics: bool) -> Arc<Interval> {
         let Ok(interval) = self.intervals.begin(Interval::new);
         let interval = self.intervals.find(interval).expect("it is open as long as a launch is under way");
-        assert!(!interval.is_given_back.load(Ordering::SeqCst), "the record is somebody else's");
+        assert!(!interval.is_given_back.load(Ordering::SeqCst), "the record has another owner");
         if panics {
             interval.record.store(true, Ordering::SeqCst);
         }

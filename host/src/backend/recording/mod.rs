@@ -427,7 +427,7 @@ impl RecordingStream {
 
     /// Takes back what has been announced of the next node here.
     pub(crate) fn retract(&self) {
-        // Whoever may not announce has not.
+        // A thread that may not announce has announced nothing.
         let _refused = self.with(|state| {
             state.announced[self.line].clear();
             Ok(())

@@ -22,7 +22,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// # let stream = Device::cpu().new_stream()?;
     /// use ferrogrid::{Graph, GraphKey};
     ///
-    /// /// A piece of work that somebody else has recorded.
+    /// /// Work that another library has recorded.
     /// fn ones(stream: &Stream) -> ferrogrid::Result<(Graph<'static>, GraphKey<u32>)> {
     ///     stream.capture(|capture| {
     ///         let mut data = capture.keep(stream.zeros::<u32>(4)?)?;

@@ -14,7 +14,7 @@ use crate::kernel::extern_function::NoNativeFunction;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caught {
     pub(crate) message: Box<str>,
-    /// File, line and column; `None` if somebody replaced the panic hook.
+    /// File, line and column; `None` if the panic hook was replaced.
     pub(crate) location: Option<(Box<str>, u32, u32)>,
     /// The function that was called and is not there, if that is what happened.
     pub(crate) missing: Option<NoNativeFunction>,

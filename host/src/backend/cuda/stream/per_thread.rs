@@ -47,7 +47,7 @@ impl PerThread {
     }
 
     /// That the calling thread may enqueue. What it enqueues is marked when the result is dropped, which must be before
-    /// anybody can know of it.
+    /// other threads can see it.
     pub(crate) fn enter(&self) -> Result<Marking<'_>> {
         if !self.is_here() {
             return Err(Error::StreamOfOtherThread { device: self.device.to_string().into() });
