@@ -93,7 +93,7 @@ impl<T: Pod> ForeignGlobal<T> {
     }
 
     /// Writes all elements, after all work enqueued on `stream` so far (`cuMemcpyAsync`). Returns when
-    /// `values` is free to be changed.
+    /// `values` can be changed again.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; a failure of the work before; a stream of another device.

@@ -82,7 +82,7 @@ impl ForeignModule {
         ForeignModule::of(device, loaded, Some(code_type), log, HashMap::new())
     }
 
-    /// A module of PTX, which says what is in it.
+    /// A module of PTX, which declares its contents.
     pub(super) fn of_text(device: &Device, loaded: LoadedModule, text: &str, log: String) -> Self {
         ForeignModule::of(device, loaded, Some(CodeType::Ptx), log, ptx::entries(text))
     }
@@ -110,7 +110,7 @@ impl ForeignModule {
         self
     }
 
-    /// The same module under this name, which errors have. Only this handle and its clones have it.
+    /// The same module under this name, which appears in errors. Only this handle and its clones have it.
     #[must_use]
     pub fn with_name(self, name: &str) -> Self {
         ForeignModule { name: name.into(), ..self }
@@ -144,7 +144,7 @@ impl ForeignModule {
         &self.name
     }
 
-    /// What it was loaded from; `None` if another library loaded it.
+    /// The kind of code that it was loaded from; `None` if another library loaded it.
     ///
     /// ```no_run
     /// # use ferrogrid::prelude::*;
@@ -167,8 +167,8 @@ impl ForeignModule {
         &self.inner.device
     }
 
-    /// What the driver's compiler said while loading, with
-    /// [`JitOptions::with_verbose`](super::JitOptions::with_verbose) also what each kernel uses.
+    /// The log of the driver's compiler from loading, with
+    /// [`JitOptions::with_verbose`](super::JitOptions::with_verbose) also the resources of each kernel.
     pub fn log(&self) -> &str {
         &self.inner.log
     }
@@ -189,7 +189,7 @@ impl ForeignModule {
     /// ```
     ///
     /// # Errors
-    /// [`ForeignError::NoFunction`], with the names that there are if that is known.
+    /// [`ForeignError::NoFunction`], with the existing names if known.
     pub fn function(&self, name: &str) -> Result<ForeignFunction> {
         let (asked, name) = (name, self.mangled(name));
         let mut functions = self.inner.functions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -279,7 +279,7 @@ impl ForeignModule {
     /// Unloads the module before the process ends (`cuModuleUnload`).
     ///
     /// # Errors
-    /// What the driver says; the module may be loaded still.
+    /// The driver's error; the module may still be loaded.
     ///
     /// # Safety
     /// No kernel of it is running or enqueued, or in a graph that will be launched, and nothing that came

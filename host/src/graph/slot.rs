@@ -21,7 +21,7 @@ pub(crate) struct Slot<'b> {
 enum Owner<'b> {
     /// Borrowed: its owner cannot move or drop it during `'b`, nor use it if the graph writes it.
     Borrowed(&'b Memory),
-    /// A constant, which is there for ever.
+    /// A constant, which is static.
     Constant(&'static Memory),
     /// The graph's own. Not in place, because it is known by its address.
     Kept(Arc<Memory>),

@@ -71,7 +71,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// As [`Device::synchronize`], and the code is loaded still; or what the driver says.
+    /// As [`Device::synchronize`], and the code is loaded still; or the driver's error.
     ///
     /// # Safety
     /// - Until this returns no other thread launches kernels of that module on `device`, sets or reads its constants, or
@@ -198,7 +198,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on GPUs before compute capability 9.0; if the kernel does not
-    /// load; what the driver says of a shape that it cannot launch.
+    /// load; the driver's error for a shape that it cannot launch.
     pub fn max_active_clusters<const R: usize>(
         &'static self,
         device: &Device,

@@ -48,8 +48,8 @@ impl<const R: usize> Grid<R> {
     }
 
     /// The same, whose launch records `event` when all its blocks have begun
-    /// (`CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`), from CUDA 12.3 on. The host can ask the event, and other streams can
-    /// wait for it, while the blocks still run. CUDA does its best: it may be later, at the end of the launch, as on the CPU
+    /// (`CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`), from CUDA 12.3 on. The host can query the event, and other streams can
+    /// wait for it, while the blocks still run. In CUDA this is best effort: it may be later, at the end of the launch, as on the CPU
     /// device. What the kernel writes is only there at its end; buffers are in order as always.
     ///
     /// A launch that covers nothing records nothing.

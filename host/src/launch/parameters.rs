@@ -66,7 +66,7 @@ pub trait Held: Sized {
     /// Adds its parameters.
     fn list<'a>(&'a self, list: &mut ParameterList<'a>);
 
-    /// After the launch: brings back what the host is to see, and waits for that.
+    /// After the launch: copies results to the host, and waits for the copy.
     fn finish(self, _: &Stream) -> Result<()> {
         Ok(())
     }

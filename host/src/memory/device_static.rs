@@ -94,7 +94,7 @@ impl<T> DeviceStatic<T> {
 
 impl<T: StaticValue> DeviceStatic<T> {
     /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may use it
-    /// (`cudaMemcpyToSymbol`). Returns when `value` is free to be changed. A graph that records this keeps a copy of `value`.
+    /// (`cudaMemcpyToSymbol`). Returns when `value` can be changed again. A graph that records this keeps a copy of `value`.
     ///
     /// # Errors
     /// If the module does not load, or a failure of the device.

@@ -138,7 +138,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         Ok(())
     }
 
-    /// Appends a copy of `data` (`cuMemcpyAsync`). Returns when `data` is free to be changed.
+    /// Appends a copy of `data` (`cuMemcpyAsync`). Returns when `data` can be changed again.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

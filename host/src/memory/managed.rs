@@ -247,7 +247,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(view.start(), view.len()) })
     }
 
-    /// Tells the driver how the memory will be used (`cuMemAdvise`). Nothing to do on the CPU device.
+    /// Tells the driver how the memory will be used (`cuMemAdvise`). Does nothing on the CPU device.
     ///
     /// # Errors
     /// If the device fails.

@@ -73,7 +73,7 @@ impl CompiledSource {
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device;
     /// [`LaunchError::NoImageForDevice`](crate::LaunchError::NoImageForDevice) if it was compiled for newer
-    /// devices; or what the driver says.
+    /// devices; or the driver's error.
     pub fn load(&self, device: &Device) -> Result<SourceModule> {
         SourceModule::load(self, device)
     }

@@ -74,7 +74,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of more than there is.
+    /// The driver's error for more than there is.
     pub fn set_persisting_l2_cache_size(&self, bytes: usize) -> Result<()> {
         self.backend().set_persisting_l2_cache_size(bytes)
     }

@@ -243,7 +243,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::Unsupported`] on the CPU device; [`Error::ForeignContext`] if the stream is not of the
-    /// device's primary context; or what the driver says of the handle (`cuStreamGetCtx`).
+    /// device's primary context; or the driver's error of the handle (`cuStreamGetCtx`).
     ///
     /// # Safety
     /// - `raw` is a stream, and stays so until this handle is dropped: for ever, if it is forgotten.

@@ -216,7 +216,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
 
 impl Stream {
     /// A new texture array with a copy of `data`, which has its elements row by row, x first
-    /// (`cuArray3DCreate`, `cuMemcpy3DAsync`). Returns when `data` is free to be changed.
+    /// (`cuArray3DCreate`, `cuMemcpy3DAsync`). Returns when `data` can be changed again.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

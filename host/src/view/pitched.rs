@@ -418,7 +418,7 @@ impl Stream {
     }
 
     /// Copies rows of host memory that start `source_pitch` elements apart (`cuMemcpy2DAsync`). Returns
-    /// when `source` is free to be changed.
+    /// when `source` can be changed again.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

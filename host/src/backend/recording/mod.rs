@@ -150,7 +150,7 @@ impl Recorder {
         Ok(RecordingStream { recorder: self.clone(), body, line })
     }
 
-    /// Lets nodes use `memory`, which stays where it is while the graph is there. Buffers are numbered in the
+    /// Lets nodes use `memory`, which stays where it is while the graph exists. Buffers are numbered in the
     /// order in which they are admitted.
     pub(crate) fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {
         self.with(GRAPH, |state| {

@@ -52,7 +52,7 @@ pub(crate) enum Operation {
     Child(Vec<Node>),
 }
 
-/// Nodes that run once or again and again, as long as a word in device memory is not 0.
+/// Nodes that run once or repeatedly while a word in device memory is not 0.
 pub(crate) struct ConditionalNode {
     pub(crate) repeat: Repeat,
     /// The word, a `u32`.

@@ -38,7 +38,7 @@ impl ExecutableGraph<'static> {
     /// - `raw` is an instance of a graph of the primary context of `device`, and is not destroyed before this handle is
     ///   dropped, nor launched or changed by another thread while this handle is used.
     /// - At every launch by this handle its memory is there until the launch has run, and nothing else uses that memory
-    ///   except in an order that the caller sees to: the buffers of this crate do not know of it.
+    ///   except in an order that the caller ensures: the buffers of this crate do not know of it.
     /// - No kernel of this program that may panic is in it: its failure would not be reported.
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Self> {
         let (cuda, raw) = (gpu(device, "ExecutableGraph::from_raw")?, not_null(raw)?);

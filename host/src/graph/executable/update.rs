@@ -63,8 +63,8 @@ pub struct GraphUpdate<'scope, 'b> {
 }
 
 impl<'b> ExecutableGraph<'b> {
-    /// Gives a kernel other arguments, or another grid, in later launches
-    /// (`cuGraphExecKernelNodeSetParams`): those with which `work` launches it. It may use the buffers that
+    /// Changes the arguments or the grid of a kernel in later launches
+    /// (`cuGraphExecKernelNodeSetParams`): to those with which `work` launches it. It may use the buffers that
     /// the graph holds, and no others: those it writes by their keys ([`GraphUpdate::buffer`]), those it
     /// only reads as they are. Launches that have been enqueued keep the old ones.
     ///
@@ -103,7 +103,7 @@ impl<'b> ExecutableGraph<'b> {
     /// What `work` returns; [`GraphError::NotAKernel`], [`GraphError::NotOneLaunch`] or
     /// [`GraphError::OtherKernel`] if the launch is not that of this kernel; [`GraphError::UpdateRefused`] if it has
     /// other attributes (cooperative, clusters, priority, domain, access policy); [`GraphError::Unordered`] if it would then race with another
-    /// node; or what the driver says.
+    /// node; or the driver's error.
     pub fn update_kernel(
         &mut self,
         node: GraphNode,
@@ -292,7 +292,7 @@ fn other_attributes(number: usize) -> String {
     )
 }
 
-/// What keeps `new` from taking the place of `old`.
+/// The reason why `new` cannot replace `old`.
 fn difference(old: &[Node], new: &[Node]) -> Option<String> {
     if old.len() != new.len() {
         return Some(format!("it has {} nodes, the other {}", old.len(), new.len()));

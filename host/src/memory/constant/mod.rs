@@ -131,7 +131,7 @@ impl<T> DeviceConstant<T> {
 
 impl<T: DeviceCopy> DeviceConstant<T> {
     /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read it
-    /// (`cudaMemcpyToSymbol`). Returns when `value` is free to be changed. A graph that records this keeps a copy of
+    /// (`cudaMemcpyToSymbol`). Returns when `value` can be changed again. A graph that records this keeps a copy of
     /// `value` as it is now; to have each launch take another, record [`copy_from`](DeviceConstant::copy_from) a buffer
     /// of the graph.
     ///

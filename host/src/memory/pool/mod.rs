@@ -313,7 +313,7 @@ impl MemoryPool {
         Ok(PoolStatistics { used, used_high, reserved: used, reserved_high: used_high })
     }
 
-    /// Lets the highest figures start again from the current figures (`cuMemPoolSetAttribute`).
+    /// Resets the highest figures to the current ones (`cuMemPoolSetAttribute`).
     ///
     /// # Errors
     /// If the device fails.
