@@ -130,7 +130,7 @@ impl<'b> Slots<'b> {
         ENQUEUERS.for_uses(constants.map(|slot| slot.usage))
     }
 
-    /// Makes what `stream` is about to be given, which may use all of them, wait for what it must come
+    /// Makes the next work on `stream`, which may use all of them, wait for the work that it must come
     /// after.
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
         self.all.iter().try_for_each(|slot| slot.memory().begin_launch(stream, slot.usage))

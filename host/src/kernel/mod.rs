@@ -41,7 +41,7 @@ pub struct KernelDescriptor {
     pub constants: &'static [&'static ConstantMemory],
     /// The only shape of a block that it can be launched with, x first; `None` for any.
     pub block: Option<[u32; 3]>,
-    /// Blocks along each axis that make a cluster, x first; `None` if blocks do not form clusters.
+    /// The blocks of a cluster along each axis, x first; `None` if blocks do not form clusters.
     pub cluster: Option<[u32; 3]>,
     /// The most threads of a block that it can be launched with; `None` for the device's limit.
     pub max_threads: Option<u32>,
@@ -55,9 +55,9 @@ pub struct KernelDescriptor {
     pub shared_bytes: usize,
     /// Whether it has shared memory at all, of static size or by the launch.
     pub uses_shared_memory: bool,
-    /// Whether the launch says how many blocks make a cluster.
+    /// Whether the launch sets the number of blocks in a cluster.
     pub cluster_at_launch: bool,
-    /// Whether its launches may begin before what comes before them has ended: its code waits for that.
+    /// Whether its launches may begin before earlier work has ended; its code waits for that.
     pub dependent_launch: bool,
     /// Whether its blocks are numbered in the order in which they start.
     pub in_order: bool,
@@ -184,7 +184,7 @@ impl Kernel {
         if self.descriptor.in_order { bytes.saturating_sub(16) } else { bytes }
     }
 
-    /// Whether each launch says how many blocks make a cluster, by [`Grid::with_cluster`](crate::Grid::with_cluster):
+    /// Whether each launch sets the number of blocks in a cluster, with [`Grid::with_cluster`](crate::Grid::with_cluster):
     /// `#[kernel(cluster)]`.
     pub fn takes_clusters(&self) -> bool {
         self.descriptor.cluster_at_launch
@@ -233,7 +233,7 @@ impl Kernel {
         found.map(|ptx| ptx.cubin).filter(|cubin| !cubin.is_empty())
     }
 
-    /// The library that its device code takes mathematical functions from, for every architecture the same;
+    /// The library of its device code's mathematical functions, the same for every architecture;
     /// `None` in a `host_only` module. On the CPU device it is the platform's C library in any case. A build
     /// pins one with `math` in `[package.metadata.ferrogrid]` or `ferrogrid_build::Build::math`.
     pub fn math_library(&self) -> Option<MathLibrary> {

@@ -171,7 +171,7 @@ pub trait LaunchOutput<'a, T, const R: usize = 1> {
 /// time.
 #[doc(hidden)]
 pub trait Staged: sealed::Sealed {
-    /// What a launch with it uses.
+    /// The memory that a launch with it uses.
     fn access(&self) -> Access<'_>;
 
     /// After the launch: copies results to the host, and waits for the copy.

@@ -64,7 +64,7 @@ unsafe impl<T: Send> Send for DeviceBuffer<T> {}
 // SAFETY: `&DeviceBuffer<T>` gives read access to elements, like `&Vec<T>`.
 unsafe impl<T: Sync> Sync for DeviceBuffer<T> {}
 
-/// Memory is not taken over while nothing runs: a graph could not use it, and would have to be told when it is free.
+/// Memory is not taken over while nothing runs: a graph could not use it, and would need a notification when it is free.
 pub(crate) fn refuse_recording(stream: &Stream) -> Result<()> {
     match stream.inner().recording() {
         None => Ok(()),

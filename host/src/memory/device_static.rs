@@ -113,7 +113,7 @@ impl<T: StaticValue> DeviceStatic<T> {
         unsafe { self.memory.copy_from(stream, source) }
     }
 
-    /// What the device of `stream` has, once all work enqueued there so far has run, and all launches so far that may use it
+    /// The value on the device of `stream`, once all work enqueued there so far has run, and all launches so far that may use it
     /// (`cudaMemcpyFromSymbol`).
     ///
     /// # Errors

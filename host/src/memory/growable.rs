@@ -95,7 +95,7 @@ impl Stream {
 }
 
 impl<T: DeviceCopy> GrowableBuffer<T> {
-    /// How many elements there is memory for.
+    /// The number of elements with memory.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -105,7 +105,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         self.max_len
     }
 
-    /// Sees to memory for `additional` elements more than there are, and for some to come.
+    /// Maps memory for `additional` more elements, and some in reserve.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -294,7 +294,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         len.checked_sub(self.len()).filter(|additional| *additional > 0)
     }
 
-    /// Appends `additional` elements that `write` is to write, all of them. If it does not, there are none.
+    /// Appends `additional` elements, all of which `write` must write. If it fails, none are appended.
     fn extend_with(
         &mut self,
         additional: usize,
@@ -329,7 +329,7 @@ impl<T: DeviceCopy> Drop for Longer<'_, T> {
     }
 }
 
-/// What only reads is as in any device buffer.
+/// Reads are as on any device buffer.
 impl<T: DeviceCopy> Deref for GrowableBuffer<T> {
     type Target = DeviceBuffer<T>;
 

@@ -247,7 +247,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(view.start(), view.len()) })
     }
 
-    /// Tells the driver how the memory will be used (`cuMemAdvise`). Does nothing on the CPU device.
+    /// Advises the driver of the use of the memory (`cuMemAdvise`). Does nothing on the CPU device.
     ///
     /// # Errors
     /// If the device fails.
@@ -275,7 +275,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     }
 }
 
-/// What only reads is as in any device buffer. (There is no `DerefMut`: it would let other memory take the
+/// Reads are as on any device buffer. (There is no `DerefMut`: it would let other memory take the
 /// place of this.)
 impl<T: DeviceCopy> Deref for ManagedBuffer<T> {
     type Target = DeviceBuffer<T>;

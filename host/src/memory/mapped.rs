@@ -79,7 +79,7 @@ impl<T: DeviceCopy> Mapped<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) })
     }
 
-    /// Waits for what the host's use must come after.
+    /// Waits for the work that the host's use must come after.
     #[cold]
     fn wait(&self, usage: Use) -> Result<()> {
         self.memory.wait_on_host(usage)?;
@@ -87,7 +87,7 @@ impl<T: DeviceCopy> Mapped<T> {
         self.memory.writers().sources().check()
     }
 
-    /// Makes `stream` wait for what a use there must come after. The use itself is not recorded: the caller ensures
+    /// Makes `stream` wait for the work that a use there must come after. The use itself is not recorded: the caller ensures
     /// that the elements are not accessed before it is over.
     pub(crate) fn follow(&self, stream: &StreamInner, usage: Use) -> Result<()> {
         match self.uses.load(Ordering::Relaxed) {
@@ -120,7 +120,7 @@ impl<T: DeviceCopy> Mapped<T> {
         }
     }
 
-    /// Waits until no device uses the elements, whatever has failed. A device that cannot be waited for runs nothing.
+    /// Waits until no device uses the elements, whatever has failed. A device that cannot be waited for runs no work.
     pub(crate) fn settle(&mut self) {
         if *self.uses.get_mut() != UNUSED {
             let _failed = self.memory.wait_on_host(Use::Write);
@@ -128,7 +128,7 @@ impl<T: DeviceCopy> Mapped<T> {
     }
 }
 
-/// As `read` and `write`, where there is no way to hand a failure on.
+/// As `read` and `write`, where a failure cannot be returned.
 impl<T: DeviceCopy> Deref for Mapped<T> {
     type Target = [T];
 

@@ -39,10 +39,10 @@ use crate::stream::{Stream, StreamInner};
 /// The alignment of every allocation in bytes, on every device.
 pub(crate) const ALIGNMENT: usize = 256;
 
-/// Where memory of no bytes is: no address of anything, but aligned.
+/// The address of empty memory: dangling, but aligned.
 const NOTHING: *mut u8 = std::ptr::without_provenance_mut(ALIGNMENT);
 
-/// What fresh memory holds.
+/// The contents of fresh memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// Anything; it must be written before it is read.
@@ -82,7 +82,7 @@ enum Origin {
     /// Page-locked memory that a graph has, under one address for the host and the device; its owner is dropped as that of
     /// foreign memory.
     Pinned(Option<Box<dyn Send>>),
-    /// What nodes of a graph allocate: there while that runs, and only then. The owner is dropped as that of foreign memory.
+    /// Memory of allocation nodes, which exists only while the graph runs. The owner is dropped as that of foreign memory.
     Graph(Option<Box<dyn Send>>),
 }
 
@@ -92,7 +92,7 @@ struct HostMemory {
     start: *mut u8,
     /// Whether the device that it was made with can address it.
     is_mapped: bool,
-    /// What is dropped when no device uses the memory any more.
+    /// Dropped when no device uses the memory any more.
     owner: Option<Box<dyn Send>>,
 }
 
@@ -184,7 +184,7 @@ impl Memory {
         Memory::new(stream, pointer, bytes, Origin::Pinned(Some(owner)))
     }
 
-    /// Memory that a node of a graph allocates, from a recording that `stream` was asked for.
+    /// Memory that a node of a graph allocates, from a recording of `stream`.
     pub(crate) fn of_graph(
         stream: &Arc<StreamInner>,
         pointer: *mut u8,
@@ -232,7 +232,7 @@ impl Memory {
         matches!(self.origin, Origin::Graph(_))
     }
 
-    /// That it is there without a graph that runs.
+    /// Checks that it exists without a running graph.
     fn check_outside_graphs(&self) -> Result<()> {
         if self.is_of_graph() { Err(GraphError::OutsideGraph.into()) } else { Ok(()) }
     }
@@ -241,7 +241,7 @@ impl Memory {
         matches!(self.origin, Origin::Host(_))
     }
 
-    /// Makes `stream` wait for what a use there must come after, but does not enter that use.
+    /// Makes `stream` wait for the work that a use there must come after, but does not enter that use.
     pub(crate) fn follow(&self, stream: &StreamInner, usage: Use) -> Result<()> {
         if stream.recording().is_some() {
             return Ok(());
@@ -263,7 +263,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The work that wrote what it holds.
+    /// The work that wrote its contents.
     pub(crate) fn writers(&self) -> &Writers {
         &self.writers
     }
@@ -311,7 +311,7 @@ impl Memory {
         self.order.is_alone(stream, Use::Read)
     }
 
-    /// Makes what `stream` is about to be given wait for what it must come after.
+    /// Makes the next work on `stream` wait for the work that it must come after.
     ///
     /// # Errors
     /// If the memory is another device's, or the device fails.

@@ -165,7 +165,7 @@ struct Pages<T: DeviceCopy> {
     len: usize,
     device: Device,
     origin: Origin,
-    /// What memory of another library belongs to.
+    /// The owner of memory of another library.
     _owner: Option<Box<dyn Send>>,
 }
 
@@ -263,7 +263,7 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Page-locks the memory of `data` where it is (`cuMemHostRegister`), which takes its time, but no
+    /// Page-locks the memory of `data` where it is (`cuMemHostRegister`), which is slow, but makes no
     /// copy. [`PinnedBuffer::into_vec`] gives it back.
     ///
     /// ```
@@ -278,7 +278,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says; it may not take memory of a system that does not page.
+    /// The driver's error; it may refuse memory on a system without paging.
     pub fn pin<T: DeviceCopy>(&self, data: Vec<T>) -> Result<PinnedBuffer<T>> {
         let bytes = size_of_val(data.as_slice());
         if bytes > 0 {
@@ -310,7 +310,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the memory; `work` is not called then. At the end, the failure of a kernel that was to
+    /// The driver's error for the memory; `work` is then not called. At the end, the failure of a kernel that was to
     /// write the memory, or of the device.
     pub fn with_pinned<T: DeviceCopy, R>(
         &self,
@@ -507,7 +507,7 @@ impl<T: DeviceCopy> Drop for Pages<T> {
     }
 }
 
-/// What host and devices do with page-locked memory in turn.
+/// Alternating use of page-locked memory by host and devices.
 macro_rules! in_turn {
     ($name:ident $(<$life:lifetime>)?) => {
         impl<T: DeviceCopy> $name<$($life,)? T> {

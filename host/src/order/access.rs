@@ -102,7 +102,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Makes what `stream` is about to be given wait for what it must come after.
+    /// Makes the next work on `stream` wait for the work that it must come after.
     ///
     /// # Errors
     /// If the memory is another device's, or the device fails.

@@ -81,7 +81,7 @@ impl<S: OrderedStream> Order<S> {
         usage != Use::WritePart && self.owner.load(Ordering::Acquire) == stream.id()
     }
 
-    /// Makes what `stream` is about to be given wait for what it must come after.
+    /// Makes the next work on `stream` wait for the work that it must come after.
     ///
     /// On an error nothing is entered, and nothing may be enqueued.
     #[inline]

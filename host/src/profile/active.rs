@@ -17,7 +17,7 @@ use crate::stream::StreamInner;
 
 /// The timelines that are being recorded, of all devices.
 static RECORDERS: Mutex<Vec<Arc<Recorder>>> = Mutex::new(Vec::new());
-/// How many there are, to be asked without the lock.
+/// The number of entries, readable without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether calls to devices are observed.
@@ -26,7 +26,7 @@ pub(crate) fn is_observed() -> bool {
     cfg!(any(feature = "tracing", feature = "nvtx")) || COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Runs `enqueue`, which gives `stream` the work that is described.
+/// Runs `enqueue`, which enqueues the described work on `stream`.
 #[inline]
 pub(crate) fn observe<R>(stream: &StreamInner, work: Work, enqueue: impl FnOnce() -> Result<R>) -> Result<R> {
     let _call = Call::of(stream, work);
@@ -99,7 +99,7 @@ fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
     RECORDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The span and the range around a call; nothing without the features.
+/// The span and the range around a call; empty without the features.
 struct Call {
     #[cfg(feature = "tracing")]
     span: ManuallyDrop<tracing::span::EnteredSpan>,

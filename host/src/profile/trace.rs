@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::chrome;
 
-/// What ran on a device between the start of a [`Timeline`](super::Timeline) and its end.
+/// The work that ran on a device between the start of a [`Timeline`](super::Timeline) and its end.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -127,7 +127,7 @@ pub enum Track {
     Thread(u64),
 }
 
-/// What a span is.
+/// The kind of a span.
 ///
 /// ```
 /// use ferrogrid::profile::SpanKind;

@@ -4,7 +4,7 @@ use super::trace::{LaunchShape, SpanKind};
 use crate::backend::LaunchConfig;
 use crate::kernel::Kernel;
 
-/// What a call asks for.
+/// The kind of work of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     Kernel { kernel: &'static Kernel, shape: LaunchConfig },

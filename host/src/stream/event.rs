@@ -94,7 +94,7 @@ impl EventOptions {
     }
 
     /// Lets other processes open it: see [`Event::ipc_handle`] (`CU_EVENT_INTERPROCESS`). Such an event has no
-    /// timing (`CU_EVENT_DISABLE_TIMING`). On the CPU device there are none.
+    /// timing (`CU_EVENT_DISABLE_TIMING`). The CPU device has none.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

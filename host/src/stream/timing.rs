@@ -49,7 +49,7 @@ impl Timing {
 
 impl Stream {
     /// Runs `work` once to warm up and then `runs` times (at least once), each between two events, and
-    /// tells how long the device took from one to the other (`cuEventElapsedTime`).
+    /// returns the time of the device from one to the other (`cuEventElapsedTime`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

@@ -76,7 +76,7 @@ impl ValueCondition {
         ValueCondition { kind, value: value.into(), is_wide: size_of::<V>() == 8 }
     }
 
-    /// Whether it holds of `found`.
+    /// Whether it holds for `found`.
     pub(crate) fn holds(self, found: u64) -> bool {
         // In the highest bits, where signs and overflow are those of 64 bits.
         let shift = if self.is_wide { 0 } else { 32 };
@@ -111,8 +111,8 @@ impl Stream {
     /// # }
     /// ```
     ///
-    /// The driver takes no number in memory of pools, where [`DeviceBuffer`](crate::DeviceBuffer)s are (seen with driver
-    /// 580): page-locked memory is the place, or what `cuMemAlloc` gave.
+    /// The driver supports no numbers in memory of pools, where [`DeviceBuffer`](crate::DeviceBuffer)s are (seen with driver
+    /// 580): use page-locked memory, or memory from `cuMemAlloc`.
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) for such memory on a GPU;

@@ -23,7 +23,7 @@ use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
 
-/// Elements in the layout that textures want: a CUDA array of rank `R` (1, 2 or 3), made by
+/// Elements in the layout for textures: a CUDA array of rank `R` (1, 2 or 3), made by
 /// [`Stream::upload_array`] or [`Stream::zeros_array`] (`cuArray3DCreate`).
 ///
 /// A kernel reads it as a [`Texture`](ferrogrid_device::Texture) and writes it as a
@@ -115,7 +115,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
     }
 
     /// The array as a kernel reads it, as values `V`: the elements themselves, or `f32` for `f16` and, from 0
-    /// or -1 to 1, for integers of 8 and 16 bits. The kernel's signature says which.
+    /// or -1 to 1, for integers of 8 and 16 bits. The kernel's signature determines which.
     ///
     /// The texture object is made at the first call with that sampler and `V`, and kept
     /// (`cuTexObjectCreate`).

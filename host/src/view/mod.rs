@@ -154,7 +154,7 @@ impl<T> DeviceView<'_, T, 3> {
 }
 
 impl<T, const R: usize> DeviceView<'_, T, R> {
-    /// What a launch with this view uses.
+    /// The memory that a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
         self.access
@@ -279,7 +279,7 @@ impl<T, const R: usize> DeviceViewMut<'_, T, R> {
         DeviceViewMut { elements: PhantomData, ..*self }
     }
 
-    /// What a launch with this view uses.
+    /// The memory that a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
         self.access.of_bytes(self.extent.iter().product::<usize>() * size_of::<T>())

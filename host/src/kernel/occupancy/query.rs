@@ -201,7 +201,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on GPUs before compute capability 9.0; if the kernel does not load; what the
-    /// driver says of a shape that it cannot launch.
+    /// driver's error for a shape that it cannot launch.
     pub fn max_active_clusters<const R: usize>(
         &self,
         kernel: &'static Kernel,

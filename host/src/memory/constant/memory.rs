@@ -41,14 +41,14 @@ unsafe impl Sync for ConstantMemory {}
 pub(crate) struct Resident {
     device: DeviceBackend,
     memory: Memory,
-    /// How long it is there on a GPU; on the CPU for ever.
+    /// Its lifetime on a GPU; on the CPU it is static.
     lease: Option<ModuleLease>,
     next: *const Resident,
 }
 
 impl ConstantMemory {
     /// # Safety
-    /// `initial` is the address and the number of the bytes of a `DeviceCopy` value that lives for ever.
+    /// `initial` is the address and the number of the bytes of a static `DeviceCopy` value.
     pub(super) const unsafe fn new(
         name: &'static str,
         symbol: &'static str,
@@ -172,7 +172,7 @@ pub(crate) fn begin_launch(
     Ok(enqueueing)
 }
 
-/// What runs on a thread of the CPU device.
+/// The kernel that runs on a thread of the CPU device.
 #[derive(Clone, Copy)]
 struct Entered {
     constants: &'static [&'static ConstantMemory],

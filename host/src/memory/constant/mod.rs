@@ -153,7 +153,7 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         unsafe { self.memory.copy_from(stream, source) }
     }
 
-    /// What the device of `stream` has, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
+    /// The value on the device of `stream`, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
     ///
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; or as [`set`](DeviceConstant::set).
@@ -180,7 +180,7 @@ impl ConstantMemory {
     /// [`DeviceConstant::set`].
     ///
     /// # Safety
-    /// What is kept here are `T`s, byte for byte.
+    /// The memory holds `T`s, byte for byte.
     pub(crate) unsafe fn set<T: DeviceCopy>(&self, stream: &Stream, value: &T) -> Result<()> {
         let value = std::slice::from_ref(value);
         let Some(recording) = stream.inner().recording() else {
@@ -198,7 +198,7 @@ impl ConstantMemory {
     /// [`DeviceConstant::copy_from`].
     ///
     /// # Safety
-    /// What is kept here are `T`s, byte for byte.
+    /// The memory holds `T`s, byte for byte.
     pub(crate) unsafe fn copy_from<'a, T: DeviceCopy>(
         &self,
         stream: &Stream,
@@ -224,7 +224,7 @@ impl ConstantMemory {
     /// [`DeviceConstant::get`].
     ///
     /// # Safety
-    /// What is kept here are `T`s, byte for byte.
+    /// The memory holds `T`s, byte for byte.
     pub(crate) unsafe fn get<T: DeviceCopy>(&self, stream: &Stream) -> Result<T> {
         let resident = self.resident(stream.device())?;
         let mut copy = DeviceBuffer::<T>::allocate(stream, 1, Contents::Uninitialised)?;
@@ -248,7 +248,7 @@ impl<T> fmt::Debug for DeviceConstant<T> {
     }
 }
 
-/// What a constant holds at first.
+/// The initial value of a constant.
 #[doc(hidden)]
 #[repr(transparent)]
 pub struct InitialValue<T>(#[allow(dead_code)] Constant<T>);

@@ -25,9 +25,9 @@ use crate::memory::pool::options::{PoolKind, PoolOptions};
 use crate::stream::Stream;
 
 /// A pool that buffers of a device are allocated from, in stream order: that of the device
-/// ([`Device::memory_pool`]), or one of your own ([`Device::new_memory_pool`]). A cheap handle.
+/// ([`Device::memory_pool`]), or a separate one ([`Device::new_memory_pool`]). A cheap handle.
 ///
-/// A pool of your own lives as long as a handle or a buffer of it.
+/// A separate pool lives as long as a handle or a buffer of it.
 ///
 /// ```
 /// # fn main() -> ferrogrid_host::Result<()> {
@@ -322,7 +322,7 @@ impl MemoryPool {
         self.pools().map_or(Ok(()), |device| device.reset_pool_statistics(self.raw()))
     }
 
-    /// Gives back to the driver what no buffer uses, but for `keep` bytes (`cuMemPoolTrimTo`), so that
+    /// Returns unused memory to the driver, except `keep` bytes (`cuMemPoolTrimTo`), so that
     /// other programs can have it.
     ///
     /// # Errors
@@ -335,7 +335,7 @@ impl MemoryPool {
     }
 
     /// How many free bytes the pool keeps at a synchronisation
-    /// (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`); at first all. Nothing to set on the CPU device.
+    /// (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`); at first all. No effect on the CPU device.
     ///
     /// # Errors
     /// If the device fails.
@@ -372,8 +372,8 @@ impl MemoryPool {
         Ok(pool.map(RawPool::as_raw))
     }
 
-    /// The pool of another library: `raw` is its `CUmemoryPool`, such as what `cuDeviceGetDefaultMemPool` gives. It is
-    /// used like one of your own, and not destroyed.
+    /// The pool of another library: `raw` is its `CUmemoryPool`, such as the result of `cuDeviceGetDefaultMemPool`. It is
+    /// used like one made here, and not destroyed.
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device;

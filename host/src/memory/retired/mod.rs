@@ -45,7 +45,7 @@ impl Drop for Owner {
     }
 }
 
-/// Drops what need not be kept any longer.
+/// Drops values that need not be kept any longer.
 pub(crate) fn collect() {
     RETIRED.collect();
 }
