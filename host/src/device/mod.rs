@@ -262,7 +262,7 @@ impl Device {
         self.backend.compute_capability()
     }
 
-    /// The architecture that code for it is compiled for, `sm_90` of an H200, as `FERROGRID_ARCH` and nvcc take it.
+    /// The architecture for its code, `sm_90` for an H200, as in `FERROGRID_ARCH` and for nvcc.
     /// `None` for the CPU.
     ///
     /// ```
@@ -337,7 +337,7 @@ impl Device {
     /// Passes the output of kernels on this device to `sink` from now on, one call for each `println!` or
     /// `print!`, with its line end. Without this it goes to standard output.
     ///
-    /// Text arrives while some thread waits for the device or asks whether its work has run (`synchronize`, `download`,
+    /// Text arrives while some thread waits for the device or queries whether its work has run (`synchronize`, `download`,
     /// `is_complete`), on that thread, and never on a thread that runs kernels. No lock is held meanwhile: `sink` may
     /// wait for streams itself, print, or set another sink; and if it panics, so does the call that waits. If several
     /// threads wait at the same time, each outputs a part. Each device has a separate sink.

@@ -58,7 +58,7 @@ pub struct DeviceProperties {
     pub max_threads_per_multiprocessor: u32,
     /// Blocks on a multiprocessor at a time (`MAX_BLOCKS_PER_MULTIPROCESSOR`).
     pub max_blocks_per_multiprocessor: u32,
-    /// 32-bit registers of a block (`MAX_REGISTERS_PER_BLOCK`); 0 for the CPU, where they limit nothing.
+    /// 32-bit registers of a block (`MAX_REGISTERS_PER_BLOCK`); 0 for the CPU, where they are unlimited.
     pub registers_per_block: u32,
     /// 32-bit registers of a multiprocessor (`MAX_REGISTERS_PER_MULTIPROCESSOR`); 0 for the CPU.
     pub registers_per_multiprocessor: u32,
@@ -69,7 +69,7 @@ pub struct DeviceProperties {
     pub shared_memory_per_block_optin: u32,
     /// Shared memory of a multiprocessor (`MAX_SHARED_MEMORY_PER_MULTIPROCESSOR`).
     pub shared_memory_per_multiprocessor: u32,
-    /// Shared memory that the system takes for itself in each block (`RESERVED_SHARED_MEMORY_PER_BLOCK`).
+    /// Shared memory that the system reserves in each block (`RESERVED_SHARED_MEMORY_PER_BLOCK`).
     pub reserved_shared_memory_per_block: u32,
     /// Peak clock rate in kHz (`CLOCK_RATE`); `None` if the driver does not report it.
     pub clock_rate: Option<u32>,
@@ -93,9 +93,9 @@ pub struct DeviceProperties {
     pub managed_memory: bool,
     /// Whether host and GPU may use managed memory at the same time (`CONCURRENT_MANAGED_ACCESS`).
     pub concurrent_managed_access: bool,
-    /// Whether the device takes cooperative launches, with a barrier over the grid (`COOPERATIVE_LAUNCH`).
+    /// Whether the device supports cooperative launches, with a barrier over the grid (`COOPERATIVE_LAUNCH`).
     pub cooperative_launch: bool,
-    /// Whether the device takes launches in clusters of blocks (`CLUSTER_LAUNCH`).
+    /// Whether the device supports launches in clusters of blocks (`CLUSTER_LAUNCH`).
     pub cluster_launch: bool,
     /// Whether memory can be allocated in stream order (`MEMORY_POOLS_SUPPORTED`).
     pub memory_pools_supported: bool,
@@ -143,7 +143,7 @@ pub struct PciAddress {
 pub struct DeviceUuid(pub [u8; 16]);
 
 impl Device {
-    /// What the device is: CUDA's `cudaGetDeviceProperties`, from `cuDeviceGetAttribute`,
+    /// The device's properties: CUDA's `cudaGetDeviceProperties`, from `cuDeviceGetAttribute`,
     /// `cuDeviceTotalMem` and `cuDeviceGetUuid`.
     ///
     /// ```
@@ -177,7 +177,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of an attribute that it does not know. On the CPU device
+    /// The driver's error for an unknown attribute. On the CPU device
     /// [`Error::Unsupported`](crate::Error::Unsupported) for an attribute that has no meaning there.
     pub fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
         self.backend().attribute(attribute)
@@ -203,7 +203,7 @@ impl Device {
 }
 
 impl DeviceProperties {
-    /// The record of a device that answers these attributes; what no attribute tells is `None`.
+    /// The record of a device that answers these attributes; other figures are `None`.
     pub(crate) fn read(name: &str, attribute: impl Fn(DeviceAttribute) -> Result<i32>) -> Result<Self> {
         use DeviceAttribute as A;
         let one = |name| attribute(name).map(i32::unsigned_abs);

@@ -43,7 +43,7 @@ fn place(device: &Device, kind: i32) -> DLDevice {
 
 impl DlpackTensor {
     /// `buffer` as a tensor of one dimension. Waits until all work that uses it has run, because another
-    /// library knows nothing of the order kept here.
+    /// library does not know the order kept here.
     ///
     /// # Errors
     /// A failure of that work, as [`Stream::synchronize`]; a stream of another device.

@@ -131,7 +131,7 @@ impl DlpackTensor {
         self.ready.as_ref().map_or(Ok(()), |ready| ready.event.synchronize())
     }
 
-    /// The work that wrote the memory, as far as it is known.
+    /// The work that wrote the memory, if known.
     pub(super) fn sources(&self) -> Sources {
         self.ready.as_ref().map(|ready| ready.sources.clone()).unwrap_or_default()
     }

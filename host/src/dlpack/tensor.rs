@@ -38,7 +38,7 @@ pub struct DlpackTensor {
     pub(super) dtype: DLDataType,
     pub(super) shape: Vec<usize>,
     pub(super) strides: Vec<i64>,
-    /// `READ_ONLY` and `IS_COPIED`; other flags are not known here.
+    /// `READ_ONLY` and `IS_COPIED`; other flags are ignored.
     pub(super) flags: u64,
     pub(super) owner: Box<dyn Send>,
     /// `None` if all work on the memory has run.
@@ -200,7 +200,7 @@ impl DlpackTensor {
     /// # Safety
     /// - `raw` is a live tensor of DLPack, given to the caller, who does not use or delete it again (a
     ///   capsule is renamed to `used_dltensor_versioned`); it may be deleted on any thread.
-    /// - Its memory is what it says, with valid elements of its type; on a GPU it is of the primary context.
+    /// - Its memory is as described, with valid elements of its type; on a GPU it is of the primary context.
     /// - All work that writes it has run. Until this tensor, or the buffer that it becomes, is dropped,
     ///   nothing else writes to the memory, or reads from it what is written here.
     /// - Page-locked and managed memory ([`abi::CUDA_HOST`](super::abi::CUDA_HOST) and
@@ -226,7 +226,7 @@ impl DlpackTensor {
     /// [`DlpackError::Broken`].
     ///
     /// # Safety
-    /// As [`DlpackTensor::from_raw`]; and the memory may be written, which this form cannot say.
+    /// As [`DlpackTensor::from_raw`]; and the memory may be written, which this form cannot express.
     pub unsafe fn from_raw_unversioned(raw: *mut DLManagedTensor) -> Result<Self> {
         if raw.is_null() {
             return Err(DlpackError::Broken { reason: "it is null" }.into());

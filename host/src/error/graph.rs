@@ -64,7 +64,7 @@ pub enum GraphError {
     NotAKernel {
         /// The node's number.
         node: usize,
-        /// What it is.
+        /// Its kind.
         found: &'static str,
     },
     /// An update did not launch exactly one kernel.
@@ -113,7 +113,7 @@ pub enum GraphError {
     CannotDisable {
         /// The node's number.
         node: usize,
-        /// What it is.
+        /// Its kind.
         found: &'static str,
     },
     /// A graph cannot replace another in an update.

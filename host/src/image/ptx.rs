@@ -21,7 +21,7 @@ fn parameter(declaration: &Declaration<'_>) -> Option<Parameter> {
     Some(Parameter { name: Some(declaration.name().into()), size: declaration.size()? })
 }
 
-/// What the driver has itself.
+/// Functions that the driver defines.
 const RUN_TIME: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 /// The functions that the text declares as `.extern`, besides those of the driver.

@@ -460,7 +460,7 @@ mod tests {
         ManagedBuffer, PinnedBuffer, PinnedKey, PinnedSlice,
     };
 
-    /// What kernels from text take, where there are any.
+    /// The arguments of kernels from text, with the feature `jit`.
     trait FromText<'a> {}
     #[cfg(feature = "jit")]
     impl<'a, A: crate::SourceArgument<'a>> FromText<'a> for A {}
@@ -478,7 +478,7 @@ mod tests {
 
     fn all_write<'a, A: DeviceOutput<'a, u32> + LaunchArgument + FromText<'a>>() {}
 
-    /// Checked by the compiler: what is missing here does not compile.
+    /// Checked by the compiler: an incomplete list does not compile.
     #[test]
     fn every_kind_of_memory_is_an_argument_wherever_a_buffer_is() {
         all_read::<&DeviceBuffer<u32>>();

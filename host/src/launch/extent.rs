@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::launch::grid::tests::kernel;
 
-    /// What has so many places along each axis, and no memory.
+    /// A shape without memory.
     #[derive(Debug)]
     struct Shape<const R: usize>([usize; R]);
 

@@ -18,7 +18,7 @@ impl SharedLayout {
         SharedLayout { bytes: kernel.shared_size_bytes() }
     }
 
-    /// Adds a slice of `length` elements: its offset in bytes, and its length, as the kernel takes them.
+    /// Adds a slice of `length` elements: its offset in bytes, and its length, as the kernel's parameters.
     #[inline]
     pub fn slice<T>(&mut self, length: usize) -> [usize; 2] {
         self.slice_of(size_of::<T>(), length)

@@ -42,7 +42,7 @@ pub fn sized_addresses<const N: usize>(
 ///
 /// # Safety
 /// `params` has an address with number `next`, of a value of type `T`, which the caller may copy; or `T` has no
-/// bytes, and a value of it may be made from nothing.
+/// bytes, and a value of it can be created from nothing.
 #[doc(hidden)]
 #[inline(always)]
 pub unsafe fn read_param<T>(params: *const *const c_void, next: &mut usize) -> T {

@@ -18,7 +18,7 @@ use crate::order::Use;
 use crate::order::access::Access;
 use crate::stream::Stream;
 
-/// Words that are 0 when the stream comes to what is launched next.
+/// Words that are 0 when the next launch starts.
 #[doc(hidden)]
 pub struct LaunchZeros {
     words: Words,

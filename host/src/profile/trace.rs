@@ -69,7 +69,7 @@ pub struct Span {
     /// The kernel with its path ([`Kernel::name`](crate::Kernel::name)), the range's name, or what
     /// [`SpanKind::name`] says.
     pub name: Box<str>,
-    /// What it is.
+    /// Its kind.
     pub kind: SpanKind,
     /// Where it ran.
     pub track: Track,

@@ -45,7 +45,7 @@ pub struct SourceKernel {
     entry: &'static SourceEntry,
 }
 
-/// What is known of a kernel, kept until the process ends.
+/// The properties of a kernel, kept until the process ends.
 pub(super) struct SourceEntry {
     pub(super) kernel: Kernel,
     pub(super) described: ProgramKernel,
@@ -108,7 +108,7 @@ impl SourceKernel {
         held.finish(stream)
     }
 
-    /// What is known before any argument is brought to the device.
+    /// The checks before any argument is copied to the device.
     fn check(&self, stream: &Stream, rank: usize, count: usize) -> Result<()> {
         let (kernel, described) = (self.name(), &self.entry.described);
         if !stream.device().is_cuda() {
@@ -134,7 +134,7 @@ impl SourceKernel {
         Ok(())
     }
 
-    /// What arguments, grid and kernel must agree in.
+    /// The checks that arguments, grid and kernel match.
     fn check_together<const R: usize>(
         &self,
         stream: &Stream,

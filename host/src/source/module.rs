@@ -99,7 +99,7 @@ impl SourceModule {
         self.entries.iter().map(SourceKernel::new)
     }
 
-    /// What it was loaded from.
+    /// The kind of code that it was loaded from.
     pub fn compiled(&self) -> &CompiledSource {
         &self.compiled
     }

@@ -148,7 +148,7 @@ impl CompileOptions {
         self
     }
 
-    /// The same with one more option as NVRTC has it, for what has no method here.
+    /// The same with one more option in NVRTC's form, for options without a method here.
     #[must_use]
     pub fn with_option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());
@@ -170,7 +170,7 @@ impl CompileOptions {
         arguments
     }
 
-    /// The option `name` with nothing else, or without it.
+    /// The option `name` without a value, or not at all.
     fn flag(mut self, name: &str, on: bool) -> Self {
         self.remove(name);
         self.options.extend(on.then(|| name.to_owned()));

@@ -76,14 +76,14 @@ const NCCL: Toolkit = Toolkit {
     errors: &[],
 };
 
-/// A library of the toolkit: what it is called, and where it comes from.
+/// A library of the toolkit: its names and its source.
 struct Toolkit {
     name: &'static str,
     /// The PyPI package that has it.
     package: &'static str,
     /// The environment variable that names its file.
     variable: &'static str,
-    /// What its file may be called, newest first.
+    /// Its possible file names, newest first.
     files: &'static [&'static str],
     /// The names of its error codes, from 1 on.
     errors: &'static [&'static str],
@@ -131,7 +131,7 @@ impl Toolkit {
         if log.is_empty() { error.into() } else { format!("{error}\n{log}").into() }
     }
 
-    /// What may be its file: what its `variable` names, and then nothing else; else what the system's loader finds, and
+    /// The candidates for its file: the one named by its `variable` alone; otherwise those that the system's loader finds, and
     /// the files in the active environment of Python or conda and in toolkits.
     fn candidates(&self, variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
         if let Some(file) = variable(self.variable) {
@@ -145,7 +145,7 @@ impl Toolkit {
     }
 }
 
-/// The folders that can have what a toolkit has, the most wanted first.
+/// The folders that can be toolkits, the preferred ones first.
 fn roots(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let folder = |name| variable(name).map(PathBuf::from);
     let mut roots = Vec::new();
@@ -157,7 +157,7 @@ fn roots(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     roots
 }
 
-/// What is in a folder, by name.
+/// The entries of a folder, by name.
 fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -224,7 +224,7 @@ struct Live {
 }
 
 impl Live {
-    /// What `create` makes, and its code. A failure may have made something, too, which has a log.
+    /// The object that `create` returns, and its code. A failure may also return an object, which has a log.
     fn create(
         destroy: unsafe extern "C" fn(*mut Handle) -> u32,
         create: impl FnOnce(&mut Handle) -> u32,
@@ -235,7 +235,7 @@ impl Live {
     }
 
     /// # Errors
-    /// The library's code: there may be no such thing.
+    /// The library's code for a missing object.
     fn bytes(&self, (size, get): Output) -> Result<Vec<u8>, u32> {
         let checked = |code| if code == 0 { Ok(()) } else { Err(code) };
         let mut len = 0;
@@ -249,7 +249,7 @@ impl Live {
         Ok(bytes)
     }
 
-    /// What a log says; empty if there is none.
+    /// The text of a log; empty if there is none.
     fn log(&self, output: Output) -> String {
         let bytes = if self.raw.is_null() { Vec::new() } else { self.bytes(output).unwrap_or_default() };
         text(&bytes).trim().to_owned()
@@ -271,7 +271,7 @@ impl Drop for Live {
     }
 }
 
-/// Strings as libraries take them, with their addresses; a byte of 0 in one is replaced.
+/// C strings for libraries, with their addresses; a byte of 0 in one is replaced.
 fn c_strings<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> (Vec<CString>, Vec<*const c_char>) {
     let strings: Vec<CString> = texts.into_iter().map(|text| c_string(text.as_ref())).collect();
     let pointers = strings.iter().map(|text| text.as_ptr()).collect();

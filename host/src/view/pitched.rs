@@ -454,7 +454,7 @@ impl Stream {
     }
 
     /// Copies rows to host memory, where they start `target_pitch` elements apart (`cuMemcpy2DAsync`), once
-    /// all work enqueued here so far has run. What lies between the rows is left as it is.
+    /// all work enqueued here so far has run. Bytes between the rows are unchanged.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

@@ -17,7 +17,7 @@ pub use device::{
 };
 
 impl Device {
-    /// What the GPU is doing just now, by NVML.
+    /// The current figures of the GPU, from NVML.
     ///
     /// ```
     /// use ferrogrid_host::{Device, Error};
@@ -40,7 +40,7 @@ fn library() -> Result<&'static Nvml> {
     LIBRARY.get_or_init(start).as_ref().map_err(Error::clone)
 }
 
-/// `None` for what this GPU, or this driver, does not have.
+/// `None` for figures that this GPU, or this driver, does not have.
 fn figure<T>(found: Result<T, NvmlError>) -> Result<Option<T>> {
     match found {
         Ok(value) => Ok(Some(value)),

@@ -59,7 +59,7 @@ pub struct ExecutableGraph<'b> {
     pub(super) replay: Replay,
 }
 
-/// What is replayed: all but the buffers, so that a graph that is not used any more borrows nothing.
+/// The replayed part: all but the buffers, so that a graph that is not used any more borrows nothing.
 pub(super) struct Replay {
     pub(super) device: Device,
     pub(super) nodes: Vec<Node>,
@@ -250,7 +250,7 @@ impl Replay {
         Replay { device: device.clone(), nodes, backend, last: None }
     }
 
-    /// Whether `stream` can take a launch.
+    /// Checks whether `stream` can run a launch.
     fn check(&self, stream: &Stream) -> Result<()> {
         if stream.inner().recording().is_some() {
             return Err(not_recordable("a launch of a graph", "graphs do not contain graphs"));

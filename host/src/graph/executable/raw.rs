@@ -52,7 +52,7 @@ impl ExecutableGraph<'static> {
 impl ExecutableGraph<'_> {
     /// The driver's handle (`CUgraphExec`), for other libraries, valid as long as this graph. `None` on the CPU device.
     ///
-    /// A launch by that handle is not known here: the buffers of the graph are not ordered with it.
+    /// A launch by that handle is unknown to this crate: the buffers of the graph are not ordered with it.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -68,7 +68,7 @@ impl ExecutableGraph<'_> {
         self.replay.backend.as_raw().0
     }
 
-    /// The driver's handle of what it was instantiated from (`CUgraph`), for calls such as `cuGraphGetNodes` and
+    /// The driver's handle of the graph that it was instantiated from (`CUgraph`), for calls such as `cuGraphGetNodes` and
     /// `cuGraphDebugDotPrint`; valid as long as this graph. `None` on the CPU device, and of a graph that came in by
     /// [`ExecutableGraph::from_raw`]. After [`ExecutableGraph::update`] it is still the first one.
     pub fn definition_as_raw(&self) -> Option<*mut c_void> {

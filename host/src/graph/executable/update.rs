@@ -211,8 +211,8 @@ impl<'scope, 'b> GraphUpdate<'scope, 'b> {
         Ok(GraphBuffer::new(key.view_mut(memory), key))
     }
 
-    /// What a node allocates, to launch with; each can be taken once. The kernel must be between that node and the one that
-    /// frees it.
+    /// The memory of an allocation node, to launch with; each can be taken once. The kernel must be between that
+    /// node and the one that frees it.
     ///
     /// # Errors
     /// As [`GraphUpdate::buffer`].
