@@ -153,7 +153,7 @@ pub mod __private {
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
     };
     pub use crate::launch::block_output::{rows_for_blocks, tiles_for_blocks};
-    pub use crate::launch::extent::{narrow, same_shape};
+    pub use crate::launch::extent::{check_narrow, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
     pub use crate::launch::launch_with;
     pub use crate::launch::shared::SharedLayout;

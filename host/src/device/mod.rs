@@ -1,6 +1,6 @@
 //! Devices. This file has [`Device`]: enumeration, allocation and limits.
 //!
-//! `properties`, `attribute` and `limits` describe a device, `cpu_options` configures a virtual one. `context` is the
+//! `properties` and `attribute` describe a device, `cpu_options` configures a virtual one. `context` is the
 //! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
 //! start, and `nvml` its temperature, power and clocks.
 

@@ -10,7 +10,7 @@ use ferrogrid_device::DeviceCopy;
 use super::kernel::SourceEntry;
 use crate::error::Result;
 use crate::error::source::SourceError;
-use crate::launch::extent::{Extents, Lengths, narrow};
+use crate::launch::extent::{Extents, Lengths, check_narrow};
 use crate::launch::shared::SharedLayout;
 
 /// The parameters of a kernel, met one after the other.
@@ -99,7 +99,7 @@ impl Slot {
         if self.entry.described.wide {
             return Ok(());
         }
-        narrow(self.lengths, &self.entry.kernel, self.entry.names[self.number].0).map(drop)
+        check_narrow(&self.lengths, &self.entry.kernel, self.entry.names[self.number].0)
     }
 
     fn verdict(self, is_right: bool, found: impl FnOnce() -> String) -> Result<()> {
