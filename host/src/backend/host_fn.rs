@@ -8,7 +8,7 @@ use crate::error::Error;
 /// A function of the host in a stream.
 pub(crate) type HostFn = Box<dyn FnOnce() + Send>;
 
-/// Runs `function` and drops what it has captured; tells if it panicked.
+/// Runs `function` and drops what it has captured; returns whether it panicked.
 pub(super) fn run(function: HostFn) -> Option<Error> {
     let payload = catch_unwind(AssertUnwindSafe(function)).err()?;
     Some(Error::HostFnPanic { message: text(payload) })

@@ -1,4 +1,4 @@
-//! The backends behind the public types, `cuda`, `cpu` and `recording` (of graphs), and every choice between
+//! The backends behind the public types, `cuda`, `cpu` and `recording` (of graphs), and all dispatch between
 //! them: each enum here has a variant for each backend, and methods that take plain data.
 //!
 //! `device` (with `kernel`), `stream`, `event`, `graph`, `array`, `shared_memory` and `virtual_memory` are such

@@ -1,4 +1,4 @@
-//! A range of addresses whose memory comes piece by piece, of either backend.
+//! A range of addresses to which memory is mapped piece by piece, of either backend.
 
 use std::sync::Mutex;
 
@@ -106,7 +106,7 @@ impl VirtualMemory {
 
 impl Drop for VirtualMemory {
     fn drop(&mut self) {
-        // SAFETY: whoever drops it vouches that no work uses it. What cannot be taken back stays: its addresses do, too.
+        // SAFETY: the owner vouches that no work uses it. What cannot be unmapped stays, and so do its addresses.
         let _failed = unsafe { self.shrink(0) };
     }
 }

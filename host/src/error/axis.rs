@@ -1,4 +1,4 @@
-//! The axes of grids and blocks, as errors name them.
+//! The axes of grids and blocks in errors.
 
 use std::fmt;
 

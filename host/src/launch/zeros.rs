@@ -1,5 +1,5 @@
-//! Zeroed memory of one launch, beside its arguments: which elements of a `ScatterSlice<T>` threads have claimed, and how many
-//! blocks of a `BlockOrder<T>` have started and what each has published.
+//! Zeroed memory for one launch, in addition to its arguments: the claims on elements of a `ScatterSlice<T>`, and the
+//! counter and published values of a `BlockOrder<T>`.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
@@ -18,7 +18,7 @@ use crate::order::Use;
 use crate::order::access::Access;
 use crate::stream::Stream;
 
-/// Words that are 0 when the stream comes to what is launched next.
+/// Words that are 0 when the next launch starts.
 #[doc(hidden)]
 pub struct LaunchZeros {
     words: Words,

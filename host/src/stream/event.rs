@@ -86,7 +86,7 @@ impl EventOptions {
         EventOptions { timing: false, ..self }
     }
 
-    /// Lets a thread that waits sleep, which takes longer to wake up and no processor time
+    /// Waiting threads sleep, which uses no processor time but takes longer to wake up
     /// (`CU_EVENT_BLOCKING_SYNC`). On the CPU device it always sleeps.
     #[must_use]
     pub const fn blocking_sync(self) -> Self {
@@ -94,7 +94,7 @@ impl EventOptions {
     }
 
     /// Lets other processes open it: see [`Event::ipc_handle`] (`CU_EVENT_INTERPROCESS`). Such an event has no
-    /// timing (`CU_EVENT_DISABLE_TIMING`). On the CPU device there are none.
+    /// timing (`CU_EVENT_DISABLE_TIMING`). The CPU device has none.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -213,8 +213,8 @@ impl Stream {
         Ok(event)
     }
 
-    /// Lets `event` stand for the end of all work enqueued here so far (`cuEventRecord`), and no longer
-    /// for what it was recorded for before. Who waits for it already still waits for that.
+    /// Records `event` at the end of all work enqueued here so far (`cuEventRecord`), in place of the point
+    /// recorded before. Waits that have begun still wait for the earlier point.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_option_is_kept_beside_the_others() {
+    fn options_are_independent() {
         let all = EventOptions::new().blocking_sync().without_timing();
         assert_eq!(all.flags(), EventFlags { timing: false, blocking_sync: true, interprocess: false });
         assert_eq!(EventOptions::new().flags(), EventFlags::TIMED);

@@ -40,8 +40,8 @@ use crate::order::writers::Effect;
 use crate::profile::{self, Work};
 use crate::stream::announcing::Announcing;
 
-/// A queue of work on one device. Work on one stream runs in the order in which it was given; work
-/// on different streams may run at the same time, except where it uses the same buffer.
+/// A queue of work on one device. Work on one stream runs in the order in which it was enqueued; work
+/// on different streams may run at the same time, except when it uses the same buffer.
 ///
 /// Functions that enqueue return at once; [`Stream::synchronize`] and [`Stream::download`] wait.
 /// A stream may be used from several threads. Dropping it does not wait: what was enqueued still
@@ -78,7 +78,7 @@ pub(crate) struct StreamInner {
     device: Device,
     backend: StreamBackend,
     account: Arc<Account>,
-    /// Whether the handle is gone, so that nobody can enqueue.
+    /// Whether the handle is gone, so that no more work is enqueued.
     closed: AtomicBool,
 }
 
@@ -96,7 +96,7 @@ impl Stream {
         &self.inner.device
     }
 
-    /// Which stream of this process it is: no other has the same number, also after it is gone. Timelines name
+    /// The id of the stream, unique in this process, also after it is dropped. Timelines name
     /// it so ([`Track::Stream`](crate::profile::Track::Stream)).
     pub fn id(&self) -> u64 {
         self.inner.id
@@ -114,10 +114,10 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// If a kernel has failed by then and nobody has been told: [`Error::KernelPanic`](crate::Error::KernelPanic)
+    /// If a kernel has failed by then and the failure is unreported: [`Error::KernelPanic`](crate::Error::KernelPanic)
     /// (the device remains usable), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
     /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::launch_host_func`] has panicked. Of several
-    /// failures it is the first. If several threads share a stream, whichever waits first is told; the data of failed
+    /// failures it is the first. If several threads share a stream, the first wait reports the failure; the data of failed
     /// work are errors for all. On a GPU a panic counts as that of all launches of the stream since it was last waited for
     /// whose kernels have a way to panic.
     pub fn synchronize(&self) -> Result<()> {
@@ -130,7 +130,7 @@ impl Stream {
     /// Whether all work enqueued so far has run (`cuStreamQuery`). Does not wait.
     ///
     /// # Errors
-    /// If the device has failed. Not to be ready is no error, and failures of kernels are left to
+    /// If the device has failed. Unfinished work is not an error, and failures of kernels are left to
     /// [`Stream::synchronize`].
     ///
     /// ```
@@ -207,8 +207,8 @@ impl StreamInner {
         self.backend.drain()
     }
 
-    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. What fails
-    /// later is left to those who wait for it. `ended` is what `StreamBackend::end_interval` gave before.
+    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. Later
+    /// failures are left to later waits. `ended` is what `StreamBackend::end_interval` gave before.
     pub(crate) fn finish(&self, event: &EventBackend, ended: Option<&EndedIntervals>) -> Result<()> {
         self.backend.finish(event, ended)
     }
@@ -344,7 +344,7 @@ impl StreamInner {
     ///
     /// # Safety
     /// Both are `bytes`, at the places that are named, which do not overlap. Memory of this device is ordered here for its
-    /// use, memory of the host used by nobody else until the copy has run; if both are of the host, both are page-locked.
+    /// use, memory of the host not used otherwise until the copy has run; if both are of the host, both are page-locked.
     pub(crate) unsafe fn copy(
         &self,
         target: *mut u8,

@@ -1,4 +1,4 @@
-//! Arrays for textures and surfaces: allocation, and copies of them.
+//! Arrays for textures and surfaces: allocation and copies.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
 
-/// Elements in the layout that textures want: a CUDA array of rank `R` (1, 2 or 3), made by
+/// Elements in the layout for textures: a CUDA array of rank `R` (1, 2 or 3), made by
 /// [`Stream::upload_array`] or [`Stream::zeros_array`] (`cuArray3DCreate`).
 ///
 /// A kernel reads it as a [`Texture`](ferrogrid_device::Texture) and writes it as a
@@ -116,7 +116,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
     }
 
     /// The array as a kernel reads it, as values `V`: the elements themselves, or `f32` for `f16` and, from 0
-    /// or -1 to 1, for integers of 8 and 16 bits. The kernel's signature says which.
+    /// or -1 to 1, for integers of 8 and 16 bits. The kernel's signature determines which.
     ///
     /// The texture object is made at the first call with that sampler and `V`, and kept
     /// (`cuTexObjectCreate`).
@@ -217,7 +217,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
 
 impl Stream {
     /// A new texture array with a copy of `data`, which has its elements row by row, x first
-    /// (`cuArray3DCreate`, `cuMemcpy3DAsync`). Returns when `data` is free to be changed.
+    /// (`cuArray3DCreate`, `cuMemcpy3DAsync`). Returns when `data` can be changed again.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

@@ -413,18 +413,18 @@ impl Driver {
     /// The driver's name for `code`.
     pub(super) fn name_of(&self, code: Code) -> Box<str> {
         let mut name = null();
-        // SAFETY: any number may be asked for; `name` is valid for the call.
+        // SAFETY: any number is allowed; `name` is valid for the call.
         let known = unsafe { self.error_name(code.0, &mut name) };
-        // SAFETY: on success the driver gives a string of its own, valid for ever.
+        // SAFETY: on success the driver returns a static string.
         unsafe { words(known, name) }.unwrap_or_else(|| "an error that this driver does not name".into())
     }
 
     /// The driver's text for `code`.
     pub(super) fn text_of(&self, code: Code) -> Box<str> {
         let mut text = null();
-        // SAFETY: any number may be asked for; `text` is valid for the call.
+        // SAFETY: any number is allowed; `text` is valid for the call.
         let known = unsafe { self.error_text(code.0, &mut text) };
-        // SAFETY: on success the driver gives a string of its own, valid for ever.
+        // SAFETY: on success the driver returns a static string.
         unsafe { words(known, text) }.unwrap_or_else(|| "no description".into())
     }
 }

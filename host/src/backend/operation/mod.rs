@@ -52,7 +52,7 @@ pub(crate) enum Operation {
     Child(Vec<Node>),
 }
 
-/// Nodes that run once or again and again, as long as a word in device memory is not 0.
+/// Nodes that run once or repeatedly while a word in device memory is not 0.
 pub(crate) struct ConditionalNode {
     pub(crate) repeat: Repeat,
     /// The word, a `u32`.
@@ -123,7 +123,7 @@ pub(crate) struct HostNode {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Address(pub(crate) *mut u8);
 
-// SAFETY: whoever runs the node orders the memory; on the host side it is only a number.
+// SAFETY: the code that runs the node orders the memory; on the host side it is only a number.
 unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}

@@ -65,7 +65,7 @@ pub(crate) struct Recorder {
 /// What is recorded: the graph itself, or the body of a conditional node in it.
 #[derive(Default)]
 struct State {
-    /// The graph is number 0, and each body has a number of its own.
+    /// The graph is number 0, and each body has another number.
     body: u64,
     /// How many conditional nodes it is inside of.
     depth: usize,
@@ -148,7 +148,7 @@ impl Recorder {
         Ok(RecordingStream { recorder: self.clone(), body, line })
     }
 
-    /// Lets nodes use `memory`, which stays where it is while the graph is there. Buffers are numbered in the
+    /// Lets nodes use `memory`, which stays where it is while the graph exists. Buffers are numbered in the
     /// order in which they are admitted.
     pub(crate) fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {
         self.with(GRAPH, |state| {
@@ -329,7 +329,7 @@ impl State {
     }
 
     fn empty_from(&mut self, first: usize) {
-        // What is allocated is freed, whoever has failed.
+        // Allocations are freed whichever node has failed.
         let fails =
             |node: &&mut Node| !matches!(*node.operation, Operation::Allocate(_) | Operation::Free { .. });
         for node in self.nodes.iter_mut().skip(first).filter(fails) {
@@ -425,7 +425,7 @@ impl RecordingStream {
 
     /// Takes back what has been announced of the next node here.
     pub(crate) fn retract(&self) {
-        // Whoever may not announce has not.
+        // A thread that may not announce has announced nothing.
         let _refused = self.with(|state| {
             state.announced[self.line].clear();
             Ok(())

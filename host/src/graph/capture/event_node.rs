@@ -12,10 +12,10 @@ use crate::stream::event::Event;
 
 impl Capture<'_, '_> {
     /// Adds a node that records `event` at each launch, once the nodes before it on this stream have run
-    /// (`cuGraphAddEventRecordNode`). Outside the graph it is an event like any other: streams wait for it, the host asks
-    /// for it, and it has a time.
+    /// (`cuGraphAddEventRecordNode`). Outside the graph it is an event like any other: streams wait for it, the host queries
+    /// it, and it has a time.
     ///
-    /// [`Stream::record`](crate::Stream::record) on a recording is something else: a point of the graph itself, for its
+    /// [`Stream::record`](crate::Stream::record) on a recording is different: a point of the graph itself, for its
     /// own streams.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! What a graph's picture for Graphviz says of each node, beyond what it is.
+//! The details of each node in the DOT output of a graph.
 
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ pub struct DotOptions {
 }
 
 impl DotOptions {
-    /// What nodes are, and no more.
+    /// Only the kinds of nodes.
     pub const fn new() -> Self {
         DotOptions { verbose: false, params: false, attributes: false, handles: false }
     }
 
-    /// All that there is (`CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE`).
+    /// All details (`CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE`).
     #[must_use]
     pub const fn verbose(self) -> Self {
         DotOptions { verbose: true, ..self }
@@ -70,7 +70,7 @@ impl DotOptions {
             | (self.handles as u32 * 1024)
     }
 
-    /// What the picture says of `node`, below what it is.
+    /// The details of `node`, below its kind.
     pub(crate) fn details(self, node: &Node) -> Vec<String> {
         let mut lines = Vec::new();
         if self.params || self.verbose {
@@ -95,7 +95,7 @@ impl DotOptions {
 }
 
 impl Graph<'_> {
-    /// As [`Graph::to_dot`], with what `options` say of each node. On a GPU it is the driver's own text
+    /// As [`Graph::to_dot`], with the details of each node that `options` select. On a GPU it is the driver's own text
     /// (`cuGraphDebugDotPrint`), which goes through a file in the folder for temporary files.
     ///
     /// ```
@@ -110,7 +110,7 @@ impl Graph<'_> {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the graph; [`GraphError::Picture`](crate::GraphError::Picture) if the file cannot be written or read.
+    /// The driver's error for the graph; [`GraphError::Picture`](crate::GraphError::Picture) if the file cannot be written or read.
     pub fn to_dot_with(&self, options: DotOptions) -> Result<String> {
         let drawn = GraphBackend::to_dot(self.device.backend(), &self.nodes, self.kept, options.flags())?;
         Ok(drawn.unwrap_or_else(|| self.draw_dot(options)))

@@ -259,7 +259,7 @@ pub(crate) unsafe fn run_resident(
     debug_assert!(turns.is_ok(), "a block keeps its failures to itself");
 }
 
-/// Makes block `number` ready to run on a stack of its own.
+/// Makes block `number` ready to run on a separate stack.
 ///
 /// # Safety
 /// As for [`OwnedLaunch::run_block`]; and what is borrowed outlives the coroutine.

@@ -1,4 +1,4 @@
-//! Executors that are idle, kept with their stacks and shared memory for the next launch.
+//! Idle executors, kept with their stacks and shared memory for the next launch.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -52,8 +52,8 @@ impl Executors {
         self.clear_if_wanted();
     }
 
-    /// What has just been kept may be what somebody waits for. Asked after keeping, as they clear after they
-    /// have begun to wait: so one of the two sees the other.
+    /// Another thread may wait for the stacks that were just kept. Checked after keeping, as waiting threads clear
+    /// after they have begun to wait: so one of the two sees the other.
     fn clear_if_wanted(&self) {
         if stacks::are_wanted() {
             self.clear();

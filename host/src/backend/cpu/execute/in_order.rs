@@ -1,5 +1,5 @@
-//! A launch on the CPU whose blocks may wait for those that have started before them: who is about to run a block takes the next
-//! number.
+//! A launch on the CPU whose blocks may wait for blocks that started before them: a worker that starts a block takes the
+//! next number.
 //!
 //! A block with a number runs until it has ended, and waits for lower numbers only. So the lowest that has not ended waits for
 //! nothing, provided that nothing else holds it up: what its threads need (stacks, shared memory) is there before it gets its

@@ -160,7 +160,7 @@ impl OwnedLaunch {
         may_wait
     }
 
-    /// Tells whoever handles overflows which kernel runs on this CPU thread, and lets it read its constants, and print,
+    /// Tells the overflow handler which kernel runs on this CPU thread, and lets it read its constants, and print,
     /// as long as what this returns is there.
     pub(super) fn enter<'a>(&self, device: &'a CpuDevice) -> (Running, Printing<'a>) {
         let descriptor = self.kernel.descriptor();

@@ -1,4 +1,4 @@
-//! Panics of kernels on the CPU: caught, located, kept quiet, and put into the words of an error.
+//! Panics of kernels on the CPU: caught, located, silenced, and converted to errors.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
@@ -14,7 +14,7 @@ use crate::kernel::extern_function::NoNativeFunction;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caught {
     pub(crate) message: Box<str>,
-    /// File, line and column; `None` if somebody replaced the panic hook.
+    /// File, line and column; `None` if the panic hook was replaced.
     pub(crate) location: Option<(Box<str>, u32, u32)>,
     /// The function that was called and is not there, if that is what happened.
     pub(crate) missing: Option<NoNativeFunction>,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_caught_with_its_text_and_place() {
+    fn a_panic_is_caught_with_its_message_and_location() {
         install_hook();
         let line = line!() + 1;
         let caught = catch(|| panic!("no element {}", 7)).unwrap_err();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_panic_is_left_alone() {
+    fn kernels_that_cannot_panic_are_unchanged() {
         let mut ran = false;
         assert_eq!(catch(|| ran = true), Ok(()));
         assert!(ran);

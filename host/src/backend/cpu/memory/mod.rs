@@ -1,4 +1,4 @@
-//! Memory of the CPU device: allocation, copies, fills, all done at once by the calling thread. Its callers
+//! Memory of the CPU device: allocation, copies, fills, done immediately by the calling thread. Its callers
 //! order the work. `virtual_memory` reserves addresses, `ipc` shares memory between processes.
 
 pub(crate) mod ipc;
@@ -90,7 +90,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: from `allocate` with that many bytes; whoever drops it vouches that nothing uses them any more.
+        // SAFETY: from `allocate` with that many bytes; the owner vouches that nothing uses them any more.
         unsafe { free(self.start.0, self.bytes) };
         self.device.release(self.bytes);
     }
@@ -148,7 +148,7 @@ pub(super) unsafe fn fill(fill: &Fill<'_>) {
     }
 }
 
-/// Writes a number of 64 bits, or of 32, for whoever waits for it.
+/// Writes a number of 64 or 32 bits for waiting threads.
 ///
 /// # Safety
 /// `target` is aligned, and leads to such a number, which others use atomically meanwhile.
@@ -164,7 +164,7 @@ pub(super) unsafe fn write_value(target: *mut u8, value: u64, is_wide: bool) {
     }
 }
 
-/// Waits until `condition` holds of the number at `source`. Nobody tells when it is written, so this looks again and again.
+/// Waits until `condition` holds of the number at `source`. Writes send no notification, so this polls.
 ///
 /// # Safety
 /// As for `write_value`.

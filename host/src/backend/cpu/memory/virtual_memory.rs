@@ -1,4 +1,4 @@
-//! Addresses of the host that are reserved first and get memory later (Unix).
+//! Virtual memory of the host: addresses are reserved first and mapped later (Unix).
 
 #[cfg(not(unix))]
 pub(crate) use nowhere::VirtualRange;

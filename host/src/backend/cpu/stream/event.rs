@@ -1,4 +1,4 @@
-//! Events of the CPU device: marks in queues that worker threads raise, with the time.
+//! Events of the CPU device: marks in queues that worker threads reach, with time stamps.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ impl CpuMark {
         self.0.reach(Reached { at: Instant::now(), failed: stream.position(), faults });
     }
 
-    /// Waits for the mark; tells how many failures its stream had had by then.
+    /// Waits for the mark; returns its stream's number of failures by then.
     pub(crate) fn wait(&self) -> u64 {
         self.0.wait().failed
     }

@@ -1,4 +1,4 @@
-//! The primary context of a device as other code knows it: its handle out, and the device of a handle that came in.
+//! Conversion between a device and the raw handle of its primary context.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;

@@ -60,7 +60,7 @@ pub(crate) struct CudaDevice {
     pub(super) waits_of_others: RwLock<()>,
     /// Streams for callbacks that are not in use.
     spare_watchers: Mutex<Vec<Handle<CUstream>>>,
-    /// Does what is left to do on foreign streams that may be gone.
+    /// Does the remaining work on foreign streams that may be gone.
     fallback_stream: OnceLock<Result<CudaStream>>,
     pub(super) watches: Watches,
     pub(super) peers: Peers,
@@ -397,7 +397,7 @@ impl CudaDevice {
         lock(&self.spare_watchers)
     }
 
-    /// A stream that nobody uses, and that goes to the spare ones after its use; the context is bound.
+    /// An unused stream, which returns to the spare ones after its use; the context is bound.
     pub(super) fn watcher(&self) -> Result<CUstream> {
         let spare = self.spare_watchers().pop();
         if let Some(watcher) = spare {
@@ -479,7 +479,7 @@ pub(super) fn bind(driver: &Driver, context: CUcontext) -> Result<()> {
     if code.is_success() && current == context {
         return Ok(());
     }
-    // SAFETY: a primary context that is retained: whoever calls has asked whether it was reset.
+    // SAFETY: a retained primary context: the caller has checked that it was not reset.
     let code = unsafe { driver.context_set(context) };
     driver.check(code, "cuCtxSetCurrent", "")
 }

@@ -1,4 +1,4 @@
-//! What CUDA devices do with each other's memory.
+//! Peer access and copies between CUDA devices.
 
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};

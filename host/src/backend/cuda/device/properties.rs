@@ -1,4 +1,4 @@
-//! What the driver says of a device, put into the public record.
+//! Fills the public record of a device's properties from the driver.
 
 use std::ffi::c_uint;
 

@@ -1,5 +1,5 @@
-//! A GPU after its context is gone: the primary context is destroyed and created again, for a new [`CudaDevice`]. The old
-//! one, to which all handles of before refer, refuses every call from then on.
+//! Reset of a GPU: the primary context is destroyed and created again, for a new [`CudaDevice`]. The old
+//! one, to which all earlier handles refer, refuses every call from then on.
 
 use std::ptr;
 use std::sync::Mutex;
@@ -35,8 +35,8 @@ impl CudaDevice {
         Error::DeviceReset { device: self.to_string().into() }
     }
 
-    /// Lets all work run to its end, so that what is kept until then can go, and functions of the host are called while
-    /// there is somebody to call them. A context that has failed says so at once.
+    /// Lets all work run to its end, so that objects kept until then can be freed, and host functions are called while
+    /// the context exists. A failed context returns its error at once.
     pub(crate) fn wait_before_reset(&self) {
         if self.has_context() && self.bind().is_ok() {
             // SAFETY: the context is bound.

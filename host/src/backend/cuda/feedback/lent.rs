@@ -1,4 +1,4 @@
-//! A failure record while launches have it: an interval's, or a graph's.
+//! A failure record while an interval's or a graph's launches use it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use crate::backend::failure::Fault;
 use crate::error::Result;
 use crate::sync::lock;
 
-/// A record that is nobody else's. It goes back when this is dropped, so all launches that were given its address must
+/// A record with a single owner. It is returned when this is dropped, so all launches that were given its address must
 /// have run by then.
 pub(crate) struct Lent {
     device: &'static CudaDevice,

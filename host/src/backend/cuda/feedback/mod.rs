@@ -51,7 +51,7 @@ struct Mapped {
     device: u64,
 }
 
-// SAFETY: both are plain addresses of memory that is never freed; nobody reads it after a reset of the device.
+// SAFETY: both are plain addresses of memory that is never freed; no code reads it after a reset of the device.
 unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}

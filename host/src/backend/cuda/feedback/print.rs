@@ -1,4 +1,4 @@
-//! The ring of printed messages on the host's side; `abi/src/output.rs` says how it works.
+//! The host side of the ring buffer of printed messages; `abi/src/output.rs` documents the protocol.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

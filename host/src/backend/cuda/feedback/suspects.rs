@@ -1,4 +1,4 @@
-//! Which kernel of an interval panicked. The record does not say: a panicking thread may be in a function that several
+//! Finds the kernel of an interval that panicked. The record does not name it: a panicking thread may be in a function that several
 //! kernels call. But the PTX says which kernels hold code of a source line, and the stream remembers what was
 //! launched last.
 
@@ -142,7 +142,7 @@ mod tests {
 \t.file\t1 \"src/main.rs\"\n\t.file\t2 \"src/other.rs\"\n";
 
     #[test]
-    fn a_kernel_has_the_lines_of_what_it_calls() {
+    fn a_kernel_has_the_lines_of_its_callees() {
         assert!(has_line(PTX, "a_1", "src/main.rs", 7));
         assert!(has_line(PTX, "a_1", "src/main.rs", 20));
         assert!(!has_line(PTX, "a_1", "src/main.rs", 2));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_kernel_is_known_to_have_the_line_the_last_ones_are_named() {
+    fn without_a_kernel_for_the_line_the_latest_launches_are_named() {
         let (here, there) = (Location::caller(), LaunchSites::default());
         let [a, b] = ["a", "b"].map(|name| LaunchedKernel::new(name, here));
         let launched = LaunchSites::from_iter([here]);

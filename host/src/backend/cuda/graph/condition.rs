@@ -6,7 +6,7 @@
 //! users need not know of it.
 //!
 //! A thread that panics does not get to the place where it would end the loop that it is in. So a loop ends, too,
-//! once any thread of the graph has panicked since it began: it would run for ever otherwise, with nobody told.
+//! once any thread of the graph has panicked since it began: otherwise it would run for ever without a report.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_ref, null_mut};

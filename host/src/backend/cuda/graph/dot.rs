@@ -1,4 +1,4 @@
-//! The driver's own picture of a graph, which it only writes to files.
+//! The driver's DOT output of a graph, which it only writes to files.
 
 use std::env::temp_dir;
 use std::ffi::{CString, c_uint};
@@ -38,7 +38,7 @@ pub(crate) fn graph_to_dot(
 struct OwnFile(PathBuf);
 
 impl OwnFile {
-    /// An empty one. Made here, because the driver would follow a link that somebody else has put in its place.
+    /// An empty one. Made here, because the driver would follow a link that another process has put in its place.
     fn create() -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

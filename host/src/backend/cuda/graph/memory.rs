@@ -1,9 +1,9 @@
-//! Nodes of the driver that allocate and free memory, and the figures of that memory.
+//! The driver's allocation and free nodes, and the figures of their memory.
 //!
 //! What uses the memory is recorded with its address, which only the driver's node tells. So the nodes that allocate are made
 //! while a graph is recorded, in a graph of the driver's that gets all others when it is instantiated, those that free among
 //! them: the driver takes no copy and no fill of memory that a node of the graph frees already. So no node that allocates knows
-//! of one that frees, and all memory of a graph has addresses of its own.
+//! of one that frees, and all allocations of a graph have distinct addresses.
 
 use std::collections::BTreeMap;
 use std::ffi::c_uint;
@@ -79,7 +79,7 @@ impl MemoryNodes {
         Ok(MemoryNodes { graph: OwnGraph::new(device)?, made: BTreeMap::new() })
     }
 
-    /// Those of `nodes`, in a graph of their own with other addresses: for a picture.
+    /// Those of `nodes`, in a separate graph with other addresses: for a picture.
     pub(crate) fn copy_of(device: &'static CudaDevice, nodes: &[Node]) -> Result<Self> {
         let mut copy = MemoryNodes::new(device)?;
         for node in nodes {

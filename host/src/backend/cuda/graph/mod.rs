@@ -313,7 +313,7 @@ impl Target<'_> {
                 let data = from_ref(call).cast_mut().cast();
                 let params = CUDA_HOST_NODE_PARAMS { fn_: Some(call_host), userData: data };
                 self.add_with("cuGraphAddHostNode", &after, |added, graph, after, count| {
-                    // SAFETY: all are valid for the call; whoever launches keeps the node until it has run.
+                    // SAFETY: all are valid for the call; the launch keeps the node until it has run.
                     Ok(unsafe { self.device.driver().graph_add_call(added, graph, after, count, &params) })
                 })
             }

@@ -1,4 +1,4 @@
-//! CUDA arrays, and the texture and surface objects that are made of them.
+//! CUDA arrays, and their texture and surface objects.
 
 use std::ffi::c_uint;
 use std::mem::MaybeUninit;
@@ -19,7 +19,7 @@ use crate::backend::operation::{MemoryCopy, Place, Side};
 use crate::error::Result;
 use crate::sync::lock;
 
-/// A CUDA array. Whoever drops the last of its owners does so when no work uses it any more.
+/// A CUDA array. Its last owner is dropped when no work uses it any more.
 pub(crate) struct CudaArray {
     device: &'static CudaDevice,
     context: Handle<CUcontext>,
@@ -61,7 +61,7 @@ impl CudaArray {
         self.raw.0
     }
 
-    /// The texture object by which it is read so, made at the first call.
+    /// The texture object for such reads, created at the first call.
     pub(crate) fn texture(&self, object: TextureObject) -> Result<*const ()> {
         let mut objects = lock(&self.objects);
         if let Some((_, raw)) = objects.textures.iter().find(|(known, _)| *known == object) {
@@ -90,7 +90,7 @@ impl CudaArray {
         Ok(as_parameter(raw))
     }
 
-    /// The surface object by which it is written, made at the first call.
+    /// The surface object for writes, created at the first call.
     pub(crate) fn surface(&self) -> Result<*const ()> {
         let mut objects = lock(&self.objects);
         if let Some(raw) = objects.surface {
@@ -122,7 +122,7 @@ impl Drop for CudaArray {
             return;
         }
         let objects = self.objects.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: all are live, made by this array, and used by nobody any more. A failure means that the
+        // SAFETY: all are live, created by this array, and no longer in use. A failure means that the
         // context is gone, and they with it.
         unsafe {
             for (_, texture) in &objects.textures {

@@ -1,4 +1,4 @@
-//! Memory pools of a user's own, beside the one that each device has.
+//! Memory pools that the user creates, in addition to each device's pool.
 
 #[cfg(unix)]
 use std::sync::atomic::AtomicBool;
@@ -39,7 +39,7 @@ impl OwnPool {
         make: impl FnOnce() -> Result<RawPool>,
     ) -> Result<Self> {
         device.bind()?;
-        // Held until peers have been told: one that comes meanwhile must not miss the pool.
+        // Held until peers are enabled: a peer added meanwhile must not miss the pool.
         let mut pools = device.own_pools();
         let handle = make()?;
         // From here on a failure destroys it.
@@ -73,7 +73,7 @@ impl Drop for OwnPool {
         self.device.own_pools().retain(|pool| pool.as_raw() != self.handle.as_raw());
         // A failure means that the context is gone, and its pools with it.
         if self.device.bind().is_ok() {
-            // SAFETY: the pool is live, and nobody allocates from it any more. What is still to be freed in stream order
+            // SAFETY: the pool is live, and no allocations from it follow. What is still to be freed in stream order
             // keeps its memory until then, as the driver says of this call.
             let _ = unsafe { self.device.driver().pool_destroy(self.handle.as_raw()) };
         }

@@ -1,5 +1,5 @@
-//! The memory pool of a CUDA device: where stream-ordered allocations come from. Ours, not the device's
-//! default pool, so that no other library shares its settings.
+//! The memory pool of a CUDA device, for stream-ordered allocations. It is not the device's default pool, so
+//! that no other library shares its settings.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_mut, null_mut};

@@ -1,4 +1,4 @@
-//! Addresses of a CUDA device that are reserved first and get memory later.
+//! Virtual memory of a CUDA device: addresses are reserved first and mapped later.
 
 use std::ffi::c_uint;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
@@ -102,7 +102,7 @@ impl VirtualRange {
 
     /// Lets the device and its peers use a new mapping.
     fn allow(&self, start: usize, bytes: usize) -> Result<()> {
-        // Held until peers have been told: one that comes meanwhile must not miss the mapping.
+        // Held until peers are enabled: a peer added meanwhile must not miss the mapping.
         let _ranges = self.device.ranges();
         let peers = devices().into_iter().flatten().filter(|peer| peer.has_peer(self.device));
         let mut users = std::iter::once(self.device).chain(peers);

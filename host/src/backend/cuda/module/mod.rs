@@ -1,4 +1,4 @@
-//! Compiled modules in the driver: the best image that the device and the driver take, loaded once per
+//! Compiled modules in the driver: the best image that the device and the driver support, loaded once per
 //! device.
 //!
 //! `program` reads what a module's text says of itself, `function` answers questions about kernels, `foreign`
@@ -125,7 +125,7 @@ impl CudaDevice {
     /// Unloads the module of `image`, if it is loaded, once all work has run. Its kernels forget their functions.
     ///
     /// # Safety
-    /// Nobody launches kernels of it, or uses variables or handles of it, until this returns; what came from it before is
+    /// Its kernels are not launched, and its variables and handles not used, until this returns; what came from it before is
     /// not used afterwards either.
     pub(crate) unsafe fn unload(&self, image: &'static ModuleImage) -> Result<()> {
         let Some(id) = image.id() else { return Ok(()) };

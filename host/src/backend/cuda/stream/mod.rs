@@ -65,11 +65,11 @@ pub(crate) struct CudaStream {
 enum Owner {
     /// We do.
     Us,
-    /// Nobody: it is there as long as the context.
+    /// None: it exists as long as the context.
     Context,
     /// The thread whose default stream it is, which alone enqueues.
     Thread(Box<PerThread>),
-    /// Whoever made it, once the public handle is gone.
+    /// Its creator, once the public handle is gone.
     Foreign(Box<Mutex<Use>>),
 }
 

@@ -1,5 +1,5 @@
-//! The default streams of threads (`CU_STREAM_PER_THREAD`). The handle means the stream of whichever thread
-//! makes a call, so only the thread of a stream makes calls with it. It marks the end of its work by an
+//! The default streams of threads (`CU_STREAM_PER_THREAD`). The handle means the stream of the calling
+//! thread, so only the thread of a stream makes calls with it. It marks the end of its work by an
 //! event, after each call that enqueues something; other threads ask that event.
 
 use std::ptr::without_provenance_mut;
@@ -47,7 +47,7 @@ impl PerThread {
     }
 
     /// That the calling thread may enqueue. What it enqueues is marked when the result is dropped, which must be before
-    /// anybody can know of it.
+    /// other threads can see it.
     pub(crate) fn enter(&self) -> Result<Marking<'_>> {
         if !self.is_here() {
             return Err(Error::StreamOfOtherThread { device: self.device.to_string().into() });
