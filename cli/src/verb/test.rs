@@ -1,6 +1,10 @@
 //! `cargo ferrogrid test`: the tests of the workspace, or of one of its packages.
 
+mod side_by_side;
+
 use std::process::ExitCode;
+
+use ferrogrid_host::Device;
 
 use crate::Failure;
 use crate::cargo;
@@ -17,7 +21,8 @@ pub(crate) struct Options {
     arguments: Vec<String>,
 }
 
-/// Sets up, then tests the workspace, or the named package.
+/// Sets up, then tests the workspace, or the named package. Without arguments for `cargo test`, and without a GPU that
+/// they would share, test programs run side by side.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if options.selection.name().is_some() {
         // cargo's own error for an unknown member is longer.
@@ -28,6 +33,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         Some(name) => vec!["--package", name],
         None => vec!["--workspace"],
     };
+    if options.arguments.is_empty() && !Device::all().iter().any(Device::is_cuda) {
+        return side_by_side::run(&which);
+    }
     let arguments = options.arguments.iter().map(String::as_str);
     cargo::pass_through(["test"].into_iter().chain(which).chain(arguments))
 }
