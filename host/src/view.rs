@@ -450,6 +450,15 @@ fn start_of<T, U>(start: *mut T, len: usize) -> *mut U {
     if len == 0 { NonNull::dangling().as_ptr() } else { start.cast() }
 }
 
+/// Whether `length` elements are enough for the plane or volume of that extent.
+pub(crate) fn check_extent<const R: usize>(extent: [usize; R], length: usize) -> Result<()> {
+    match extent[..] {
+        [width, height] => check_plane(width, height, length),
+        [width, height, depth] => check_volume([width, height, depth], length),
+        _ => Ok(()),
+    }
+}
+
 /// Whether `length` elements are enough for the plane.
 fn check_plane(width: usize, height: usize, length: usize) -> Result<()> {
     match width.checked_mul(height) {

@@ -1,4 +1,4 @@
-//! Repeats the whole suite with other numbers of worker threads, each in a process of its own.
+//! Repeats the whole suite with other numbers of worker threads, each in a separate process.
 
 use std::num::NonZero;
 use std::process::Command;
@@ -9,7 +9,7 @@ use ferrogrid::prelude::*;
 use crate::table::not_for_this_device;
 use crate::{Case, Outcome};
 
-/// Ignored unless asked for, as it takes as long as everything else together; `.ci/run` asks for it.
+/// Ignored by default, because it takes longer than all other cases together; `.ci/run` runs it.
 pub(crate) const NAME: &str = "the_suite_holds_with_1_2_and_16_workers";
 
 pub(crate) const CASES: &[Case] = &[(NAME, the_suite_holds_with_1_2_and_16_workers)];
@@ -18,7 +18,7 @@ fn the_suite_holds_with_1_2_and_16_workers(device: &Device) -> Outcome {
     if *device != Device::cpu() {
         return not_for_this_device("only `Device::cpu()` heeds FERROGRID_CPU_THREADS");
     }
-    // With as many as there are processors it has just been run.
+    // `cpu::` itself has one worker for each processor.
     let usual = thread::available_parallelism().map_or(1, NonZero::get);
     for workers in [1, 2, 16].into_iter().filter(|workers| *workers != usual) {
         let output = Command::new(std::env::current_exe()?)

@@ -23,7 +23,7 @@ use crate::order::Use;
 use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::view::atomic::DeviceAtomicView;
-use crate::view::{DeviceView, DeviceViewMut};
+use crate::view::{DeviceView, DeviceViewMut, check_extent};
 
 /// A slice of the host, to be read by one launch (PyCUDA's `In`): for a kernel's `&[T]`, or with [`In::into_2d`]
 /// for a `Plane<T>`.
@@ -333,10 +333,6 @@ pub struct StagedOut<'a, T: DeviceCopy, const R: usize> {
     host: &'a mut [T],
 }
 
-/// The same, for a kernel that changes its elements atomically.
-#[doc(hidden)]
-pub struct StagedAtomic<'a, T: DeviceCopy>(StagedOut<'a, T, 1>);
-
 impl<'a, T: DeviceCopy> StagedOut<'a, T, 1> {
     fn of(buffer: DeviceBuffer<T>, host: &'a mut [T]) -> Self {
         StagedOut { extent: [buffer.len()], buffer, host }
@@ -345,7 +341,6 @@ impl<'a, T: DeviceCopy> StagedOut<'a, T, 1> {
 
 impl<T: DeviceCopy, const R: usize> Sealed for StagedIn<T, R> {}
 impl<T: DeviceCopy, const R: usize> Sealed for StagedOut<'_, T, R> {}
-impl<T: DeviceCopy> Sealed for StagedAtomic<'_, T> {}
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
     fn access(&self) -> Access<'_> {
@@ -367,25 +362,16 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedOut<'_, T, R> {
     }
 }
 
-impl<T: DeviceCopy> Staged for StagedAtomic<'_, T> {
-    fn access(&self) -> Access<'_> {
-        self.0.access()
-    }
-
-    fn finish(self, stream: &Stream) -> Result<()> {
-        self.0.finish(stream)
-    }
-}
-
 impl<T: DeviceCopy, const R: usize> StagedInput<T, R> for StagedIn<T, R> {
     fn input(&self) -> DeviceView<'_, T, R> {
         self.buffer.view().shaped(self.extent)
     }
 }
 
-impl<A: AtomicForm> StagedInput<A> for StagedAtomic<'_, A::Value> {
+/// For a kernel that changes its elements atomically.
+impl<A: AtomicForm> StagedInput<A> for StagedOut<'_, A::Value, 1> {
     fn input(&self) -> DeviceView<'_, A> {
-        let buffer = &self.0.buffer;
+        let buffer = &self.buffer;
         let start = buffer.as_device_ptr().as_raw().cast_mut();
         DeviceAtomicView::new(start, buffer.len(), buffer.memory()).atomics()
     }
@@ -405,24 +391,12 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T> for In<'a, T> {
     }
 }
 
-impl<'a, T: DeviceCopy> LaunchInput<'a, T, 2> for Shaped<In<'a, T>, 2> {
-    type Staged = StagedIn<T, 2>;
+impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for Shaped<In<'a, T>, R> {
+    type Staged = StagedIn<T, R>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
         let StagedIn { buffer, .. } = self.slice.stage(stream)?;
-        let [width, height] = self.extent;
-        buffer.view().into_2d(width, height)?;
-        Ok(StagedIn { buffer, extent: self.extent })
-    }
-}
-
-impl<'a, T: DeviceCopy> LaunchInput<'a, T, 3> for Shaped<In<'a, T>, 3> {
-    type Staged = StagedIn<T, 3>;
-
-    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        let StagedIn { buffer, .. } = self.slice.stage(stream)?;
-        let [width, height, depth] = self.extent;
-        buffer.view().into_3d(width, height, depth)?;
+        check_extent(self.extent, buffer.len)?;
         Ok(StagedIn { buffer, extent: self.extent })
     }
 }
@@ -431,18 +405,18 @@ impl<'a, A: AtomicForm> LaunchInput<'a, A> for Out<'a, A::Value>
 where
     A::Value: Zeroable,
 {
-    type Staged = StagedAtomic<'a, A::Value>;
+    type Staged = StagedOut<'a, A::Value, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<A::Value>::stage(self, stream).map(StagedAtomic)
+        LaunchOutput::<A::Value>::stage(self, stream)
     }
 }
 
 impl<'a, A: AtomicForm> LaunchInput<'a, A> for InOut<'a, A::Value> {
-    type Staged = StagedAtomic<'a, A::Value>;
+    type Staged = StagedOut<'a, A::Value, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<A::Value>::stage(self, stream).map(StagedAtomic)
+        LaunchOutput::<A::Value>::stage(self, stream)
     }
 }
 
@@ -464,30 +438,15 @@ impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for InOut<'a, T> {
     }
 }
 
-impl<'a, T: DeviceCopy, A> LaunchOutput<'a, T, 2> for Shaped<A, 2>
+impl<'a, T: DeviceCopy, A, const R: usize> LaunchOutput<'a, T, R> for Shaped<A, R>
 where
     A: LaunchOutput<'a, T, Staged = StagedOut<'a, T, 1>>,
 {
-    type Staged = StagedOut<'a, T, 2>;
+    type Staged = StagedOut<'a, T, R>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        let StagedOut { mut buffer, host, .. } = self.slice.stage(stream)?;
-        let [width, height] = self.extent;
-        buffer.view_2d_mut(width, height)?;
-        Ok(StagedOut { buffer, extent: self.extent, host })
-    }
-}
-
-impl<'a, T: DeviceCopy, A> LaunchOutput<'a, T, 3> for Shaped<A, 3>
-where
-    A: LaunchOutput<'a, T, Staged = StagedOut<'a, T, 1>>,
-{
-    type Staged = StagedOut<'a, T, 3>;
-
-    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        let StagedOut { mut buffer, host, .. } = self.slice.stage(stream)?;
-        let [width, height, depth] = self.extent;
-        buffer.view_3d_mut(width, height, depth)?;
+        let StagedOut { buffer, host, .. } = self.slice.stage(stream)?;
+        check_extent(self.extent, buffer.len())?;
         Ok(StagedOut { buffer, extent: self.extent, host })
     }
 }

@@ -11,6 +11,7 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::backend::{EventBackend, SharedMemory};
 use crate::device::Device;
+use crate::error::ipc::IpcError;
 use crate::error::{Error, Result};
 use crate::launch::argument::pass_by_view;
 use crate::memory::buffer::{DeviceBuffer, refuse_recording};
@@ -19,7 +20,7 @@ use crate::stream::event::Event;
 use crate::view::DeviceViewMut;
 
 pub(crate) use handle::IpcMemoryOrigin;
-pub use handle::{IpcError, IpcEventHandle, IpcMemoryHandle};
+pub use handle::{IpcEventHandle, IpcMemoryHandle};
 
 /// A buffer that other processes can open: made by [`Stream::ipc_zeros`], opened by [`Stream::ipc_open`].
 /// Launches and copies take `&buffer` and `&mut buffer` as of any [`DeviceBuffer`].

@@ -15,6 +15,9 @@ use crate::stream::StreamInner;
 /// The bits of the address that tell the use; an allocation's record is aligned, so they are 0 there.
 const USE: usize = 3;
 
+/// The one of them that tells of `Use::WritePart`.
+const PART: usize = 2;
+
 /// The bit that tells whether the whole allocation is used.
 const WHOLE: usize = 4;
 
@@ -40,7 +43,7 @@ impl<'a> Access<'a> {
         let bits = match usage {
             Use::Read => 0,
             Use::Write => 1,
-            Use::WritePart => 2,
+            Use::WritePart => PART,
         };
         let tagged = NonNull::from(memory).map_addr(|address| address | bits);
         Access { tagged, memory: PhantomData }
@@ -105,6 +108,15 @@ impl<'a> Access<'a> {
     /// If the memory is another device's, or the device fails.
     #[inline]
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
+        // Each argument of each launch comes here, so the use is told by one bit.
+        if NonZero::get(self.tagged.addr()) & PART == 0 && self.memory().is_alone(stream) {
+            return Ok(());
+        }
+        self.begin_slow(stream)
+    }
+
+    #[inline(never)]
+    fn begin_slow(&self, stream: &Arc<StreamInner>) -> Result<()> {
         self.memory().begin(stream, self.usage())
     }
 
