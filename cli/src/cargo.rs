@@ -86,12 +86,12 @@ impl Package {
         !self.sources("custom-build").is_empty()
     }
 
-    /// Whether its library's documentation has tests, as far as its `Cargo.toml` says.
+    /// Whether cargo looks for tests in its documentation.
     pub(crate) fn has_doctests(&self) -> bool {
         self.metadata["targets"].as_array().into_iter().flatten().any(|target| target["doctest"] == true)
     }
 
-    /// The variables that cargo sets where it runs a program of the package.
+    /// Variables that cargo sets for the tests of the package.
     pub(crate) fn variables(&self) -> [(&'static str, &OsStr); 4] {
         let text = |key| OsStr::new(self.metadata[key].as_str().unwrap_or_default());
         [

@@ -4,8 +4,6 @@ mod side_by_side;
 
 use std::process::ExitCode;
 
-use ferrogrid_host::Device;
-
 use crate::Failure;
 use crate::cargo;
 use crate::selection::Selection;
@@ -21,8 +19,7 @@ pub(crate) struct Options {
     arguments: Vec<String>,
 }
 
-/// Sets up, then tests the workspace, or the named package. Without arguments for `cargo test`, and without a GPU that
-/// they would share, test programs run side by side.
+/// Sets up, then tests the workspace, or the named package. With arguments, `cargo test` does the rest.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if options.selection.name().is_some() {
         // cargo's own error for an unknown member is longer.
@@ -33,7 +30,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         Some(name) => vec!["--package", name],
         None => vec!["--workspace"],
     };
-    if options.arguments.is_empty() && !Device::all().iter().any(Device::is_cuda) {
+    if options.arguments.is_empty() {
         return side_by_side::run(&which);
     }
     let arguments = options.arguments.iter().map(String::as_str);

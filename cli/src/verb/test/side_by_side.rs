@@ -1,14 +1,16 @@
-//! Runs test programs side by side. Many of them wait most of the time, for a lock or for one compiler: one after the
-//! other, as `cargo test` runs them, they leave processors idle. What each prints is shown whole, when it ends.
+//! Runs test programs side by side. Many of them mostly wait, for a lock or for a single compiler: one after the other,
+//! as `cargo test` runs them, they leave processors idle. The output of each is printed as a whole, when it ends.
 
 use std::collections::VecDeque;
 use std::env;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
+
+use ferrogrid_host::Device;
 
 use crate::Failure;
 use crate::cargo::{self, Package, TestProgram};
@@ -16,10 +18,10 @@ use crate::cargo::{self, Package, TestProgram};
 /// A command that runs tests, and its name.
 type Job = (String, Command);
 
-/// Two keep two processors busy unless one waits for the other, as programs do that build in the same folder.
+/// One more than two processors need: programs that build in the same folder wait for each other.
 const AT_A_TIME: usize = 3;
 
-/// Builds and runs the tests of the packages that `which`, options of cargo, chooses. All run, even if some fail.
+/// Builds and runs the tests of the packages that `which`, options of cargo, selects. All run, even if some fail.
 pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
     let programs = cargo::build_tests(cargo::command().args(["test", "--no-run"]).args(which))?;
     let (_, packages) = cargo::workspace(Stdio::inherit)?;
@@ -35,7 +37,9 @@ pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
         jobs.push_back(("documentation".to_owned(), documentation));
     }
     let count = jobs.len();
-    let failed = run_all(jobs, &mut io::stdout());
+    // Programs would share the memory of a GPU.
+    let at_a_time = if Device::all().iter().any(Device::is_cuda) { 1 } else { AT_A_TIME };
+    let failed = run_all(jobs, at_a_time, &mut io::stdout());
     if failed.is_empty() {
         println!("{count} test programs passed");
         return Ok(ExitCode::SUCCESS);
@@ -44,8 +48,8 @@ pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Runs the jobs in their order, and shows what each printed. Returns the names of those that failed.
-fn run_all(jobs: VecDeque<Job>, output: &mut (impl Write + Send)) -> Vec<String> {
+/// Runs the jobs in order, and prints the output of each. Returns the names of those that failed.
+fn run_all(jobs: VecDeque<Job>, at_a_time: usize, output: &mut (impl Write + Send)) -> Vec<String> {
     let (jobs, output) = (Mutex::new(jobs), Mutex::new(output));
     let failed = Mutex::new(Vec::<String>::new());
     let next = || lock(&jobs).pop_front();
@@ -59,32 +63,32 @@ fn run_all(jobs: VecDeque<Job>, output: &mut (impl Write + Send)) -> Vec<String>
                 lock(&failed).push(name.clone());
             }
             let mut output = lock(&output);
-            // A reader that has gone is no reason to stop.
+            // A closed standard output is no reason to stop.
             let _ = writeln!(output, "     Running {name} ({seconds:.1} s)");
             let _ = output.write_all(&printed).and_then(|()| output.flush());
         }
     };
-    thread::scope(|scope| (0..AT_A_TIME).for_each(|_| drop(scope.spawn(work))));
+    thread::scope(|scope| (0..at_a_time).for_each(|_| drop(scope.spawn(work))));
     failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether it succeeded, and what it printed to both of its outputs.
+/// Whether it succeeded, and its standard output and error, as they came.
 fn run_one(command: &mut Command) -> io::Result<(bool, Vec<u8>)> {
     let (mut reader, writer) = io::pipe()?;
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn()?;
-    // Else our own ends of the pipe would keep it open.
+    // The command holds ends of the pipe, which would keep it open.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut printed = Vec::new();
     reader.read_to_end(&mut printed)?;
     Ok((child.wait()?.success(), printed))
 }
 
-/// The program in the folder and with the variables that cargo would give it.
+/// The program with the working folder and the variables that cargo would set.
 fn job(program: &TestProgram, packages: &[Package], libraries: Option<&Path>) -> Result<Job, Failure> {
     let package = packages.iter().find(|package| package.manifest == program.manifest);
     let package = package.ok_or_else(|| format!("{} is of no member", program.source.display()))?;
@@ -107,50 +111,49 @@ fn job(program: &TestProgram, packages: &[Package], libraries: Option<&Path>) ->
     Ok((name, command))
 }
 
-/// Where the libraries of rustc are, with which tests of procedural macros are linked.
+/// The folder of rustc's libraries, which tests of procedural macros are linked with.
 fn rustc_libraries() -> Option<PathBuf> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).args(["--print", "target-libdir"]).output().ok()?;
     Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     fn script(name: &str, text: &str) -> Job {
         let mut command = Command::new("sh");
         command.args(["-c", text]);
         (name.to_owned(), command)
     }
 
-    #[cfg(unix)]
     #[test]
     fn what_a_program_prints_stands_together() {
         let mut printed = Vec::new();
-        // Each waits for the other: they run at the same time.
+        // Each waits for the other, ten seconds at most: they run at the same time.
         let folder = tempfile::tempdir().unwrap();
         let [a, b] = ["a", "b"].map(|name| folder.path().join(name).display().to_string());
         let wait = |own: &str, other: &str| {
+            let rounds = "for round in $(seq 1000)";
             format!(
-                "echo first; : >{own}; while [ ! -e {other} ]; do sleep 0.01; done; echo second >&2; echo third"
+                "echo first; : >{own}; {rounds}; do [ -e {other} ] && break; sleep 0.01; done
+                 [ -e {other} ] || exit 1; echo second >&2; echo third"
             )
         };
         let jobs = [script("one", &wait(&a, &b)), script("two", &wait(&b, &a))];
-        assert!(run_all(jobs.into(), &mut printed).is_empty());
+        assert!(run_all(jobs.into(), 2, &mut printed).is_empty());
         let text = String::from_utf8(printed).unwrap();
         assert_eq!(text.matches("s)\nfirst\nsecond\nthird\n").count(), 2, "{text}");
     }
 
-    #[cfg(unix)]
     #[test]
     fn after_a_failure_the_others_run_and_its_name_is_returned() {
         let mut printed = Vec::new();
         let mut jobs = VecDeque::from([script("bad", "echo broken; exit 3"), script("good", "echo fine")]);
         jobs.push_back(("absent".to_owned(), Command::new("/nowhere/absent")));
         jobs.push_back(script("last", "echo whole"));
-        let mut failed = run_all(jobs, &mut printed);
+        let mut failed = run_all(jobs, 2, &mut printed);
         failed.sort();
         assert_eq!(failed, ["absent", "bad"]);
         let text = String::from_utf8(printed).unwrap();
