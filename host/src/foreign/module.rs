@@ -168,7 +168,7 @@ impl ForeignModule {
     }
 
     /// What the driver's compiler said while loading, with
-    /// [`JitOptions::with_verbose`](super::JitOptions::with_verbose) also what each kernel uses.
+    /// [`JitOptions::with_verbose`](crate::JitOptions::with_verbose) also what each kernel uses.
     pub fn log(&self) -> &str {
         &self.inner.log
     }
