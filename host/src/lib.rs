@@ -28,7 +28,7 @@
 //! | `cudaStreamBeginCapture`, `cudaGraphLaunch` | [`Stream::capture`], [`Graph`], [`ExecutableGraph`] |
 //! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, libNVVM, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`Nvvm`], [`NvJitLink`], [`CodeType`] |
 //! | `cudaIpcGetMemHandle`, DLPack | [`IpcBuffer`], [`dlpack`] |
-//! | driver calls of one's own, handles of other libraries | [`Context`]; `as_raw` and `from_raw` of each type |
+//! | direct driver calls, handles of other libraries | [`Context`]; `as_raw` and `from_raw` of each type |
 //! | `cudaError_t` | [`Error`] |
 //! | Nsight's NVTX ranges | [`profile`] |
 

@@ -19,7 +19,7 @@ use crate::view::DeviceView;
 
 impl Stream {
     /// A new buffer with a copy of `data` (`cuMemAllocFromPoolAsync`, `cuMemcpyAsync`). Returns when
-    /// `data` is free to be changed.
+    /// `data` can be changed again.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -52,7 +52,7 @@ impl Stream {
     }
 
     /// Copies `source` into existing elements of the same number (`cuMemcpyAsync`). Returns when
-    /// `source` is free to be changed.
+    /// `source` can be changed again.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

@@ -1,6 +1,6 @@
-//! Devices. This file has [`Device`]: which there are, and what each allocates and limits.
+//! Devices. This file has [`Device`]: enumeration, allocation and limits.
 //!
-//! `properties`, `attribute` and `limits` describe a device, `cpu_options` configures a virtual one. `context` is the
+//! `properties` and `attribute` describe a device, `cpu_options` configures a virtual one. `context` is the
 //! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
 //! start, and `nvml` its temperature, power and clocks.
 
@@ -51,7 +51,7 @@ pub struct Device {
     backend: DeviceBackend,
 }
 
-/// What a device is.
+/// The kind of a device.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -102,10 +102,10 @@ pub struct MemoryInfo {
 const VARIABLE: &str = "FERROGRID_DEVICE";
 
 impl Device {
-    /// The device to use if the user does not care: the first CUDA GPU that works, else the CPU.
+    /// The default device: the first CUDA GPU that works, otherwise the CPU.
     ///
     /// The environment variable `FERROGRID_DEVICE` overrides: `cpu`, `cuda` (the first GPU) or
-    /// `cuda:N`. Then a device that is not there is an error, not a reason to take another.
+    /// `cuda:N`. Then a missing device is an error.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -116,8 +116,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// Only if `FERROGRID_DEVICE` is set: [`Error::Environment`] for a value that means nothing, or
-    /// what [`Device::cuda`] says.
+    /// Only if `FERROGRID_DEVICE` is set: [`Error::Environment`] for an invalid value, or
+    /// the errors of [`Device::cuda`].
     pub fn best() -> Result<Device> {
         match std::env::var_os(VARIABLE) {
             Some(choice) if !choice.is_empty() => Self::named(&choice.to_string_lossy()),
@@ -142,7 +142,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::DriverTooOld`], [`Error::NoDevice`], [`Error::InvalidDevice`],
-    /// or what the driver says when it cannot open the device.
+    /// or the driver's error if it cannot open the device.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         DeviceBackend::cuda(ordinal).map(Self::from)
     }
@@ -185,9 +185,10 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::CpuOption`] for a value that no device can have, [`Error::Environment`] if
-    /// `FERROGRID_CPU_THREADS` counts and means nothing.
+    /// `FERROGRID_CPU_THREADS` applies and is invalid.
     pub fn cpu_with(options: CpuOptions) -> Result<Device> {
-        DeviceBackend::cpu_with(&options).map(Self::from)
+        DeviceBackend::cpu_with(options.workers, options.shared_memory_per_block, options.memory)
+            .map(Self::from)
     }
 
     /// All devices: the CUDA GPUs in the driver's order (`cuDeviceGetCount`), then the CPU. GPUs are not opened by
@@ -204,7 +205,7 @@ impl Device {
         DeviceBackend::all_cuda().map(Self::from).chain([Self::cpu()]).collect()
     }
 
-    /// How many CUDA GPUs there are (`cuDeviceGetCount`): 0 also where there is no driver that can be used, as
+    /// How many CUDA GPUs there are (`cuDeviceGetCount`): 0 also without a usable driver, as
     /// [`Device::cuda`] says.
     ///
     /// ```
@@ -236,12 +237,12 @@ impl Device {
         DeviceBackend::all_cuda().find(|device| device.works()).map(Self::from)
     }
 
-    /// The device's name, as its maker calls it (`cuDeviceGetName`).
+    /// The device's name from its vendor (`cuDeviceGetName`).
     pub fn name(&self) -> &str {
         self.backend.name()
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> DeviceKind {
         if self.backend.is_cuda() { DeviceKind::Cuda } else { DeviceKind::Cpu }
     }
@@ -262,7 +263,7 @@ impl Device {
         self.backend.compute_capability()
     }
 
-    /// The architecture that code for it is compiled for, `sm_90` of an H200, as `FERROGRID_ARCH` and nvcc take it.
+    /// The architecture for its code, `sm_90` for an H200, as in `FERROGRID_ARCH` and for nvcc.
     /// `None` for the CPU.
     ///
     /// ```
@@ -276,7 +277,7 @@ impl Device {
         self.compute_capability().map(|(major, minor)| format!("sm_{major}{minor}"))
     }
 
-    /// What it takes in one launch.
+    /// Its limits for one launch.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -297,7 +298,7 @@ impl Device {
         self.backend.shared_memory_per_block()
     }
 
-    /// Its memory, free and in all (`cuMemGetInfo`); `None` where the system does not tell.
+    /// Its memory, free and in all (`cuMemGetInfo`); `None` if the system does not report it.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -314,8 +315,8 @@ impl Device {
         self.backend.memory_info()
     }
 
-    /// Gives memory that freed buffers have left in the device's pool back to the driver, but for
-    /// `keep` bytes, so that other programs can have it (`cuMemPoolTrimTo`). Buffers in use stay.
+    /// Returns unused memory of the device's pool to the driver, except
+    /// `keep` bytes, so that other programs can use it (`cuMemPoolTrimTo`). Buffers in use stay.
     /// The CPU device keeps no such memory.
     ///
     /// ```
@@ -334,13 +335,13 @@ impl Device {
         self.backend.trim_memory(keep)
     }
 
-    /// Hands what kernels of this device print to `sink` from now on, one call for each `println!` or
+    /// Passes the output of kernels on this device to `sink` from now on, one call for each `println!` or
     /// `print!`, with its line end. Without this it goes to standard output.
     ///
-    /// Text arrives while some thread waits for the device or asks whether its work has run (`synchronize`, `download`,
-    /// `is_complete`), on that thread, and never on a thread that runs kernels. Nothing is locked meanwhile: `sink` may
+    /// Text arrives while some thread waits for the device or queries whether its work has run (`synchronize`, `download`,
+    /// `is_complete`), on that thread, and never on a thread that runs kernels. No lock is held meanwhile: `sink` may
     /// wait for streams itself, print, or set another sink; and if it panics, so does the call that waits. If several
-    /// threads wait at the same time, each hands on a part. Each device has a sink of its own.
+    /// threads wait at the same time, each outputs a part. Each device has a separate sink.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -357,7 +358,7 @@ impl Device {
         self.backend.set_output_sink(Some(Arc::new(sink)));
     }
 
-    /// Lets what kernels of this device print go to standard output again.
+    /// Sends the output of kernels on this device to standard output again.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -388,13 +389,13 @@ impl Device {
         self.backend.set_output_sink(None);
     }
 
-    /// Hands on what kernels have printed, by a thread that has waited or asked for their work.
+    /// Passes printed text on, on a thread that has waited for or queried their work.
     pub(crate) fn deliver_output(&self) {
         self.backend.deliver_output();
     }
 
     /// Sets how many bytes of printed text the device keeps until a thread waits for it, rounded up to a power of two:
-    /// if it is not set, 1 MiB on a GPU and 64 MiB on the CPU device. What does not fit is lost, and counted.
+    /// by default 1 MiB on a GPU and 64 MiB on the CPU device. Text beyond that is dropped, and counted.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

@@ -1,4 +1,4 @@
-//! Several devices: what may use whose memory, and copies between them.
+//! Peer access between devices, and copies between them.
 
 use ferrogrid_device::DeviceCopy;
 

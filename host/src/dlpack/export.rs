@@ -1,11 +1,11 @@
-//! Tensors of this library in the structures that others take, with deleters.
+//! Exported tensors in DLPack's structures, with deleters.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{from_mut, null_mut};
 
 use super::abi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, VERSION};
 
-/// What a tensor is, without its ownership.
+/// The description of a tensor, without ownership.
 pub(super) struct Parts {
     pub(super) start: *mut u8,
     pub(super) device: DLDevice,
@@ -14,7 +14,7 @@ pub(super) struct Parts {
     pub(super) strides: Vec<i64>,
 }
 
-/// A structure that was given away, with what it points to. The structure is the first field, so that the
+/// An exported structure, with the data that it points to. The structure is the first field, so that the
 /// address of one is that of the other.
 #[repr(C)]
 struct Exported<M> {

@@ -1,5 +1,5 @@
-//! Tensors shared with other libraries without a copy, by the DLPack protocol: NumPy, PyTorch, CuPy, JAX. The
-//! structures that all agree on are in [`abi`].
+//! Tensors shared with other libraries (NumPy, PyTorch, CuPy, JAX) without a copy, by the DLPack protocol. Its
+//! C structures are in [`abi`].
 //!
 //! A [`DlpackTensor`] owns a tensor of either side. A buffer becomes one with [`DlpackTensor::from_buffer`],
 //! and goes out with [`DlpackTensor::into_raw`]; what comes in by [`DlpackTensor::from_raw`] becomes a buffer
@@ -12,7 +12,7 @@
 //! | managed | [`from_managed`](DlpackTensor::from_managed) | [`into_managed`](DlpackTensor::into_managed) |
 //! | read-only | [`from_shared`](DlpackTensor::from_shared), [`with_read_only`](DlpackTensor::with_read_only) | [`into_read_only_buffer`](DlpackTensor::into_read_only_buffer) |
 //! | in the order of a stream | [`from_buffer_async`](DlpackTensor::from_buffer_async), [`from_shared_async`](DlpackTensor::from_shared_async) | [`from_raw_async`](DlpackTensor::from_raw_async) |
-//! | with strides, or elsewhere | [`with_layout`](DlpackTensor::with_layout) | [`copy_to_buffer`](DlpackTensor::copy_to_buffer) |
+//! | with strides, or on another device | [`with_layout`](DlpackTensor::with_layout) | [`copy_to_buffer`](DlpackTensor::copy_to_buffer) |
 //!
 //! ```
 //! # fn main() -> ferrogrid_host::Result<()> {
@@ -24,7 +24,7 @@
 //! let tensor = DlpackTensor::from_buffer(&stream, buffer)?.with_shape(&[2, 3])?;
 //! let raw = tensor.into_raw(); // for `__dlpack__` of a Python object, in a capsule `dltensor_versioned`
 //!
-//! // SAFETY: it comes from `into_raw`, is taken over once, and nobody else uses its memory.
+//! // SAFETY: it comes from `into_raw`, is taken over once, and nothing else uses its memory.
 //! let tensor = unsafe { DlpackTensor::from_raw(raw)? };
 //! assert_eq!(tensor.shape(), [2, 3]);
 //! let buffer = tensor.into_buffer::<f32>(&stream)?;

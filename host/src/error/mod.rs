@@ -1,6 +1,6 @@
-//! What can go wrong on the host: [`Error`], each variant with the names, values and limits at fault.
+//! Errors of the host runtime: [`Error`], each variant with the names, values and limits at fault.
 //!
-//! The errors of one subject are enums of their own: `launch` (why a launch is refused), `kernel` (what the CPU device finds
+//! The errors of one subject are separate enums: `launch` (refused launches), `kernel` (what the CPU device finds
 //! in a running kernel), `graph`, `foreign`, `ipc`, `source` and `dlpack`. `axis`, `launched` and `divergence` are parts of
 //! errors that users can read; `display` formats parts for messages.
 
@@ -38,7 +38,7 @@ pub const NEEDED_DRIVER: (u32, u32) = (12, 0);
 
 /// An error of the host runtime.
 ///
-/// It is cheap to clone, can be sent between threads, and its text stands alone: it names the
+/// It is cheap to clone, can be sent between threads, and its text is complete: it names the
 /// kernel, device or buffer at fault, the value, and the limit. `Debug` shows that text, too, for `unwrap` and for a `main`
 /// or a test that returns a [`Result`].
 ///
@@ -79,7 +79,7 @@ pub enum Error {
         "no CUDA driver: {reason}; install the NVIDIA driver (525 or newer; it brings libcuda.so.1, on Windows nvcuda.dll), or use the CPU device (`Device::cpu()`, FERROGRID_DEVICE=cpu)"
     )]
     NoDriver {
-        /// What the system's loader said.
+        /// The loader's message.
         reason: Box<str>,
     },
     /// The driver works, but there is no CUDA device that it can use.
@@ -106,7 +106,7 @@ pub enum Error {
     MissingSymbol {
         /// The function's name in the driver library.
         symbol: &'static str,
-        /// The CUDA version (major, minor) that the driver says it supports.
+        /// The CUDA version (major, minor) that the driver supports.
         found: (u32, u32),
         /// The version that is needed.
         needed: (u32, u32),
@@ -114,12 +114,12 @@ pub enum Error {
     /// There is no CUDA device of that number.
     #[error("there is no CUDA device {ordinal}: the driver has {count}, numbered from 0")]
     InvalidDevice {
-        /// The number asked for.
+        /// The requested number.
         ordinal: usize,
         /// How many devices there are.
         count: usize,
     },
-    /// An environment variable has a value that means nothing.
+    /// An environment variable has an invalid value.
     #[error("the environment variable {variable} is {value:?}; expected {expected}")]
     Environment {
         /// The variable's name.
@@ -129,10 +129,10 @@ pub enum Error {
         /// What it may be.
         expected: &'static str,
     },
-    /// A CPU device was asked for that cannot be made.
+    /// A CPU device was requested with an impossible option.
     #[error("a CPU device cannot have {value} as `{option}`; expected {expected}")]
     CpuOption {
-        /// The function of `CpuOptions` that was given the value.
+        /// The function of `CpuOptions` that got the value.
         option: &'static str,
         /// The value.
         value: usize,
@@ -153,8 +153,8 @@ pub enum Error {
         /// The driver's text for it.
         text: Box<str>,
     },
-    /// A kernel failed on a CUDA device after its launch had returned: it reached memory that is not its
-    /// own, ran too long, or trapped. The device cannot be used again in this
+    /// A kernel failed on a CUDA device after its launch had returned: it accessed memory illegally,
+    /// ran too long, or trapped. The device cannot be used again in this
     /// process: see [`Device::reset`](crate::Device::reset).
     #[error(
         "a kernel failed on the device, noticed at {operation}: {name} ({code}): {text}; {}; the device cannot be used again in this process",
@@ -173,8 +173,8 @@ pub enum Error {
         /// The driver's text for it.
         text: Box<str>,
     },
-    /// A kernel panicked. The device goes on: buffers keep their contents, other threads of the kernel
-    /// ran to their end, and later launches work.
+    /// A kernel panicked. The device remains usable: buffers keep their contents, other threads of the
+    /// kernel ran to completion, and later launches work.
     ///
     /// On a GPU it is reported once, at the next call that waits for the device, on whichever stream;
     /// threads that panicked after the first and before that call are not reported. (Modules built with
@@ -228,12 +228,12 @@ pub enum Error {
         device: Box<str>,
         /// The bytes requested.
         requested: u64,
-        /// The bytes free, where the device tells.
+        /// The free bytes, if the device reports them.
         free: Option<u64>,
-        /// The bytes that the device has, where it tells.
+        /// The bytes of the device, if it reports them.
         total: Option<u64>,
     },
-    /// An allocation would go over the limit that was set for the device's memory pool.
+    /// An allocation would exceed the limit of the device's memory pool.
     #[error(
         "{device}: {requested} bytes requested, but {used} of at most {limit} are in use (`MemoryPool::set_limit`)"
     )]
@@ -255,7 +255,7 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
-    /// A view was to be taken apart in parts of no elements.
+    /// A view cannot be split into chunks of no elements.
     #[error("a view cannot be split into chunks of 0 elements")]
     ZeroChunk,
     /// A view cannot be one of elements of another type.
@@ -288,10 +288,10 @@ pub enum Error {
         /// The target's length in elements.
         target_length: usize,
     },
-    /// A view reaches over the end of what it views.
+    /// A view extends beyond the end of its buffer.
     #[error("the range {start}..{end} does not lie in {length} elements")]
     OutOfRange {
-        /// The first element asked for.
+        /// The requested first element.
         start: usize,
         /// One past the last.
         end: usize,
@@ -301,14 +301,14 @@ pub enum Error {
     /// A 2-D view has more elements than its buffer.
     #[error("a view of {width} x {height} elements does not fit in {length} elements")]
     ViewTooLarge {
-        /// The width asked for, in elements.
+        /// The requested width, in elements.
         width: usize,
-        /// The height asked for, in rows.
+        /// The requested height, in rows.
         height: usize,
         /// How many elements there are.
         length: usize,
     },
-    /// Rows with a pitch overlap, or reach over the end of what they are in.
+    /// Rows with a pitch overlap, or extend beyond the end of their buffer.
     #[error(
         "{height} rows of {width} elements that start {pitch} apart do not lie side by side in {length} elements"
     )]
@@ -400,7 +400,7 @@ pub enum Error {
         /// The device whose memory it was to use.
         peer: Box<str>,
     },
-    /// A volume needs more elements than there are.
+    /// A volume needs more elements than are available.
     #[error(
         "a view of {width} x {height} x {depth} elements is larger than the {length} elements that there are"
     )]
@@ -411,7 +411,7 @@ pub enum Error {
         height: usize,
         /// Layers.
         depth: usize,
-        /// The elements that there are.
+        /// The available elements.
         length: usize,
     },
     /// A `#[constant]` has another size on the device than on the host.
@@ -439,10 +439,10 @@ pub enum Error {
     /// A thread of the CPU device could not be started.
     #[error("the CPU device cannot start a thread: {reason}")]
     WorkerThread {
-        /// What the system said.
+        /// The system's message.
         reason: Box<str>,
     },
-    /// A function of the host in a stream panicked.
+    /// A host function in a stream panicked.
     #[error("a host function in a stream panicked: {message}")]
     HostFnPanic {
         /// The panic's message.
@@ -453,7 +453,7 @@ pub enum Error {
         "a stream or launch cannot have the priority {priority}: the device has {greatest} (first) to {least} (last)"
     )]
     PriorityOutOfRange {
-        /// The priority asked for.
+        /// The requested priority.
         priority: i32,
         /// The least priority, which is the highest number.
         least: i32,
@@ -468,10 +468,10 @@ pub enum Error {
         /// The device.
         device: Box<str>,
     },
-    /// The part of an access policy window that is to be hits is no part of it.
+    /// The hit ratio of an access policy window is not between 0 and 1.
     #[error("the hit ratio of an access policy window is {ratio}; expected 0 to 1")]
     HitRatio {
-        /// The ratio asked for.
+        /// The requested ratio.
         ratio: Box<str>,
     },
     /// An access policy window has more bytes than the device takes.
@@ -500,7 +500,7 @@ pub enum Error {
         /// The device.
         device: Box<str>,
     },
-    /// A launch was refused: nothing of it has run.
+    /// A launch was refused before any part of it ran.
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// The CPU device found a fault in a kernel that was running.
@@ -526,7 +526,7 @@ pub enum Error {
     #[cfg(feature = "nvml")]
     #[error("NVML failed: {reason}; it comes with the NVIDIA driver (libnvidia-ml.so.1)")]
     Nvml {
-        /// What it said.
+        /// NVML's message.
         reason: Box<str>,
     },
     /// A device attribute has no such name.
@@ -534,20 +534,20 @@ pub enum Error {
         "there is no device attribute `{name}`; the names are those of `CUdevice_attribute`, such as `MULTIPROCESSOR_COUNT`"
     )]
     UnknownAttribute {
-        /// The name asked for.
+        /// The requested name.
         name: Box<str>,
     },
-    /// A device does not have what was asked for.
+    /// The device does not support an operation.
     #[error("{operation} is not supported on {device}: {reason}")]
     Unsupported {
-        /// What was asked for.
+        /// The operation.
         operation: &'static str,
         /// The device.
         device: Box<str>,
-        /// Why there is no such thing.
+        /// Why it is not supported.
         reason: &'static str,
     },
-    /// A handle is from before a [reset](crate::Device::reset) of its device: what it stood for is gone.
+    /// A handle is from before a [reset](crate::Device::reset) of its device: its object is gone.
     #[error(
         "{device} has been reset: use the device that `Device::reset` or `Device::cuda` returns, and create its streams and buffers again"
     )]
@@ -555,7 +555,7 @@ pub enum Error {
         /// The device.
         device: Box<str>,
     },
-    /// A device cannot be reset while the host has memory that would go with it.
+    /// A device cannot be reset while the host has memory that the reset would free.
     #[error(
         "{device} cannot be reset: drop {pinned} allocations of page-locked and {managed} of managed memory first"
     )]
@@ -570,7 +570,7 @@ pub enum Error {
     /// A buffer that grows has room for fewer elements.
     #[error("a buffer that can grow to {max_len} elements has no room for {len}")]
     CapacityExceeded {
-        /// The number of elements asked for.
+        /// The requested number of elements.
         len: usize,
         /// The most that it can have.
         max_len: usize,

@@ -3,7 +3,7 @@
 //! `capture` records for the user, `backend::recording` keeps the nodes and their order, `buffer` and `slot`
 //! the memory that they use. `executable` launches and updates a graph, `picture` draws it.
 //!
-//! A recording has streams of its own, which run nothing; the driver's stream capture is not used. So
+//! A recording has separate streams, which run nothing; the driver's stream capture is not used. So
 //! what cannot be recorded is refused before the driver sees it, and no real stream is ever left in a
 //! broken state.
 
@@ -27,17 +27,17 @@ pub use executable::update::GraphUpdate;
 pub use picture::dot::DotOptions;
 
 use crate::backend::MemoryNodes;
-use crate::backend::recording::node::{Address, Node};
+use crate::backend::operation::{Address, Node};
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use slot::Slots;
 
-/// A recorded graph (`CUgraph`): nodes (kernels, copies, fills, host functions), what each comes after, and the buffers
+/// A recorded graph (`CUgraph`): nodes (kernels, copies, fills, host functions), their dependencies, and the buffers
 /// that they use. Made by [`Stream::capture`](crate::Stream::capture); [`Graph::instantiate`] makes it ready
 /// to be launched.
 ///
-/// It borrows the buffers for `'b`, or owns them, so nobody can free them, or use what it writes, as long
+/// It borrows the buffers for `'b`, or owns them, so they cannot be freed, and those that it writes not used, as long
 /// as it can be launched.
 ///
 /// ```
@@ -69,7 +69,7 @@ pub struct Graph<'b> {
     memory: Option<MemoryNodes>,
 }
 
-/// A node of a graph, and of what it is instantiated as (`CUgraphNode`).
+/// A node of a graph and of its instances (`CUgraphNode`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -167,7 +167,7 @@ impl<'b> Graph<'b> {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the graph.
+    /// The driver's description of the graph.
     pub fn instantiate(self) -> Result<ExecutableGraph<'b>> {
         ExecutableGraph::new(self)
     }

@@ -1,5 +1,5 @@
-//! Images of device code as bytes: which kind they are, and that they hold as many bytes as their own headers
-//! say. The driver takes an address and no length, so what it reads is checked here.
+//! Images of device code as bytes: their kind, and the check that they hold as many bytes as their headers
+//! declare. The driver takes an address and no length, so what it reads is checked here.
 //!
 //! `code_type` names the kinds, `archive` reads libraries of objects, `ptx` the parameters (`parameter`) that PTX
 //! declares. `jit` has the options of the driver's compiler and linker, `link_input` and `linked` what a linker takes and makes.
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_over_the_end_is_refused() {
+    fn views_beyond_the_end_are_refused() {
         let whole = elf(190, 8);
         for len in 4..whole.len() {
             assert!(refusal(Image::any(&whole[..len])).contains("cut off"), "{len} bytes");

@@ -1,4 +1,4 @@
-//! How long a slice may be that a kernel indexes with 32 bits, and which must be as long as others.
+//! Checks of slice lengths: the limit of 32-bit indices, and slices that must have the same shape.
 
 use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
@@ -53,10 +53,10 @@ impl Extents for Lengths {
     }
 }
 
-/// That `view`, which is to be `argument` of `kernel`, has lengths of 32 bits: the kernel is not `wide`.
+/// Checks that `view`, the `argument` of `kernel`, has lengths of 32 bits: the kernel is not `wide`.
 ///
 /// # Errors
-/// If it has 2^32 elements or more, or so many places along an axis.
+/// If it has 2^32 elements or more, or such an extent along an axis.
 #[doc(hidden)]
 #[inline]
 pub fn check_narrow<V: Extents + ?Sized>(
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::launch::grid::tests::kernel;
 
-    /// What has so many places along each axis, and no memory.
+    /// A shape without memory.
     #[derive(Debug)]
     struct Shape<const R: usize>([usize; R]);
 

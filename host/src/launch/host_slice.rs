@@ -1,4 +1,4 @@
-//! Slices of the host as arguments of a launch: a buffer for the length of one launch.
+//! Host slices as arguments: copied to and from a buffer for one launch.
 //!
 //! The buffer is the launch's own. Whatever happens in between, it is freed in the order of the stream, so a
 //! launch that returns early, or is refused, leaves nothing behind. What comes back is waited for, so the
@@ -92,7 +92,7 @@ pub struct In<'a, T>(pub &'a [T]);
 ///
 /// The launch waits for the kernel, and then copies *all* elements back. The kernel finds zeros, so elements
 /// that it does not write are 0 afterwards, never what the memory held before; [`InOut`] lets them keep their
-/// values. If the launch gives an error, the slice holds what it held, or what the kernel left.
+/// values. If the launch returns an error, the slice keeps its contents, or has those that the kernel left.
 ///
 /// For a kernel of rank 2 or 3 see [`Out::into_2d`] and [`Out::into_3d`]. A recording refuses it
 /// ([`GraphError::NotRecordable`](crate::GraphError::NotRecordable)): launches of the graph would write the slice long
@@ -168,7 +168,7 @@ pub struct Out<'a, T>(pub &'a mut [T]);
 /// `DisjointSlice<T>`, or `&[DeviceAtomic<T>]`.
 ///
 /// It is copied to a buffer of the launch's own; the launch waits for the kernel, and then copies all elements
-/// back. If the launch gives an error, the slice holds what it held, or what the kernel left.
+/// back. If the launch returns an error, the slice keeps its contents, or has those that the kernel left.
 ///
 /// For a kernel of rank 2 or 3 see [`InOut::into_2d`] and [`InOut::into_3d`]. A recording refuses it, as [`Out`].
 ///

@@ -3,7 +3,7 @@
 //! `grid` is the shape and its limits, `attributes` what a launch asks for beyond it.
 //! `argument` says what may stand for a parameter, `host_slice` what host slices may, and `parameters` lists those of
 //! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_output`,
-//! `zeros` and `sized_params` serve single kinds of parameter.
+//! `zeros` and `sized_params` serve single kinds of parameter, `scratch` has memory of one recorded launch.
 
 pub(crate) mod argument;
 pub(crate) mod attributes;
@@ -12,6 +12,7 @@ pub(crate) mod extent;
 pub(crate) mod grid;
 pub(crate) mod host_slice;
 pub(crate) mod parameters;
+pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod sized_params;
 pub(crate) mod zeros;
@@ -45,7 +46,7 @@ use crate::stream::{Stream, StreamInner};
 /// - `params` has as many addresses as the descriptor has parameters, each of a value of the size and
 ///   alignment stated there, of the type that the kernel takes.
 /// - `accesses` has the access of every view among the parameters, and those views are borrowed
-///   until this returns. What raw pointers lead to is the caller's business, until the kernel has run.
+///   until this returns. The caller is responsible for the targets of raw pointers until the kernel has run.
 #[doc(hidden)]
 #[inline]
 #[track_caller]
@@ -73,7 +74,7 @@ pub unsafe fn launch_with<const R: usize>(
     unsafe { enqueue(kernel, stream, &config, params, accesses) }
 }
 
-/// Checks what a launch asks for beyond a grid, orders its memory, and enqueues it: of any kernel, of this program or foreign.
+/// Checks the attributes of a launch, orders its memory, and enqueues it: of any kernel, of this program or foreign.
 ///
 /// # Errors
 /// As for [`launch_with`].
@@ -142,7 +143,7 @@ fn refused(stream: &StreamInner, error: Error) -> Result<()> {
     Err(error)
 }
 
-/// For a launch of nothing: memory of another device is an error all the same.
+/// For an empty launch: memory of another device is still an error.
 #[cold]
 pub(crate) fn check_devices(accesses: &[Access<'_>], stream: &Arc<StreamInner>) -> Result<()> {
     accesses.iter().try_for_each(|access| access.check_device(stream))
@@ -164,7 +165,7 @@ fn check_shared_memory(kernel: &'static Kernel, stream: &StreamInner, config: &L
     Ok(())
 }
 
-/// Whether the stream's device takes the attributes of a launch of `kernel`.
+/// Checks whether the stream's device supports the attributes of a launch of `kernel`.
 fn check_attributes(
     kernel: &'static Kernel,
     stream: &StreamInner,

@@ -1,5 +1,5 @@
-//! Statics of modules of kernels, as the host sees them: values that kernels change, and that it sets and reads in the order of
-//! streams.
+//! The host's handles of statics in kernel modules: kernels change their values, and the host sets and reads them in stream
+//! order.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use crate::stream::Stream;
 /// A `#[device] static` of a module: on each device a variable in global memory, which kernels of the module change by atomic
 /// operations (CUDA C++: `__device__`, `cudaMemcpyToSymbolAsync`, `cudaMemcpyFromSymbolAsync`; `cuModuleGetGlobal`).
 ///
-/// Each device has one of its own, at first with the value in the source, and again after the device was reset or the module
+/// Each device has a separate one, at first with the value in the source, and again after the device was reset or the module
 /// unloaded. It is ordered like a buffer that is written: launches of kernels that mention it come one after the other, on whichever
 /// streams, and so do `set` and `get`.
 ///
@@ -94,7 +94,7 @@ impl<T> DeviceStatic<T> {
 
 impl<T: StaticValue> DeviceStatic<T> {
     /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may use it
-    /// (`cudaMemcpyToSymbol`). Returns when `value` is free to be changed. A graph that records this keeps a copy of `value`.
+    /// (`cudaMemcpyToSymbol`). Returns when `value` can be changed again. A graph that records this keeps a copy of `value`.
     ///
     /// # Errors
     /// If the module does not load, or a failure of the device.
@@ -113,7 +113,7 @@ impl<T: StaticValue> DeviceStatic<T> {
         unsafe { self.memory.copy_from(stream, source) }
     }
 
-    /// What the device of `stream` has, once all work enqueued there so far has run, and all launches so far that may use it
+    /// The value on the device of `stream`, once all work enqueued there so far has run, and all launches so far that may use it
     /// (`cudaMemcpyFromSymbol`).
     ///
     /// # Errors

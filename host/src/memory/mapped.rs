@@ -1,4 +1,4 @@
-//! Elements in page-locked memory of the host that the host and devices use in turn (zero-copy).
+//! Zero-copy memory: elements in page-locked host memory that the host and devices use in turn.
 //!
 //! Launches borrow the elements like those of a device buffer, and [`Memory`] orders them. The host has them as a slice:
 //! what makes that slice first waits for the devices. Work that conflicts with a slice needs a borrow that the slice
@@ -28,7 +28,7 @@ const WRITTEN: u8 = 2;
 pub(crate) struct Mapped<T> {
     start: NonNull<T>,
     len: usize,
-    /// What devices may be doing with them: lowered by whoever has waited for that.
+    /// The uses by devices that may be running; lowered after waiting for them.
     uses: AtomicU8,
     /// The same memory as devices address it.
     memory: Memory,
@@ -79,7 +79,7 @@ impl<T: DeviceCopy> Mapped<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) })
     }
 
-    /// Waits for what the host's use must come after.
+    /// Waits for the work that the host's use must come after.
     #[cold]
     fn wait(&self, usage: Use) -> Result<()> {
         self.memory.wait_on_host(usage)?;
@@ -87,8 +87,8 @@ impl<T: DeviceCopy> Mapped<T> {
         self.memory.writers().sources().check()
     }
 
-    /// Makes `stream` wait for what a use there must come after. The use itself is not entered: whoever asks sees to it
-    /// that nobody reaches the elements before it is over.
+    /// Makes `stream` wait for the work that a use there must come after. The use itself is not recorded: the caller ensures
+    /// that the elements are not accessed before it is over.
     pub(crate) fn follow(&self, stream: &StreamInner, usage: Use) -> Result<()> {
         match self.uses.load(Ordering::Relaxed) {
             UNUSED => Ok(()),
@@ -120,7 +120,7 @@ impl<T: DeviceCopy> Mapped<T> {
         }
     }
 
-    /// Waits until no device uses the elements, whatever has failed. A device that cannot be waited for runs nothing.
+    /// Waits until no device uses the elements, whatever has failed. A device that cannot be waited for runs no work.
     pub(crate) fn settle(&mut self) {
         if *self.uses.get_mut() != UNUSED {
             let _failed = self.memory.wait_on_host(Use::Write);
@@ -128,7 +128,7 @@ impl<T: DeviceCopy> Mapped<T> {
     }
 }
 
-/// As `read` and `write`, where there is no way to hand a failure on.
+/// As `read` and `write`, where a failure cannot be returned.
 impl<T: DeviceCopy> Deref for Mapped<T> {
     type Target = [T];
 

@@ -1,5 +1,5 @@
-//! Device and host memory. This file has [`Memory`], one allocation: where it is, whose it is, and when it
-//! may be freed.
+//! Device and host memory. This file has [`Memory`], one allocation: its address, its owner, and the condition for
+//! freeing it.
 //!
 //! Owners of elements: `buffer` (device memory), `growable` (a reserved range), `managed`, `pinned`
 //! (page-locked) and `mapped` (zero-copy), `ipc` (shared between processes); `uninit` makes buffers without
@@ -39,10 +39,10 @@ use crate::stream::{Stream, StreamInner};
 /// The alignment of every allocation in bytes, on every device.
 pub(crate) const ALIGNMENT: usize = 256;
 
-/// Where memory of no bytes is: no address of anything, but aligned.
+/// The address of empty memory: dangling, but aligned.
 const NOTHING: *mut u8 = std::ptr::without_provenance_mut(ALIGNMENT);
 
-/// What fresh memory holds.
+/// The contents of fresh memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// Anything; it must be written before it is read.
@@ -73,7 +73,7 @@ enum Origin {
     Stream(Option<MemoryPool>),
     /// Managed memory.
     Managed,
-    /// Somebody else's; the owner is dropped when nothing uses the memory any more.
+    /// Memory of another owner, which is dropped when nothing uses the memory any more.
     Foreign(Option<Box<dyn Send>>),
     /// A CUDA array; the pointer is a handle, not an address. The owner is dropped as that of foreign memory.
     Array(Option<Box<dyn Send>>),
@@ -82,7 +82,7 @@ enum Origin {
     /// Page-locked memory that a graph has, under one address for the host and the device; its owner is dropped as that of
     /// foreign memory.
     Pinned(Option<Box<dyn Send>>),
-    /// What nodes of a graph allocate: there while that runs, and only then. The owner is dropped as that of foreign memory.
+    /// Memory of allocation nodes, which exists only while the graph runs. The owner is dropped as that of foreign memory.
     Graph(Option<Box<dyn Send>>),
 }
 
@@ -92,7 +92,7 @@ struct HostMemory {
     start: *mut u8,
     /// Whether the device that it was made with can address it.
     is_mapped: bool,
-    /// What is dropped when no device uses the memory any more.
+    /// Dropped when no device uses the memory any more.
     owner: Option<Box<dyn Send>>,
 }
 
@@ -184,7 +184,7 @@ impl Memory {
         Memory::new(stream, pointer, bytes, Origin::Pinned(Some(owner)))
     }
 
-    /// Memory that a node of a graph allocates, from a recording that `stream` was asked for.
+    /// Memory that a node of a graph allocates, from a recording of `stream`.
     pub(crate) fn of_graph(
         stream: &Arc<StreamInner>,
         pointer: *mut u8,
@@ -195,7 +195,7 @@ impl Memory {
     }
 
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
-        // A recording must be told of each use, and all uses outside a graph are refused.
+        // Each use must be announced to a recording, and all uses outside a graph are refused.
         let is_guest = stream.recording().is_some() || matches!(origin, Origin::Graph(_));
         let of = if is_guest { Order::of_guest } else { Order::new };
         let order = of(stream.clone());
@@ -232,7 +232,7 @@ impl Memory {
         matches!(self.origin, Origin::Graph(_))
     }
 
-    /// That it is there without a graph that runs.
+    /// Checks that it exists without a running graph.
     fn check_outside_graphs(&self) -> Result<()> {
         if self.is_of_graph() { Err(GraphError::OutsideGraph.into()) } else { Ok(()) }
     }
@@ -241,7 +241,7 @@ impl Memory {
         matches!(self.origin, Origin::Host(_))
     }
 
-    /// Makes `stream` wait for what a use there must come after, but does not enter that use.
+    /// Makes `stream` wait for the work that a use there must come after, but does not enter that use.
     pub(crate) fn follow(&self, stream: &StreamInner, usage: Use) -> Result<()> {
         if stream.recording().is_some() {
             return Ok(());
@@ -263,7 +263,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The work that wrote what it holds.
+    /// The work that wrote its contents.
     pub(crate) fn writers(&self) -> &Writers {
         &self.writers
     }
@@ -311,7 +311,7 @@ impl Memory {
         self.order.is_alone(stream, Use::Read)
     }
 
-    /// Makes what `stream` is about to be given wait for what it must come after.
+    /// Makes the next work on `stream` wait for the work that it must come after.
     ///
     /// # Errors
     /// If the memory is another device's, or the device fails.
@@ -347,7 +347,7 @@ impl Memory {
     /// As `begin`, for the launch of the graph that it is of.
     pub(crate) fn begin_launch(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         match self.is_of_graph() {
-            // Never alone there: whoever begins a use elsewhere is refused.
+            // Never alone there: a use that begins on another stream is refused.
             true => self.order.begin_as_guest(stream, usage),
             false => self.begin(stream, usage),
         }
@@ -453,7 +453,7 @@ fn fallback_stream(device: &Device) -> Result<Arc<StreamInner>> {
     Ok(inner)
 }
 
-/// Drops `owner` after all that `stream` holds; or, if nothing tells when that is, never.
+/// Drops `owner` after all that `stream` holds; or never, if that cannot be observed.
 fn release(owner: Option<Box<dyn Send>>, stream: Result<Arc<StreamInner>>) {
     let Some(owner) = owner else { return };
     match stream.and_then(|stream| stream.tail()) {

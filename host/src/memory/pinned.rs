@@ -1,10 +1,10 @@
-//! Page-locked memory of the host: what devices copy from and to while the host goes on, and use in place.
+//! Page-locked host memory, for asynchronous copies and zero-copy use by devices.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, RangeBounds};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
@@ -24,12 +24,12 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// [`Stream::upload_async`](crate::Stream::upload_async) and
 /// [`Stream::download_async`](crate::Stream::download_async) take it by value and give it back when the
-/// copy has run, so that nobody can touch it meanwhile. On the CPU device it is ordinary memory. It is
+/// copy has run, so that it cannot be accessed meanwhile. On the CPU device it is ordinary memory. It is
 /// page-locked for all devices.
 ///
 /// Launches and copies on a device also take `&buffer`, `&mut buffer` and views of it as they take those of a
 /// [`DeviceBuffer`](crate::DeviceBuffer): the device then uses the memory in place, over the bus (zero-copy). Such work
-/// returns at once and is ordered like that on any buffer. Whoever uses the slice waits for the work that it must come
+/// returns at once and is ordered like that on any buffer. Code that uses the slice waits for the work that it must come
 /// after, and as long as the slice is borrowed no work that would conflict with it can be enqueued. If the buffer is
 /// dropped, it is freed after that work, now or when some later call finds that it has run; for that the driver waits for
 /// whatever else runs on the device (`cuMemFreeHost`, `cuMemHostUnregister`).
@@ -90,14 +90,14 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// let mut buffer = stream.zeros::<f32>(1000)?;
 /// let upload = stream.upload_async(host, &mut buffer)?;
-/// // ... the host goes on meanwhile ...
+/// // ... the host continues meanwhile ...
 /// let host = upload.wait()?;
 /// let host = stream.download_async(&buffer, host)?.wait()?;
 /// assert_eq!(host[999], 1.5);
 /// # Ok(()) }
 /// ```
 ///
-/// Nobody can read it while a copy writes it:
+/// It cannot be read while a copy writes it:
 ///
 /// ```compile_fail,E0382
 /// # fn main() -> ferrogrid_host::Result<()> {
@@ -165,7 +165,7 @@ struct Pages<T: DeviceCopy> {
     len: usize,
     device: Device,
     origin: Origin,
-    /// What memory of another library belongs to.
+    /// The owner of memory of another library.
     _owner: Option<Box<dyn Send>>,
 }
 
@@ -263,7 +263,7 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Page-locks the memory of `data` where it is (`cuMemHostRegister`), which takes its time, but no
+    /// Page-locks the memory of `data` where it is (`cuMemHostRegister`), which is slow, but makes no
     /// copy. [`PinnedBuffer::into_vec`] gives it back.
     ///
     /// ```
@@ -278,11 +278,11 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says; it may not take memory of a system that does not page.
+    /// The driver's error; it may refuse memory on a system without paging.
     pub fn pin<T: DeviceCopy>(&self, data: Vec<T>) -> Result<PinnedBuffer<T>> {
         let bytes = size_of_val(data.as_slice());
         if bytes > 0 {
-            // SAFETY: a `Vec` that nobody touches keeps its memory; `unlock` comes before it is dropped.
+            // SAFETY: a `Vec` that is not touched keeps its memory; `unlock` comes before it is dropped.
             unsafe { self.backend().lock_pages(data.as_ptr().cast_mut().cast(), bytes)? };
         }
         let mut data = ManuallyDrop::new(data);
@@ -310,7 +310,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the memory; `work` is not called then. At the end, the failure of a kernel that was to
+    /// The driver's error for the memory; `work` is then not called. At the end, the failure of a kernel that was to
     /// write the memory, or of the device.
     pub fn with_pinned<T: DeviceCopy, R>(
         &self,
@@ -367,7 +367,10 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
             .checked_mul(size_of::<T>())
             .filter(|bytes| isize::try_from(*bytes).is_ok())
             .ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;
-        let pointer = device.backend().allocate_host(bytes, write_combined)?;
+        let pointer = match bytes {
+            0 => null_mut(),
+            _ => device.backend().allocate_host(bytes, write_combined)?,
+        };
         let (start, origin) = match NonNull::new(pointer.cast::<T>()) {
             Some(start) => (start, Origin::Allocated),
             None => (NonNull::dangling(), Origin::Empty),
@@ -378,7 +381,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     /// Memory of another library.
     ///
     /// # Safety
-    /// `start` leads to `len` elements that nobody else uses before `owner` is dropped. If `device` is a GPU they are
+    /// `start` leads to `len` elements that nothing else uses before `owner` is dropped. If `device` is a GPU they are
     /// page-locked.
     pub(crate) unsafe fn foreign(
         device: &Device,
@@ -455,7 +458,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
                 reason: "the device has it under another address than the host, as it has write-combined memory",
             });
         }
-        // SAFETY: it is page-locked for all GPUs, and the device uses it under the host's address. Nobody uses it now, and
+        // SAFETY: it is page-locked for all GPUs, and the device uses it under the host's address. It is not in use now, and
         // the owner is all that could reach it, out of reach from here on.
         Ok(unsafe { Memory::pinned(stream, start, bytes, Box::new(self)) })
     }
@@ -480,7 +483,7 @@ impl<T: DeviceCopy> Pages<T> {
     /// Ends the lock; gives the registered `Vec`, or an empty one if there is none.
     ///
     /// # Safety
-    /// No device uses the memory, and whoever calls this does not use the parts of the `Vec` again.
+    /// No device uses the memory, and the caller does not use the parts of the `Vec` again.
     unsafe fn unregister(&self) -> Vec<T> {
         let Origin::Registered { capacity } = self.origin else { return Vec::new() };
         let start = self.start.as_ptr();
@@ -501,13 +504,13 @@ impl<T: DeviceCopy> Drop for Pages<T> {
             // SAFETY: allocated there with that size, and nothing uses it: copies own the buffer, and work in place is
             // waited for.
             Origin::Allocated => unsafe { self.device.backend().free_host(start, bytes) },
-            // SAFETY: as above; nobody has the pages any more.
+            // SAFETY: as above; the pages have no other owner any more.
             Origin::Registered { .. } => drop(unsafe { self.unregister() }),
         }
     }
 }
 
-/// What host and devices do with page-locked memory in turn.
+/// Alternating use of page-locked memory by host and devices.
 macro_rules! in_turn {
     ($name:ident $(<$life:lifetime>)?) => {
         impl<T: DeviceCopy> $name<$($life,)? T> {

@@ -1,4 +1,4 @@
-//! The order of work on one allocation across streams, kept without the user asking.
+//! Automatic ordering of work on one allocation across streams.
 //!
 //! # The rule
 //!
@@ -21,7 +21,7 @@
 //!   writer" is about [`Use::Write`] only, which cannot overlap anything.
 //! - *read or part-write with part-write*, of disjoint parts (`split_at_mut`), or of the same elements
 //!   where threads change them atomically (`as_atomic`, whose views are `Copy`): a part-write is
-//!   always entered into the record under the mutex (never on the fast path), removes nobody, and
+//!   always entered into the record under the mutex (never on the fast path), removes no user, and
 //!   is waited for by every later use on another stream, with no shortcut.
 //! - [`Use::Write`] has the whole allocation to itself: when it begins, every earlier use has
 //!   been enqueued. It waits for them all, and may therefore forget them.
@@ -133,7 +133,7 @@ mod tests {
         let order = Order::new(Model::stream(1));
         let count = || order.lock().readers.len();
         for (before, id) in (2..).take(MANY_READERS).enumerate() {
-            assert_eq!(count(), before, "nobody is sought out before");
+            assert_eq!(count(), before, "no user is looked up before");
             let reader = Model::stream(id);
             order.begin(&reader, Use::Read).unwrap();
             reader.closed.store(id > 2, Ordering::Relaxed);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_takes_ownership_back() {
+    fn a_write_restores_ownership() {
         let streams = Model::streams();
         let order = Order::new(streams[0].clone());
         order.begin(&streams[1], Use::Read).unwrap();
@@ -167,7 +167,7 @@ mod tests {
 
     /// What the host reads of managed memory comes after all who wrote a part of it.
     #[test]
-    fn the_host_waits_for_who_wrote_a_part() {
+    fn the_host_waits_for_the_writer_of_a_part() {
         let streams = Model::streams();
         let order = Order::new(streams[0].clone());
         order.begin(&streams[1], Use::WritePart).unwrap();

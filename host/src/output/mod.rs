@@ -1,5 +1,5 @@
-//! Text that kernels print: kept by its device until a thread waits, and then written by that thread to
-//! standard output or passed to a function that the user sets.
+//! Text that kernels print: each device keeps it until a thread waits, and that thread then writes it to
+//! standard output or passes it to a function that the user sets.
 //!
 //! `kept` is the queue, `message` formats what device code sends.
 
@@ -16,7 +16,7 @@ use kept::Kept;
 
 pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Where the text of a device goes, and what of it has not got there.
+/// The sink for the text of a device, and the pending text.
 pub(crate) struct Output {
     sink: RwLock<Option<Sink>>,
     /// Text of the CPU device. A GPU's is in a buffer of the device.
@@ -43,7 +43,7 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     }
 }
 
-/// While it is there, what kernels print on this thread is kept by a device.
+/// While it exists, a device keeps the text that kernels print on this thread.
 pub(crate) struct Printing<'a> {
     before: *const Output,
     _output: &'a Output,
@@ -79,8 +79,8 @@ impl Output {
         self.kept.set_capacity(bytes);
     }
 
-    /// Hands on what is kept so far, by a thread that waits for the device. Nothing is locked meanwhile, so the sink may
-    /// do as it likes; if it waits itself, that hands on nothing more of this device.
+    /// Passes the kept text on, on a thread that waits for the device. No lock is held meanwhile, so the sink may
+    /// do anything; if it waits itself, that wait passes on no more text of this device.
     pub(crate) fn deliver_kept(&self) {
         if self.kept.is_empty() {
             return;
@@ -94,13 +94,13 @@ impl Output {
         let sink = self.sink.read().unwrap_or_else(PoisonError::into_inner).clone();
         match sink {
             Some(sink) => sink(text),
-            // As with a program's own output that nobody reads any more, there is nothing to be done.
+            // As with a closed pipe of the program's own output, the text is lost.
             None => drop(std::io::stdout().lock().write_all(text.as_bytes())),
         }
     }
 }
 
-/// While it is there, this thread hands on text of a device.
+/// While it exists, this thread passes on text of a device.
 struct Delivering(*const Output);
 
 impl Delivering {

@@ -1,4 +1,4 @@
-//! Kernels in Rust that are compiled while the program runs: from text to a module with checked launches, by
+//! Kernels in Rust compiled at run time: from text to a module with checked launches, by
 //! the build step that compiles a package's kernels.
 //!
 //! A [`KernelSource`] is compiled for a device and gives a [`SourceModule`], and that a [`SourceKernel`] by its name. What

@@ -1,4 +1,4 @@
-//! Kernels from text, loaded: known to the runtime as those of the program are.
+//! Loaded kernels from text, which the runtime treats like those of the program.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -99,7 +99,7 @@ impl SourceModule {
         self.entries.iter().map(SourceKernel::new)
     }
 
-    /// What it was loaded from.
+    /// The kind of code that it was loaded from.
     pub fn compiled(&self) -> &CompiledSource {
         &self.compiled
     }

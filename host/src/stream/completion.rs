@@ -35,7 +35,7 @@ pub struct Completion<'a> {
     device: Device,
     /// Where a failure is to be reported; an event reports none.
     stream: Option<Arc<StreamInner>>,
-    /// What has run then, of a GPU's stream.
+    /// The interval of a GPU's stream that has then run.
     ended: Option<EndedIntervals>,
     signal: Option<Arc<Signal>>,
 }
@@ -63,7 +63,7 @@ impl Completion<'static> {
         Ok(Completion { event, device, stream: Some(stream.clone()), ended, signal: None })
     }
 
-    /// The event that it waits for, if nobody else has it.
+    /// The event that it waits for, if it is not shared.
     pub(crate) fn into_event(self) -> Option<EventBackend> {
         match self.event {
             Awaited::Own(event) => Some(event),
@@ -73,12 +73,12 @@ impl Completion<'static> {
 }
 
 impl Completion<'_> {
-    /// Whether it would be ready now.
+    /// Whether it is ready now.
     pub(crate) fn is_complete(&self) -> Result<bool> {
         self.event.get().is_complete()
     }
 
-    /// Hands on what kernels have printed.
+    /// Passes printed text on.
     pub(crate) fn deliver_output(&self) {
         self.device.deliver_output();
     }
@@ -138,7 +138,7 @@ impl<'a> IntoFuture for &'a Event {
 
 impl Stream {
     /// The future of all work enqueued here so far: what [`Stream::synchronize`] waits for, without a
-    /// thread. Enqueues no callback here (the stream does not stand still for the task).
+    /// thread. Enqueues no callback here (the stream does not pause for the task).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -157,7 +157,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// If the device fails. The future itself gives what [`Stream::synchronize`] would.
+    /// If the device fails. The future itself returns the result of [`Stream::synchronize`].
     pub fn completed(&self) -> Result<Completion<'static>> {
         Completion::of_stream(self.inner())
     }

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::EventBackend;
 use crate::backend::cuda::CudaEvent;
 use crate::backend::recording::RecordedEvent;
 use crate::backend::recording::refusal::not_recordable;
+use crate::backend::{EventBackend, EventFlags};
 use crate::device::Device;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
@@ -86,7 +86,7 @@ impl EventOptions {
         EventOptions { timing: false, ..self }
     }
 
-    /// Lets a thread that waits sleep, which takes longer to wake up and no processor time
+    /// Waiting threads sleep, which uses no processor time but takes longer to wake up
     /// (`CU_EVENT_BLOCKING_SYNC`). On the CPU device it always sleeps.
     #[must_use]
     pub const fn blocking_sync(self) -> Self {
@@ -94,7 +94,7 @@ impl EventOptions {
     }
 
     /// Lets other processes open it: see [`Event::ipc_handle`] (`CU_EVENT_INTERPROCESS`). Such an event has no
-    /// timing (`CU_EVENT_DISABLE_TIMING`). On the CPU device there are none.
+    /// timing (`CU_EVENT_DISABLE_TIMING`). The CPU device has none.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -117,12 +117,9 @@ impl EventOptions {
         self.interprocess
     }
 
-    pub(crate) const fn has_timing(self) -> bool {
-        self.timing
-    }
-
-    pub(crate) const fn is_blocking_sync(self) -> bool {
-        self.blocking_sync
+    fn flags(self) -> EventFlags {
+        let EventOptions { timing, blocking_sync, interprocess } = self;
+        EventFlags { timing, blocking_sync, interprocess }
     }
 }
 
@@ -155,7 +152,10 @@ impl Device {
         if options.is_interprocess() && !self.is_cuda() {
             return Err(no_events(self));
         }
-        Ok(Event { device: self.clone(), backend: Arc::new(EventBackend::new(self.backend(), options)?) })
+        Ok(Event {
+            device: self.clone(),
+            backend: Arc::new(EventBackend::new(self.backend(), options.flags())?),
+        })
     }
 }
 
@@ -213,8 +213,8 @@ impl Stream {
         Ok(event)
     }
 
-    /// Lets `event` stand for the end of all work enqueued here so far (`cuEventRecord`), and no longer
-    /// for what it was recorded for before. Who waits for it already still waits for that.
+    /// Records `event` at the end of all work enqueued here so far (`cuEventRecord`), in place of the point
+    /// recorded before. Waits that have begun still wait for the earlier point.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -379,12 +379,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_option_is_kept_beside_the_others() {
+    fn options_are_independent() {
         let all = EventOptions::new().blocking_sync().without_timing();
-        assert!(all.is_blocking_sync() && !all.has_timing() && !all.is_interprocess());
-        let plain = EventOptions::new();
-        assert!(plain.has_timing() && !plain.is_blocking_sync());
+        assert_eq!(all.flags(), EventFlags { timing: false, blocking_sync: true, interprocess: false });
+        assert_eq!(EventOptions::new().flags(), EventFlags::TIMED);
         let shared = EventOptions::new().interprocess().blocking_sync();
-        assert!(shared.is_interprocess() && shared.is_blocking_sync() && !shared.has_timing());
+        assert_eq!(shared.flags(), EventFlags { timing: false, blocking_sync: true, interprocess: true });
     }
 }

@@ -1,4 +1,4 @@
-//! Texture arrays as arguments of copies: arrays, and those of a recording.
+//! Texture arrays as arguments of copies: allocated ones, and those of a recording.
 
 use super::array::TextureArray;
 use crate::graph::GraphArray;

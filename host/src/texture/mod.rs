@@ -1,4 +1,4 @@
-//! Texture arrays (`array`, with `limits`), and what launches take of them: textures to read, with a
+//! Texture arrays (`array`, with `limits`), and their forms as arguments: textures to read, with a
 //! `sampler`, and surfaces to write (`view`). `argument` is what copies take.
 
 mod argument;

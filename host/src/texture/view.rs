@@ -1,4 +1,4 @@
-//! A texture array as a launch takes it.
+//! Texture arrays as arguments of launches.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -104,7 +104,7 @@ impl<V, const R: usize> Copy for TextureView<'_, V, R> {}
 // Without bounds: generated code calls these, and a kernel over other values is to be reported once, at its
 // signature.
 impl<'a, V, const R: usize> TextureView<'a, V, R> {
-    /// What a kernel that takes `reading` and `handle` can read as `V` is `memory`, as long as that exists.
+    /// A kernel that takes `reading` and `handle` can read `memory` as `V`, as long as that exists.
     pub(super) fn new(handle: *const (), reading: u32, extent: [u32; R], memory: &'a Memory) -> Self {
         TextureView { handle, reading, extent, memory, values: PhantomData }
     }
@@ -124,7 +124,7 @@ impl<'a, V, const R: usize> TextureView<'a, V, R> {
         Ok(self)
     }
 
-    /// What a launch with it uses.
+    /// The memory that a launch with it uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'a> {
         Access::new(self.memory, Use::Read)
@@ -139,7 +139,7 @@ impl<'a, V, const R: usize> TextureView<'a, V, R> {
 }
 
 impl<'a, T, const R: usize> SurfaceViewMut<'a, T, R> {
-    /// What a kernel that takes `handle` can write as `T` is `memory`, as long as that exists.
+    /// A kernel that takes `handle` can write `memory` as `T`, as long as that exists.
     pub(super) fn new(handle: *const (), extent: [u32; R], memory: &'a Memory) -> Self {
         SurfaceViewMut { handle, extent, memory, elements: PhantomData }
     }
@@ -159,7 +159,7 @@ impl<'a, T, const R: usize> SurfaceViewMut<'a, T, R> {
         Ok(self)
     }
 
-    /// What a launch with it uses.
+    /// The memory that a launch with it uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'a> {
         Access::new(self.memory, Use::Write).of_bytes(self.memory.bytes())
@@ -173,7 +173,7 @@ impl<'a, T, const R: usize> SurfaceViewMut<'a, T, R> {
     }
 }
 
-/// An array is used on its own device, whatever other memory that shares: its objects mean nothing elsewhere.
+/// An array is used on its own device, even if that shares memory with others: its objects are invalid on other devices.
 pub(super) fn check(memory: &Memory, stream: &Stream) -> Result<()> {
     if memory.device() == stream.device() { Ok(()) } else { Err(memory.mismatch(stream.inner())) }
 }

@@ -1,5 +1,5 @@
-//! Libraries of the CUDA toolkit that are used if they are installed: found at run time, with an error that
-//! says where to get one. `nvrtc` (with `compile_options`), `nvvm` and `nvjitlink` have one each.
+//! Libraries of the CUDA toolkit, loaded at run time if they are installed; the error for a missing one
+//! names its source. `nvrtc` (with `compile_options`), `nvvm` and `nvjitlink` have one each.
 
 mod compile_options;
 mod nvjitlink;
@@ -50,7 +50,7 @@ pub enum ToolkitLibrary {
 }
 
 impl ToolkitLibrary {
-    /// Opens the library for the rest of the process, and gives its file, or the name by which the system's loader knows
+    /// Opens the library for the rest of the process, and returns its file, or the name under which the system's loader finds
     /// it: what the variable names, and then nothing else; else what the loader finds, the active environment of Python
     /// (`VIRTUAL_ENV`) or conda (`CONDA_PREFIX`) has, or a toolkit (`CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`,
     /// `/opt/cuda`).
@@ -76,14 +76,14 @@ const NCCL: Toolkit = Toolkit {
     errors: &[],
 };
 
-/// A library of the toolkit: what it is called, and where it comes from.
+/// A library of the toolkit: its names and its source.
 struct Toolkit {
     name: &'static str,
     /// The PyPI package that has it.
     package: &'static str,
     /// The environment variable that names its file.
     variable: &'static str,
-    /// What its file may be called, newest first.
+    /// Its possible file names, newest first.
     files: &'static [&'static str],
     /// The names of its error codes, from 1 on.
     errors: &'static [&'static str],
@@ -93,7 +93,7 @@ struct Toolkit {
 const FOLDERS: [&str; 3] =
     if cfg!(windows) { ["bin", "bin/x64", "lib"] } else { ["lib64", "lib", "lib/x86_64-linux-gnu"] };
 
-/// Where in a toolkit a part of it may have folders of its own: libNVVM has.
+/// The subfolders of a toolkit's component; libNVVM has one.
 const PARTS: [&str; 2] = ["", "nvvm"];
 
 impl Toolkit {
@@ -102,12 +102,12 @@ impl Toolkit {
         self.open_any().map(|(library, _)| library)
     }
 
-    /// The first that can be opened, and by which name.
+    /// The first library that can be opened, and its name.
     fn open_any(&self) -> Result<(&'static Library, OsString), ForeignError> {
         let mut reasons = Vec::new();
         for file in self.candidates(|name| env::var_os(name).filter(|value| !value.is_empty())) {
-            // SAFETY: the initialisers of NVIDIA's libraries have no preconditions; whoever sets the variables
-            // vouches for what they name.
+            // SAFETY: the initialisers of NVIDIA's libraries have no preconditions; setting the variables
+            // vouches for the files that they name.
             match unsafe { library::open([&file]) } {
                 Ok(library) => return Ok((library, file)),
                 Err(refused) => reasons.extend(refused),
@@ -131,7 +131,7 @@ impl Toolkit {
         if log.is_empty() { error.into() } else { format!("{error}\n{log}").into() }
     }
 
-    /// What may be its file: what its `variable` names, and then nothing else; else what the system's loader finds, and
+    /// The candidates for its file: the one named by its `variable` alone; otherwise those that the system's loader finds, and
     /// the files in the active environment of Python or conda and in toolkits.
     fn candidates(&self, variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
         if let Some(file) = variable(self.variable) {
@@ -145,7 +145,7 @@ impl Toolkit {
     }
 }
 
-/// The folders that can have what a toolkit has, the most wanted first.
+/// The folders that can be toolkits, the preferred ones first.
 fn roots(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let folder = |name| variable(name).map(PathBuf::from);
     let mut roots = Vec::new();
@@ -157,7 +157,7 @@ fn roots(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     roots
 }
 
-/// What is in a folder, by name.
+/// The entries of a folder, by name.
 fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -224,7 +224,7 @@ struct Live {
 }
 
 impl Live {
-    /// What `create` makes, and its code. A failure may have made something, too, which has a log.
+    /// The object that `create` returns, and its code. A failure may also return an object, which has a log.
     fn create(
         destroy: unsafe extern "C" fn(*mut Handle) -> u32,
         create: impl FnOnce(&mut Handle) -> u32,
@@ -235,7 +235,7 @@ impl Live {
     }
 
     /// # Errors
-    /// The library's code: there may be no such thing.
+    /// The library's code for a missing object.
     fn bytes(&self, (size, get): Output) -> Result<Vec<u8>, u32> {
         let checked = |code| if code == 0 { Ok(()) } else { Err(code) };
         let mut len = 0;
@@ -243,13 +243,13 @@ impl Live {
         checked(unsafe { size(self.raw, &mut len) })?;
         let mut bytes = vec![0; len];
         if len > 0 {
-            // SAFETY: the object is live, and there is room for as many bytes as it said.
+            // SAFETY: the object is live, and there is room for as many bytes as it reported.
             checked(unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
         }
         Ok(bytes)
     }
 
-    /// What a log says; empty if there is none.
+    /// The text of a log; empty if there is none.
     fn log(&self, output: Output) -> String {
         let bytes = if self.raw.is_null() { Vec::new() } else { self.bytes(output).unwrap_or_default() };
         text(&bytes).trim().to_owned()
@@ -271,7 +271,7 @@ impl Drop for Live {
     }
 }
 
-/// Strings as libraries take them, with their addresses; a byte of 0 in one is replaced.
+/// C strings for libraries, with their addresses; a byte of 0 in one is replaced.
 fn c_strings<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> (Vec<CString>, Vec<*const c_char>) {
     let strings: Vec<CString> = texts.into_iter().map(|text| c_string(text.as_ref())).collect();
     let pointers = strings.iter().map(|text| text.as_ptr()).collect();

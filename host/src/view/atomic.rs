@@ -1,5 +1,4 @@
-//! Elements of a device buffer that many threads change at once: what a kernel's `&[DeviceAtomic<T>]` is
-//! given.
+//! Atomic views of a device buffer: the arguments for a kernel's `&[DeviceAtomic<T>]`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -85,7 +84,7 @@ impl<'a, T: DeviceCopy> DeviceAtomicView<'a, T> {
         DeviceView::with_usage(self.start, self.len, self.memory, SHARED_USE)
     }
 
-    /// The same elements, as a kernel takes them.
+    /// The same elements, as an argument of a kernel.
     pub(crate) fn atomics<A: AtomicForm<Value = T>>(self) -> DeviceView<'a, A> {
         let (start, len) = (self.start.cast_const().cast(), self.len);
         DeviceView::with_usage(start, len, self.memory, SHARED_USE)

@@ -38,7 +38,7 @@ use crate::view::pointer::{DevicePtr, DevicePtrMut};
 /// # Ok(()) }
 /// ```
 ///
-/// A view is `Copy`, like `&[T]`, and may be taken apart:
+/// A view is `Copy`, like `&[T]`, and can be split:
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -86,7 +86,7 @@ pub struct DeviceView<'a, T, const R: usize = 1> {
 /// assert!(rows.extent() == [3, 2] && rows.width() == 3 && rows.height() == 2);
 /// assert!(rows.len() == 6 && !rows.is_empty() && rows.device() == stream.device());
 /// assert!(!rows.as_device_ptr_mut().as_raw().is_null());
-/// assert_eq!(stream.download(rows.view())?, [0; 6]); // to read again, while nobody writes
+/// assert_eq!(stream.download(rows.view())?, [0; 6]); // read again, while no writer exists
 ///
 /// let (left, right) = buffer.view_mut().split_at(4)?; // to write independently
 /// stream.fill_into(1, left)?;
@@ -154,7 +154,7 @@ impl<T> DeviceView<'_, T, 3> {
 }
 
 impl<T, const R: usize> DeviceView<'_, T, R> {
-    /// What a launch with this view uses.
+    /// The memory that a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
         self.access
@@ -279,7 +279,7 @@ impl<T, const R: usize> DeviceViewMut<'_, T, R> {
         DeviceViewMut { elements: PhantomData, ..*self }
     }
 
-    /// What a launch with this view uses.
+    /// The memory that a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
         self.access.of_bytes(self.extent.iter().product::<usize>() * size_of::<T>())

@@ -1,5 +1,5 @@
-//! Rows of elements that do not follow one after the other: parts of images, columns, every n-th element; and
-//! copies of them.
+//! Pitched views: rows of elements with gaps (parts of images, columns, every n-th element), and their
+//! copies.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -418,7 +418,7 @@ impl Stream {
     }
 
     /// Copies rows of host memory that start `source_pitch` elements apart (`cuMemcpy2DAsync`). Returns
-    /// when `source` is free to be changed.
+    /// when `source` can be changed again.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -454,7 +454,7 @@ impl Stream {
     }
 
     /// Copies rows to host memory, where they start `target_pitch` elements apart (`cuMemcpy2DAsync`), once
-    /// all work enqueued here so far has run. What lies between the rows is left as it is.
+    /// all work enqueued here so far has run. Bytes between the rows are unchanged.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

@@ -1,5 +1,5 @@
-//! A launch as backends take it: plain data, from [`Grid`](crate::Grid) down to streams and the nodes of graphs. `attributes`
-//! and `event` are what few launches have, `limits` what a device takes.
+//! A launch in the form for backends: plain data, from [`Grid`](crate::Grid) down to streams and the nodes of graphs. `attributes`
+//! and `event` have the rarely used parts, `limits` the limits of a device.
 
 mod attributes;
 mod event;
@@ -41,7 +41,7 @@ pub(crate) struct LaunchConfig {
     pub(crate) shared_bytes: usize,
     /// The place of the launch in the source.
     pub(crate) site: &'static Location<'static>,
-    /// What the driver is told beyond that; `None` where `cuLaunchKernel` does, so that most launches look at one byte.
+    /// Attributes for the driver beyond that; `None` where `cuLaunchKernel` does, so that most launches look at one byte.
     pub(crate) attributes: Option<LaunchAttributes>,
 }
 
@@ -54,7 +54,7 @@ impl LaunchConfig {
         LaunchConfig { grid: none, block: none, cluster: [1; 3], shared_bytes, site, attributes: None }
     }
 
-    /// What the driver is told beyond sizes.
+    /// Attributes for the driver beyond sizes.
     pub(crate) fn attributes(&self) -> LaunchAttributes {
         self.attributes.unwrap_or_default()
     }

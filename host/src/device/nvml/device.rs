@@ -1,4 +1,4 @@
-//! A GPU as NVML knows it: short forms of what is asked often, and the handle for the rest.
+//! A GPU in NVML: methods for common queries, and the raw handle for others.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ const MOST_LINKS: u32 = 18;
 /// A GPU as NVIDIA's management library knows it, from [`Device::nvml`], or one of [`NvmlDevice::all`]: those that
 /// `CUDA_VISIBLE_DEVICES` hides are there, too. A figure that the GPU or the driver does not have is `None`.
 ///
-/// What has no short form here is asked of the crate `nvml-wrapper`, which is re-exported as
+/// For other queries, use the crate `nvml-wrapper`, which is re-exported as
 /// [`nvml_wrapper`](crate::nvml_wrapper), by [`NvmlDevice::handle`].
 ///
 /// ```
@@ -92,13 +92,13 @@ pub struct NvmlMemory {
 pub struct NvmlProcess {
     /// Its number in the system.
     pub pid: u32,
-    /// Bytes of the GPU's memory, where the system tells.
+    /// Bytes of the GPU's memory, if the system reports them.
     pub memory: Option<u64>,
-    /// What it does there.
+    /// Its kind of work there.
     pub kind: NvmlProcessKind,
 }
 
-/// What a process does on a GPU.
+/// The kind of work of a process on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NvmlProcessKind {
@@ -116,7 +116,7 @@ pub struct NvmlLink {
     pub link: u32,
     /// Its version (`nvmlDeviceGetNvLinkVersion`).
     pub version: Option<u32>,
-    /// What is at the other end, another GPU or a switch (`nvmlDeviceGetNvLinkRemotePciInfo`).
+    /// The other end: another GPU, or a switch (`nvmlDeviceGetNvLinkRemotePciInfo`).
     pub peer: Option<PciAddress>,
 }
 
@@ -149,7 +149,7 @@ macro_rules! figures {
 }
 
 figures! {
-    /// What a GPU is doing just now, from [`Device::nvml_figures`]. A figure that this GPU does not have is
+    /// The current figures of a GPU, from [`Device::nvml_figures`]. A figure that this GPU does not have is
     /// `None`.
     ///
     /// ```
@@ -169,7 +169,7 @@ figures! {
     /// }
     /// ```
     NvmlFigures
-    /// What is most often looked at, together.
+    /// The most common figures together.
     by figures, of gpu {
         /// Temperature of the chip in degrees Celsius (`nvmlDeviceGetTemperature`).
         temperature: u32 = gpu.temperature(TemperatureSensor::Gpu);
@@ -205,7 +205,7 @@ figures! {
 
     /// Power of a GPU in milliwatts, from [`NvmlDevice::power`].
     NvmlPower
-    /// What it draws, and may draw.
+    /// Its power draw and limit.
     by power, of gpu {
         /// Drawn now (`nvmlDeviceGetPowerUsage`).
         usage: u32 = gpu.power_usage();
@@ -264,11 +264,11 @@ figures! {
         width: u32 = gpu.current_pcie_link_width();
         /// Its lanes at most (`nvmlDeviceGetMaxPcieLinkWidth`).
         max_width: u32 = gpu.max_pcie_link_width();
-        /// What the GPU sends, in KB/s over 20 ms (`nvmlDeviceGetPcieThroughput`).
+        /// The bytes that the GPU sends, in KB/s over 20 ms (`nvmlDeviceGetPcieThroughput`).
         sent: u32 = gpu.pcie_throughput(PcieUtilCounter::Send);
-        /// What it receives, in KB/s over 20 ms.
+        /// The bytes that it receives, in KB/s over 20 ms.
         received: u32 = gpu.pcie_throughput(PcieUtilCounter::Receive);
-        /// How often something was sent again (`nvmlDeviceGetPcieReplayCounter`).
+        /// The number of retransmissions (`nvmlDeviceGetPcieReplayCounter`).
         replays: u32 = gpu.pcie_replay_counter();
     }
 }
@@ -332,7 +332,7 @@ impl NvmlDevice {
         &self.handle
     }
 
-    /// The same, to change what needs `&mut` there: clocks, fans, modes.
+    /// The same mutably, to set clocks, fans and modes.
     pub fn handle_mut(&mut self) -> &mut nvml_wrapper::Device<'static> {
         &mut self.handle
     }
@@ -391,7 +391,7 @@ impl NvmlDevice {
     }
 
     /// Why its clocks are lower than they could be: heat, power, idleness (`nvmlDeviceGetCurrentClocksThrottleReasons`).
-    /// `None` where the GPU does not tell.
+    /// `None` if the GPU does not report it.
     ///
     /// # Errors
     /// If NVML fails.
@@ -399,7 +399,7 @@ impl NvmlDevice {
         figure(self.handle.current_throttle_reasons())
     }
 
-    /// Its memory, with what other programs use.
+    /// Its memory, including that of other programs.
     ///
     /// # Errors
     /// If NVML fails.
@@ -452,8 +452,8 @@ impl NvmlDevice {
         Ok(links)
     }
 
-    /// What the ways of this GPU and of `other` to the host have in common (`nvmlDeviceGetTopologyCommonAncestor`): the
-    /// nearer, the faster they reach each other. `None` where the GPUs do not tell. On Linux.
+    /// The common ancestor of the paths of this GPU and of `other` to the host (`nvmlDeviceGetTopologyCommonAncestor`): the
+    /// nearer, the faster they reach each other. `None` if the GPUs do not report it. On Linux.
     ///
     /// # Errors
     /// If NVML fails.

@@ -1,4 +1,4 @@
-//! What a GPU is doing at the moment: temperature, power, clocks, load, by NVIDIA's management library
+//! The current state of a GPU: temperature, power, clocks and utilisation, from NVIDIA's management library
 //! (NVML), with the cargo feature `nvml`. `device` has the calls.
 
 mod device;
@@ -17,7 +17,7 @@ pub use device::{
 };
 
 impl Device {
-    /// What the GPU is doing just now, by NVML.
+    /// The current figures of the GPU, from NVML.
     ///
     /// ```
     /// use ferrogrid_host::{Device, Error};
@@ -40,7 +40,7 @@ fn library() -> Result<&'static Nvml> {
     LIBRARY.get_or_init(start).as_ref().map_err(Error::clone)
 }
 
-/// `None` for what this GPU, or this driver, does not have.
+/// `None` for figures that this GPU, or this driver, does not have.
 fn figure<T>(found: Result<T, NvmlError>) -> Result<Option<T>> {
     match found {
         Ok(value) => Ok(Some(value)),
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_gpu_does_not_have_is_none_and_what_fails_is_an_error() {
+    fn features_that_a_gpu_lacks_are_none_and_failures_are_errors() {
         assert_eq!(figure::<u32>(Err(NvmlError::NotSupported)), Ok(None));
         assert_eq!(figure(Ok(7)), Ok(Some(7)));
         let lost = figure::<u32>(Err(NvmlError::GpuLost)).unwrap_err();

@@ -60,11 +60,11 @@ pub struct ForeignFunction {
     attributes: LaunchAttributes,
 }
 
-/// What is known of a function, kept until the process ends, as the function is.
+/// The properties of a function, kept like the function until the process ends.
 struct Entry {
     device: Device,
     loaded: LoadedFunction,
-    /// Its name and limits, in the form that grids and errors take.
+    /// Its name and limits, in the form for grids and errors.
     kernel: Kernel,
     /// `None` if neither driver nor text has them.
     parameters: Option<Vec<Parameter>>,
@@ -74,7 +74,7 @@ struct Entry {
 }
 
 impl ForeignFunction {
-    /// `declared` is what the text says of its parameters, if there is a text.
+    /// `declared` has its parameters as declared in the text, if there is a text.
     pub(super) fn new(
         device: &Device,
         name: &str,
@@ -128,8 +128,8 @@ impl ForeignFunction {
     }
 
     /// A function that another library loaded on `device`: `raw` is its `CUfunction`. Its name and its parameters are
-    /// what the driver tells (`cuFuncGetName`, `cuFuncGetParamInfo`; from CUDA 12.3 and 12.4 on). They are kept until the
-    /// process ends, once for each call.
+    /// those that the driver reports (`cuFuncGetName`, `cuFuncGetParamInfo`; from CUDA 12.3 and 12.4 on). They are kept until the
+    /// process ends, once per call.
     ///
     /// ```no_run
     /// # use ferrogrid::prelude::*;
@@ -145,7 +145,7 @@ impl ForeignFunction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`] on the CPU device; [`Error::InvalidPointer`] if `raw` is null; or what the driver says.
+    /// [`Error::Unsupported`] on the CPU device; [`Error::InvalidPointer`] if `raw` is null; or the driver's error.
     ///
     /// # Safety
     /// `raw` is a function of the primary context of `device`, and its module stays loaded as long as this handle, its
@@ -272,7 +272,7 @@ impl ForeignFunction {
         unsafe { ForeignKernel::new(self) }
     }
 
-    /// That parameters of these sizes may be the kernel's.
+    /// Checks that parameters of these sizes match the kernel's.
     pub(super) fn check(&self, sizes: &[usize]) -> Result<(), ForeignError> {
         let kernel = self.name();
         let Some(parameters) = self.parameters() else {

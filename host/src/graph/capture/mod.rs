@@ -1,4 +1,4 @@
-//! The recording of a graph as its user sees it: a stream to launch on, buffers to launch with, and explicit
+//! The public API of graph recording: a stream to launch on, buffers to launch with, and explicit
 //! nodes. `allocation` allocates memory in a graph, `child` inserts graphs, `condition` has conditional
 //! bodies, `event_node` records and awaits events.
 
@@ -21,7 +21,7 @@ use ferrogrid_device::DeviceCopy;
 use super::buffer::{GraphBuffer, GraphKey, PinnedKey};
 use super::slot::{Slot, Slots};
 use super::{Graph, GraphNode};
-use crate::backend::recording::node::{Address, HostNode, Operation};
+use crate::backend::operation::{Address, HostNode, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::recording::{Recorder, RecordingStream};
 use crate::error::Result;
@@ -73,26 +73,26 @@ use crate::view::DeviceView;
 /// ```
 pub struct Capture<'scope, 'b> {
     stream: Stream,
-    /// The stream that was asked for the recording: what the graph owns is in its order at first.
+    /// The stream whose `capture` made the recording: buffers that the graph owns start in its order.
     origin: Arc<StreamInner>,
     recorder: Arc<Recorder>,
     slots: RefCell<Slots<'b>>,
-    /// The buffers of child graphs that have been handed out.
+    /// The buffers of child graphs that have been taken.
     taken: RefCell<Vec<usize>>,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
 impl Stream {
-    /// Records what `work` launches as a graph (what `cuStreamBeginCapture` is for), and runs nothing of it. Gives the
+    /// Records what `work` launches as a graph (what `cuStreamBeginCapture` is for), and runs nothing of it. Returns the
     /// graph, and what `work` returned.
     ///
     /// A node may use buffers that the graph holds: those that it was given by [`Capture::read`],
-    /// [`Capture::write`] (borrowed as long as the graph is there) or [`Capture::keep`] (owned by it).
+    /// [`Capture::write`] (borrowed as long as the graph exists) or [`Capture::keep`] (owned by it).
     /// Nodes are in the order of their stream, and those that use the same buffers in a way that
     /// conflicts are in the order of recording, also across streams.
     ///
     /// What an `unsafe` kernel reaches by raw pointers must stay valid, and unused by others, as long as the
-    /// graph can be launched and until its last launch has run: a graph knows nothing of it.
+    /// graph can be launched and until its last launch has run: the graph does not know about it.
     ///
     /// This stream itself is left as it is; the graph can be launched on any stream of its device.
     ///
@@ -116,7 +116,7 @@ impl Stream {
     /// # Ok(()) }
     /// ```
     ///
-    /// Nobody else can use, move or drop a buffer that the graph writes:
+    /// A buffer that the graph writes cannot be used, moved or dropped elsewhere:
     ///
     /// ```compile_fail,E0502
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -202,7 +202,7 @@ impl<'b> Capture<'_, 'b> {
         Ok(Graph { id, device, nodes, slots, kept: Address(address), memory })
     }
 
-    /// Gives the graph what the recorder has adopted so far, so that both have the same buffers under the same numbers.
+    /// Adds the recorder's adopted buffers to the graph, so that both have the same buffers under the same numbers.
     fn take_adopted(&self) {
         let mut slots = self.slots.borrow_mut();
         for memory in self.recorder.take_adopted() {
@@ -217,7 +217,7 @@ pub(super) fn recording(stream: &Stream) -> &RecordingStream {
 }
 
 impl<'scope, 'b> Capture<'scope, 'b> {
-    /// Gives the graph a buffer to read. Others may read it, too, while the graph is there.
+    /// Lends the graph a buffer to read. Others may read it, too, while the graph exists.
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another device.
@@ -229,7 +229,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(buffer.view())
     }
 
-    /// Gives the graph a buffer to read and write. Until the graph is dropped, others reach it only
+    /// Lends the graph a buffer to read and write. Until the graph is dropped, others reach it only
     /// through the graph: [`ExecutableGraph::view`](crate::ExecutableGraph::view).
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(GraphBuffer::new(key.view_mut(buffer.memory()), key))
     }
 
-    /// Gives the graph a buffer of its own, to read and write. It is freed with the graph.
+    /// Moves a buffer into the graph, to read and write. It is freed with the graph.
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another device; the buffer is
@@ -259,9 +259,9 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(GraphBuffer::new(key.view_mut(memory), key))
     }
 
-    /// Gives the graph a new buffer of `len` elements whose bytes are all 0: what a launch leaves there can be looked at. It is
+    /// Allocates a buffer of `len` zeroed elements that the graph owns; its contents can be read after a launch. It is
     /// allocated now, zeroed at this place of the graph at each launch (`cuGraphAddMemsetNode`), and freed with the graph.
-    /// What only a launch itself needs is for [`Capture::zeros`].
+    /// For memory that only a launch itself needs, see [`Capture::zeros`].
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -298,7 +298,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(buffer)
     }
 
-    /// Gives the graph page-locked memory of the host, to copy from and to. A copy from it is an upload, a copy to it a
+    /// Moves page-locked host memory into the graph, to copy from and to. A copy from it is an upload, a copy to it a
     /// download (`cuGraphAddMemcpyNode`). Between launches the host reads and writes it through the graph, which waits
     /// for those that use it: [`ExecutableGraph::pinned`](crate::ExecutableGraph::pinned) and
     /// [`ExecutableGraph::pinned_mut`](crate::ExecutableGraph::pinned_mut). It is freed with the graph.
@@ -328,7 +328,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Nobody can launch the graph while the host reads what it writes:
+    /// The graph cannot be launched while the host reads what it writes:
     ///
     /// ```compile_fail,E0502
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -354,7 +354,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(GraphBuffer::new(key.view_mut(memory), PinnedKey::new(key)))
     }
 
-    /// Gives the graph `len` elements in memory of its own.
+    /// Allocates `len` elements that the graph owns.
     fn keep_memory<T: DeviceCopy>(
         &'scope self,
         memory: Memory,
@@ -366,7 +366,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok((memory, self.push(slot, len)))
     }
 
-    /// Gives the graph memory that a node of it is to allocate.
+    /// Adds memory that a node of the graph allocates.
     pub(super) fn keep_allocation<T: DeviceCopy>(
         &'scope self,
         start: Address,
@@ -377,7 +377,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         self.keep_memory(Memory::of_graph(&self.origin, start.0, bytes, owner), len)
     }
 
-    /// Gives the graph `len` elements of no bytes.
+    /// Adds `len` elements without bytes.
     pub(super) fn keep_nothing<T: DeviceCopy>(
         &'scope self,
         len: usize,
@@ -392,7 +392,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         unsafe { &*std::ptr::from_ref(slot.memory()) }
     }
 
-    /// The buffer whose number `find` tells, handed out for the first time.
+    /// The buffer whose number `find` returns, taken for the first time.
     pub(super) fn take_buffer(
         &'scope self,
         find: impl FnOnce(&Slots<'b>) -> Result<usize>,
@@ -417,7 +417,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     }
 
     /// Calls `work` with a further stream of the recording, whose first node comes after the nodes `after`
-    /// and nothing else (but for buffers that it shares with earlier nodes). Gives the last node that
+    /// and nothing else (but for buffers that it shares with earlier nodes). Returns the last node that
     /// `work` recorded; an empty one, if it recorded none (`cuGraphAddEmptyNode`).
     ///
     /// This is the explicit form of a graph: nodes and their dependencies.
@@ -527,7 +527,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         GraphNode { graph: self.recorder.id(), index }
     }
 
-    /// Gives the graph `slot`, under the next number.
+    /// Adds `slot` to the graph, under the next number.
     pub(super) fn hold(&self, slot: Slot<'b>) -> Result<()> {
         self.admit(slot.memory(), slot.may_write())?;
         self.slots.borrow_mut().push(slot);

@@ -1,5 +1,5 @@
-//! Graphs that are ready to be launched, and their launches. `update` changes what is instantiated, `raw`
-//! converts handles, `memory` is what a device keeps for allocations of graphs.
+//! Executable graphs and their launches. `update` changes instantiated nodes, `raw` converts handles, `memory`
+//! is the memory that a device reserves for allocations of graphs.
 
 pub(crate) mod memory;
 pub(crate) mod raw;
@@ -14,7 +14,7 @@ use super::buffer::{GraphKey, PinnedKey};
 use super::slot::Slots;
 use super::{Graph, GraphNode};
 use crate::backend::GraphBackend;
-use crate::backend::recording::node::{Node, Operation};
+use crate::backend::operation::{Node, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
 use crate::error::graph::GraphError;
@@ -59,7 +59,7 @@ pub struct ExecutableGraph<'b> {
     pub(super) replay: Replay,
 }
 
-/// What is replayed: all but the buffers, so that a graph that is not used any more borrows nothing.
+/// The replayed part: all but the buffers, so that a graph that is not used any more borrows nothing.
 pub(super) struct Replay {
     pub(super) device: Device,
     pub(super) nodes: Vec<Node>,
@@ -101,8 +101,8 @@ impl<'b> ExecutableGraph<'b> {
         Ok(())
     }
 
-    /// Sends the graph to the device ahead of its first launch, and gets the memory that its nodes allocate
-    /// (`cuGraphUpload`). Launched on another stream, it may need other memory. Nothing to do on the CPU device.
+    /// Uploads the graph to the device before its first launch, and reserves the memory that its nodes allocate
+    /// (`cuGraphUpload`). Launched on another stream, it may need other memory. Does nothing on the CPU device.
     ///
     /// # Errors
     /// As [`ExecutableGraph::launch`].
@@ -176,8 +176,8 @@ impl<'b> ExecutableGraph<'b> {
     /// Page-locked memory of the graph, for the host to read and write. Waits for the launches that use it.
     ///
     /// # Errors
-    /// As [`ExecutableGraph::pinned`], but a failure of work before is told once: after that the memory is the host's to
-    /// write anew, for the next launch.
+    /// As [`ExecutableGraph::pinned`], but an earlier failure is reported once; afterwards the host can write the
+    /// memory again, for the next launch.
     pub fn pinned_mut<T: DeviceCopy>(&mut self, key: PinnedKey<T>) -> Result<&mut [T]> {
         let view = self.view(key.buffer())?;
         self.wait_on_host(view.memory(), Use::Write)?;
@@ -195,7 +195,7 @@ impl<'b> ExecutableGraph<'b> {
         Ok(())
     }
 
-    /// Lets a kernel, copy or fill take part in later launches, or not (`cuGraphNodeSetEnabled`). What comes
+    /// Enables or disables a kernel, copy or fill in later launches (`cuGraphNodeSetEnabled`). What comes
     /// after a disabled node still comes after what is before it.
     ///
     /// ```
@@ -216,13 +216,13 @@ impl<'b> ExecutableGraph<'b> {
     /// ```
     ///
     /// # Errors
-    /// [`GraphError::CannotDisable`] for other nodes, [`GraphError::OtherGraph`], or what the driver says.
+    /// [`GraphError::CannotDisable`] for other nodes, [`GraphError::OtherGraph`], or the driver's error.
     pub fn set_enabled(&mut self, node: GraphNode, enabled: bool) -> Result<()> {
         let index = self.index_of_work(node)?;
         self.replay.backend.set_enabled(index, enabled)
     }
 
-    /// Whether a kernel, copy or fill takes part in launches (`cuGraphNodeGetEnabled`).
+    /// Whether a kernel, copy or fill is enabled (`cuGraphNodeGetEnabled`).
     ///
     /// # Errors
     /// As [`ExecutableGraph::set_enabled`].
@@ -237,9 +237,7 @@ impl<'b> ExecutableGraph<'b> {
             return Err(GraphError::CannotDisable { node: index, found: "preparation of a launch" }.into());
         }
         match &*node.operation {
-            Operation::Kernel(_) | Operation::Copy { .. } | Operation::CopyArray(_) | Operation::Fill(_) => {
-                Ok(index)
-            }
+            Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_) => Ok(index),
             other => Err(GraphError::CannotDisable { node: index, found: other.kind() }.into()),
         }
     }
@@ -250,7 +248,7 @@ impl Replay {
         Replay { device: device.clone(), nodes, backend, last: None }
     }
 
-    /// Whether `stream` can take a launch.
+    /// Checks whether `stream` can run a launch.
     fn check(&self, stream: &Stream) -> Result<()> {
         if stream.inner().recording().is_some() {
             return Err(not_recordable("a launch of a graph", "graphs do not contain graphs"));
@@ -261,14 +259,14 @@ impl Replay {
         Err(Error::device_mismatch(&self.device, stream.device()))
     }
 
-    /// Notes that `stream` has the last launch.
+    /// Records that `stream` has the last launch.
     fn note_launch(&mut self, stream: &Arc<StreamInner>) {
         if !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, stream)) {
             self.last = Some(stream.clone());
         }
     }
 
-    /// Takes other nodes, which the backend has taken already.
+    /// Replaces the nodes; the backend has replaced them already.
     pub(super) fn set_nodes(&mut self, nodes: Vec<Node>) {
         let old = std::mem::replace(&mut self.nodes, nodes);
         self.let_go(old);
@@ -282,7 +280,7 @@ impl Replay {
         let Some(last) = self.last.as_ref().filter(|_| is_used) else { return };
         match last.tail() {
             Ok(event) => retire(event, Box::new(nodes)),
-            // Nothing tells when they have run.
+            // Their completion cannot be observed.
             Err(_) => std::mem::forget(nodes),
         }
     }

@@ -1,11 +1,11 @@
-//! Pictures of a graph: as DOT for Graphviz (`dot`), and as an SVG of its own in layers.
+//! Pictures of a graph: DOT for Graphviz (`dot`), and a layered SVG drawn here.
 
 pub(crate) mod dot;
 
 use std::fmt::Write;
 
 use super::{DotOptions, Graph};
-use crate::backend::recording::node::Node;
+use crate::backend::operation::Node;
 
 /// Pixels of a node, and between nodes.
 const WIDTH: usize = 200;
@@ -41,7 +41,7 @@ impl Graph<'_> {
         text
     }
 
-    /// The graph as a picture: a node stands below all that it comes after.
+    /// The graph as a picture: each node is below its dependencies.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -77,7 +77,7 @@ impl Graph<'_> {
     }
 }
 
-/// Writes nodes whose names start with `prefix`; those in the body of one in a box of their own.
+/// Writes nodes whose names start with `prefix`; the nodes of a body are in a box.
 fn write_dot(text: &mut String, prefix: &str, nodes: &[Node], options: DotOptions) {
     for (number, node) in nodes.iter().enumerate() {
         let lines = [node.operation.label()].into_iter().chain(options.details(node));
@@ -105,7 +105,7 @@ fn write_dot(text: &mut String, prefix: &str, nodes: &[Node], options: DotOption
     }
 }
 
-/// Column and row of each node: the row is the length of the longest way to it.
+/// Column and row of each node: the row is the length of the longest path to it.
 fn arrange(nodes: &[Node]) -> Vec<(usize, usize)> {
     let mut places: Vec<(usize, usize)> = Vec::with_capacity(nodes.len());
     let mut filled: Vec<usize> = Vec::new();
@@ -150,7 +150,7 @@ fn draw(text: &mut String, place: (usize, usize), label: &str) {
     }
 }
 
-/// At most so many characters of `line`, the last of them, as text of an SVG.
+/// At most that many characters of `line`, the last of them, as text of an SVG.
 fn escape(line: &str) -> String {
     let skip = line.chars().count().saturating_sub(CHARACTERS);
     let shown: String = line.chars().skip(skip).collect();

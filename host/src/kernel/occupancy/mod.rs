@@ -1,4 +1,4 @@
-//! Occupancy: how many blocks of a kernel a multiprocessor runs at a time, and what limits that. `rules` is
+//! Occupancy: the number of blocks of a kernel per multiprocessor, and its limiting resource. `rules` is
 //! the arithmetic, which needs no device; `query` asks devices.
 
 mod query;

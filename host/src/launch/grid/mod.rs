@@ -1,4 +1,4 @@
-//! The shape of a launch: how many blocks of how many threads, with the rank in the type, checked against a
+//! The shape of a launch: numbers of blocks and threads, with the rank in the type, checked against a
 //! device's limits. `shape` is the shape that was checked.
 
 mod shape;
@@ -29,9 +29,9 @@ pub struct Grid<const R: usize> {
     size: Size<R>,
     block: Option<[u32; R]>,
     cluster: Option<[u32; R]>,
-    /// Those that are asked for: few, and small, because every launch copies its grid.
+    /// The requested attributes: few, and small, because every launch copies its grid.
     attributes: Option<LaunchAttributes>,
-    /// The first number that has not 32 bits: no launch takes it.
+    /// The first number that exceeds 32 bits, which no launch accepts.
     unfit: Option<Unfit>,
 }
 
@@ -55,7 +55,7 @@ enum Counted {
     BlocksOfCluster,
 }
 
-/// The most blocks of a cluster that any device takes.
+/// The maximum blocks of a cluster on any device.
 const MAX_CLUSTER: u32 = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ enum Size<const R: usize> {
     Clusters([u32; R]),
 }
 
-/// The elements that [`Grid::cover`] takes: `usize` for rank 1, `[usize; R]` for any rank.
+/// The argument of [`Grid::cover`]: `usize` for rank 1, `[usize; R]` for any rank.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -99,9 +99,9 @@ impl<const R: usize> Extent<R> for [usize; R] {
 }
 
 /// A number of blocks or threads along each axis: a `u32` or `usize` for rank 1, `[u32; R]` or `[usize; R]` for any
-/// rank; and `i32`, which is what a literal without a type is.
+/// rank; and `i32`, the default type of literals.
 ///
-/// A number that a device does not take, or that has more than 32 bits, or is negative, is an error of the launch.
+/// A number that exceeds the device's limits or 32 bits, or is negative, is an error of the launch.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -146,7 +146,7 @@ macro_rules! dimensions {
 
 dimensions!(u32, usize, i32);
 
-/// The numbers in 32 bits, and the first that has more or is negative; 0 stands in its place.
+/// The numbers in 32 bits, and the first that exceeds them or is negative, which is replaced by 0.
 fn narrow<const R: usize>(numbers: [i128; R], counted: Counted) -> ([u32; R], Option<Unfit>) {
     let mut unfit = None;
     let narrow = std::array::from_fn(|axis| {
@@ -167,9 +167,9 @@ impl<const R: usize> Grid<R> {
     /// `[width, height, depth]`.
     ///
     /// Blocks have the shape that the kernel fixes, else 256, 32 x 8 or 8 x 8 x 8 threads (fewer for a
-    /// kernel with `max_threads`), unless [`Grid::with_block`] says otherwise. The
+    /// kernel with `max_threads`), unless set by [`Grid::with_block`]. The
     /// last block along an axis may reach over the end; the kernel's own bounds check is for that.
-    /// Covering 0 elements launches nothing, and is no error. For a kernel with clusters the number of blocks is
+    /// Covering 0 elements launches nothing, and is not an error. For a kernel with clusters the number of blocks is
     /// raised to whole clusters.
     ///
     /// ```
@@ -197,7 +197,7 @@ impl<const R: usize> Grid<R> {
     }
 
     /// Exactly `blocks` blocks of `threads_per_block` threads, x first, each `u32` or `usize`, for rank 2 and 3 an array.
-    /// No blocks along an axis launch nothing, and are no error, as for [`Grid::cover`]: `n.div_ceil(256)` may be 0.
+    /// 0 blocks along an axis launch nothing, and are not an error, as for [`Grid::cover`]: `n.div_ceil(256)` may be 0.
     ///
     /// ```
     /// use ferrogrid_host::Grid;
@@ -208,7 +208,7 @@ impl<const R: usize> Grid<R> {
     /// ```
     ///
     /// # Errors
-    /// None here; the launch names a number that the device does not take, and the limit.
+    /// None here; the error of the launch names the number and the device's limit.
     pub fn new(blocks: impl Dimensions<R>, threads_per_block: impl Dimensions<R>) -> Self {
         let grid = Grid::blocks(blocks);
         let (block, unfit_block) = narrow(threads_per_block.dimensions(), Counted::Threads);
@@ -216,7 +216,7 @@ impl<const R: usize> Grid<R> {
         Grid { block: Some(block), unfit: grid.unfit.or(unfit_block), ..grid }
     }
 
-    /// Exactly `blocks` blocks, x first, of the shape that [`Grid::cover`] takes: what the kernel fixes, else 256, 32 x 8 or
+    /// Exactly `blocks` blocks, x first, of the shape that [`Grid::cover`] uses: that of the kernel, otherwise 256, 32 x 8 or
     /// 8 x 8 x 8 threads.
     ///
     /// ```
@@ -245,7 +245,7 @@ impl<const R: usize> Grid<R> {
     /// ```
     ///
     /// # Errors
-    /// None here; the launch names a number that the device does not take, and the limit.
+    /// None here; the error of the launch names the number and the device's limit.
     pub fn blocks(blocks: impl Dimensions<R>) -> Self {
         let (blocks, unfit) = narrow(blocks.dimensions(), Counted::Blocks);
         Grid { unfit, ..Grid::of(Size::Blocks(blocks)) }
@@ -327,9 +327,9 @@ impl<const R: usize> Grid<R> {
     /// counted in blocks, and is made of whole clusters: [`Grid::cover`] adds blocks for that, [`Grid::new`] must have them;
     /// [`Grid::of_clusters`] counts clusters.
     ///
-    /// The kernel says that it takes them: `#[kernel(cluster)]`. One with `#[kernel(cluster = [x, y])]` takes that size only. Kernels
-    /// that were loaded take what they were compiled for. Up to 8 blocks are taken by every GPU with clusters, if their shared
-    /// memory and registers allow it; [`Kernel::max_potential_cluster_size`](crate::Kernel::max_potential_cluster_size) tells.
+    /// The kernel must be declared `#[kernel(cluster)]`. One with `#[kernel(cluster = [x, y])]` supports that size only. Kernels
+    /// that were loaded support what they were compiled for. Every GPU with clusters supports up to 8 blocks, if their shared
+    /// memory and registers allow it; [`Kernel::max_potential_cluster_size`](crate::Kernel::max_potential_cluster_size) returns the limit.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -362,7 +362,7 @@ impl<const R: usize> Grid<R> {
     /// ```
     ///
     /// # Errors
-    /// None here; the launch gives [`LaunchError::ClusterMismatch`], [`LaunchError::PartialCluster`],
+    /// None here; the launch returns [`LaunchError::ClusterMismatch`], [`LaunchError::PartialCluster`],
     /// [`LaunchError::ClusterSize`], [`LaunchError::ClusterTooLarge`], [`LaunchError::NoClusters`] or
     /// [`LaunchError::NoClusterCode`].
     #[must_use]
@@ -385,7 +385,7 @@ impl<const R: usize> Grid<R> {
         }
     }
 
-    /// What the caller launches, without shared memory, or `None` where there is nothing to cover.
+    /// The configured launch, without shared memory; `None` if there is nothing to cover.
     ///
     /// # Errors
     /// Those of `configure`.
@@ -398,7 +398,7 @@ impl<const R: usize> Grid<R> {
     /// Gives `config` the sizes and the attributes of a launch of `kernel`, in place: a result would be copied. `false` where
     /// there is nothing to cover.
     ///
-    /// Every launch comes here, so each check is made at once for all axes, and looked into only where it fails.
+    /// Every launch comes here, so each check covers all axes at once, and is examined only if it fails.
     ///
     /// # Errors
     /// For a size of 0 or over `limits`, with `kernel`, the axis, the value and the limit.
@@ -466,7 +466,7 @@ impl<const R: usize> Grid<R> {
         Ok(cluster)
     }
 
-    /// Gives a launch the attributes that it has beside its sizes, if there are any.
+    /// Adds the attributes of a launch, if any.
     #[cold]
     fn add_attributes(&self, kernel: &Kernel, config: &mut LaunchConfig) {
         let mut attributes = self.attributes.unwrap_or_default();
@@ -500,13 +500,13 @@ impl Unfit {
     }
 }
 
-/// Whether there is something along each axis, and no more than `limits` allow.
+/// Whether each extent is at least 1 and within `limits`.
 #[inline]
 fn fits<const R: usize>(sizes: [u64; R], limits: [u32; 3]) -> bool {
     (0..R).all(|axis| sizes[axis].wrapping_sub(1) < u64::from(limits[axis]))
 }
 
-/// What may stand for the grid at the launch of a kernel of rank `R`.
+/// A grid argument for the launch of a kernel of rank `R`.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -526,7 +526,7 @@ fn fits<const R: usize>(sizes: [u64; R], limits: [u32; 3]) -> bool {
 /// # let stream = Device::cpu().new_stream()?;
 /// use ferrogrid::IntoGrid;
 ///
-/// /// A launch function of one's own, that takes what kernels take.
+/// /// A custom launch function with the grid parameter of generated ones.
 /// fn number(stream: &Stream, grid: impl IntoGrid<1>) -> ferrogrid::Result<Vec<u32>> {
 ///     let mut y = stream.zeros(3)?;
 ///     kernels::number(stream, grid.into_grid().with_block(32), &mut y)?;

@@ -84,7 +84,7 @@ pub(super) fn check_grid<const R: usize>(
     Ok(())
 }
 
-/// The cluster that a launch of `kernel` asks for, if it may.
+/// The requested cluster of a launch of `kernel`, if allowed.
 #[cold]
 pub(super) fn checked_cluster(kernel: &Kernel, cluster: [u32; 3]) -> Result<[u32; 3]> {
     let name = kernel.name();

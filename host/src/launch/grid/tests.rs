@@ -1,4 +1,4 @@
-//! Which grids a kernel and a device take, and what is said of those that they do not.
+//! Tests of which grids a kernel and a device accept, and of the errors for others.
 
 use std::ffi::c_void;
 
@@ -344,7 +344,7 @@ fn blocks_of_any_shape_have_their_threads_counted() {
 
 /// Lengths around multiples of the block, and around 2^32.
 #[test]
-fn a_cover_has_no_block_too_few_and_none_too_many() {
+fn a_cover_has_exactly_the_needed_blocks() {
     let mut random = fastrand::Rng::with_seed(22);
     for _ in 0..2000 {
         let block = random.u32(1..=1024);

@@ -1,4 +1,4 @@
-//! How much memory buffers use on each device, and how much they may. `balance` is the arithmetic.
+//! The memory that buffers use on each device, and its limit. `balance` is the arithmetic.
 
 mod balance;
 
@@ -30,7 +30,7 @@ impl Charge {
         Charge::in_account(Account::of(device), device, bytes)
     }
 
-    /// As `take`, for memory that nodes of a graph allocate.
+    /// As `take`, for memory of allocation nodes.
     pub(crate) fn of_graph(device: &Device, bytes: usize) -> Result<Self> {
         Charge::in_account(Account::of_graphs(device), device, bytes)
     }
@@ -63,7 +63,7 @@ impl Account {
         Account::known(&ACCOUNTS, device, || Account::new(None, None))
     }
 
-    /// The account of what nodes of graphs allocate, which counts for `device` as well.
+    /// The account of allocation nodes of graphs, which counts for `device` as well.
     pub(crate) fn of_graphs(device: &Device) -> Arc<Account> {
         static ACCOUNTS: Accounts = Mutex::new(Vec::new());
         Account::known(&ACCOUNTS, device, || Account::of_pool(device, None))

@@ -1,5 +1,5 @@
-//! Constants of modules of kernels, as the host sees them: values that it sets and reads in the order of
-//! streams. `memory` is where each device keeps one, `enqueueing` the lock that replaces borrows.
+//! The host's handles of constants in kernel modules: it sets and reads their values in stream
+//! order. `memory` is where each device keeps one, `enqueueing` the lock that replaces borrows.
 
 mod enqueueing;
 mod memory;
@@ -28,7 +28,7 @@ pub(crate) use memory::{ENQUEUERS, Running, begin_launch};
 /// A `#[constant]` of a module: on each device a value in constant memory, which kernels of the module read
 /// (CUDA C++: `__constant__`, `cudaMemcpyToSymbolAsync`, `cudaMemcpyFromSymbolAsync`; `cuModuleGetGlobal`).
 ///
-/// Each device has a value of its own, at first the one in the source. It is ordered like a buffer: a launch of a
+/// Each device has a separate value, at first the one in the source. It is ordered like a buffer: a launch of a
 /// kernel that may read it comes after what set it, on whichever stream, and what sets it comes after the launches
 /// before.
 ///
@@ -82,7 +82,7 @@ pub(crate) use memory::{ENQUEUERS, Running, begin_launch};
 /// let factors = stream.upload(&[3, 10])?; // as if a kernel had found them
 /// let mut y = stream.fill(1, 4)?;
 /// for factor in factors.chunks(1)? {
-///     kernels::FACTOR.copy_from(&stream, factor)?; // on the device; nobody waits
+///     kernels::FACTOR.copy_from(&stream, factor)?; // on the device, without waiting
 ///     kernels::scale(&stream, Grid::cover(4), &mut y)?;
 /// }
 /// assert_eq!(stream.download(&y)?, [30; 4]);
@@ -131,7 +131,7 @@ impl<T> DeviceConstant<T> {
 
 impl<T: DeviceCopy> DeviceConstant<T> {
     /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read it
-    /// (`cudaMemcpyToSymbol`). Returns when `value` is free to be changed. A graph that records this keeps a copy of
+    /// (`cudaMemcpyToSymbol`). Returns when `value` can be changed again. A graph that records this keeps a copy of
     /// `value` as it is now; to have each launch take another, record [`copy_from`](DeviceConstant::copy_from) a buffer
     /// of the graph.
     ///
@@ -153,7 +153,7 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         unsafe { self.memory.copy_from(stream, source) }
     }
 
-    /// What the device of `stream` has, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
+    /// The value on the device of `stream`, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
     ///
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; or as [`set`](DeviceConstant::set).
@@ -180,7 +180,7 @@ impl ConstantMemory {
     /// [`DeviceConstant::set`].
     ///
     /// # Safety
-    /// What is kept here are `T`s, byte for byte.
+    /// The memory holds `T`s, byte for byte.
     pub(crate) unsafe fn set<T: DeviceCopy>(&self, stream: &Stream, value: &T) -> Result<()> {
         let value = std::slice::from_ref(value);
         let Some(recording) = stream.inner().recording() else {
@@ -198,7 +198,7 @@ impl ConstantMemory {
     /// [`DeviceConstant::copy_from`].
     ///
     /// # Safety
-    /// What is kept here are `T`s, byte for byte.
+    /// The memory holds `T`s, byte for byte.
     pub(crate) unsafe fn copy_from<'a, T: DeviceCopy>(
         &self,
         stream: &Stream,
@@ -212,7 +212,7 @@ impl ConstantMemory {
         source.access().begin(stream.inner())?;
         resident.begin(stream.inner(), Use::Write)?;
         let places = (Place::Device, source.memory().place());
-        // SAFETY: both are a `T` of this device, ordered here for their use: nobody else enqueues a use of the
+        // SAFETY: both are a `T` of this device, ordered here for their use: no other thread enqueues a use of the
         // constant meanwhile. They do not overlap: no view leads to constants.
         unsafe { stream.inner().copy(resident.start(), source.start().cast(), size_of::<T>(), places)? };
         if stream.inner().recording().is_none() {
@@ -224,7 +224,7 @@ impl ConstantMemory {
     /// [`DeviceConstant::get`].
     ///
     /// # Safety
-    /// What is kept here are `T`s, byte for byte.
+    /// The memory holds `T`s, byte for byte.
     pub(crate) unsafe fn get<T: DeviceCopy>(&self, stream: &Stream) -> Result<T> {
         let resident = self.resident(stream.device())?;
         let mut copy = DeviceBuffer::<T>::allocate(stream, 1, Contents::Uninitialised)?;
@@ -232,7 +232,7 @@ impl ConstantMemory {
             let _enqueueing = ENQUEUERS.with_others();
             resident.begin(stream.inner(), Use::Read)?;
             let (target, places) = (copy.view_mut().start().cast(), (Place::Device, Place::Device));
-            // SAFETY: both are a `T` of this device; the copy is used by nothing yet, and nobody enqueues a write of
+            // SAFETY: both are a `T` of this device; the copy is not in use yet, and no thread enqueues a write of
             // the constant meanwhile.
             unsafe { stream.inner().copy(target, resident.start(), size_of::<T>(), places)? };
             copy.memory().writers().receive(resident.writers().sources(), true);
@@ -248,12 +248,12 @@ impl<T> fmt::Debug for DeviceConstant<T> {
     }
 }
 
-/// What a constant holds at first.
+/// The initial value of a constant.
 #[doc(hidden)]
 #[repr(transparent)]
 pub struct InitialValue<T>(#[allow(dead_code)] Constant<T>);
 
-// SAFETY: nobody reaches the value; what is `DeviceCopy` is copied, byte for byte.
+// SAFETY: the value is not accessible; `DeviceCopy` values are copied byte for byte.
 unsafe impl<T> Sync for InitialValue<T> {}
 
 impl<T> InitialValue<T> {

@@ -25,10 +25,10 @@ pub use handle::{IpcEventHandle, IpcMemoryHandle};
 /// A buffer that other processes can open: made by [`Stream::ipc_zeros`], opened by [`Stream::ipc_open`].
 /// Launches and copies take `&buffer` and `&mut buffer` as of any [`DeviceBuffer`].
 ///
-/// Processes do not know of each other's streams, so nobody orders their work on it but they themselves: by
-/// events made with [`EventOptions::interprocess`](crate::EventOptions::interprocess), or by waiting and telling.
+/// Processes do not know of each other's streams, so they must order their work on it themselves: by
+/// events made with [`EventOptions::interprocess`](crate::EventOptions::interprocess), or by waiting and notifying.
 ///
-/// The process that made it keeps it until all others have dropped theirs.
+/// The process that created it keeps it until all others have dropped theirs.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -48,7 +48,7 @@ pub use handle::{IpcEventHandle, IpcMemoryHandle};
 /// // There (on the CPU device also here, to try it):
 /// let handle = IpcMemoryHandle::from_bytes(&bytes)?;
 /// assert_eq!(handle.byte_len(), 16);
-/// // SAFETY: they are `f32`; nobody writes them now; `made` is dropped later.
+/// // SAFETY: they are `f32`; they are not written now; `made` is dropped later.
 /// let opened: IpcBuffer<f32> = unsafe { stream.ipc_open(&handle)? };
 /// assert_eq!(stream.download(&opened)?, [2.0, 2.0, 1.0, 1.0]);
 /// # Ok(()) }
@@ -63,7 +63,7 @@ pass_by_view!([] IpcBuffer<T>);
 impl Stream {
     /// A new buffer of `len` elements whose bytes are all 0, that other processes can open (`cuMemAlloc`,
     /// `cuIpcGetMemHandle`; on the CPU device of Linux `memfd_create`). Waits until it is zeroed. On a GPU it
-    /// takes a multiple of 2 MiB, so that nothing else lies in what others can see.
+    /// takes a multiple of 2 MiB, so that nothing else is in memory that others can see.
     ///
     /// ```no_run
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -115,7 +115,7 @@ impl Stream {
     /// # Errors
     /// [`IpcError::OtherKind`] if it is of a GPU and this the CPU, or the other way round;
     /// [`IpcError::Elements`] if its bytes are no whole number of elements; [`IpcError::Gone`] if its maker is
-    /// gone; or what the driver says: a process cannot open on a GPU what it has made itself.
+    /// gone; or the driver's error: a process cannot open its own buffer on a GPU.
     ///
     /// # Safety
     /// - Its elements are of type `T`.
@@ -134,7 +134,7 @@ impl Stream {
 }
 
 impl<T: DeviceCopy> IpcBuffer<T> {
-    /// What another process needs to open it: see [`Stream::ipc_open`].
+    /// A handle with which another process opens it: see [`Stream::ipc_open`].
     pub fn ipc_handle(&self) -> &IpcMemoryHandle {
         &self.handle
     }
@@ -154,7 +154,7 @@ impl<T: DeviceCopy> IpcBuffer<T> {
 }
 
 impl Event {
-    /// What another process needs to wait for this event, or to record it (`cuIpcGetEventHandle`).
+    /// A handle with which another process waits for this event or records it (`cuIpcGetEventHandle`).
     ///
     /// ```no_run
     /// # use ferrogrid::prelude::*;
@@ -214,7 +214,7 @@ pub(crate) fn no_events(device: &Device) -> Error {
     Error::unsupported("an event for several processes", device, "its events live in one process")
 }
 
-/// What only reads is as in any device buffer.
+/// Reads are as on any device buffer.
 impl<T: DeviceCopy> Deref for IpcBuffer<T> {
     type Target = DeviceBuffer<T>;
 

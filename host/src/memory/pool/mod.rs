@@ -1,5 +1,5 @@
-//! Memory pools as the user sees them, a device's own and others: their buffers, figures and limits, and how
-//! they give memory back. `options` says how one is made, `shared` shares one between processes.
+//! The handles of memory pools, of devices' own pools and others: buffers, figures, limits and trimming. `options` has the
+//! options of new pools, `shared` shares one between processes.
 
 pub(crate) mod options;
 #[cfg(unix)]
@@ -25,9 +25,9 @@ use crate::memory::pool::options::{PoolKind, PoolOptions};
 use crate::stream::Stream;
 
 /// A pool that buffers of a device are allocated from, in stream order: that of the device
-/// ([`Device::memory_pool`]), or one of your own ([`Device::new_memory_pool`]). A cheap handle.
+/// ([`Device::memory_pool`]), or a separate one ([`Device::new_memory_pool`]). A cheap handle.
 ///
-/// A pool of your own lives as long as a handle or a buffer of it.
+/// A separate pool lives as long as a handle or a buffer of it.
 ///
 /// ```
 /// # fn main() -> ferrogrid_host::Result<()> {
@@ -43,7 +43,7 @@ use crate::stream::Stream;
 /// ```
 /// # use ferrogrid::prelude::*;
 /// # fn main() -> ferrogrid::Result<()> {
-/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a device of its own, for the figures' sake
+/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a separate device, so that the figures are exact
 /// let (stream, pool) = (device.new_stream()?, device.memory_pool());
 /// pool.set_release_threshold(64 << 20)?; // on a GPU: up to 64 MiB stay for the next buffers
 /// drop(stream.zeros::<u8>(5000)?);
@@ -55,7 +55,7 @@ use crate::stream::Stream;
 /// pool.reset_statistics()?; // how much does the next stage need?
 /// let more = stream.zeros::<u8>(2000)?;
 /// assert!(pool.statistics()?.used_high < 5000);
-/// assert_eq!(pool.limit(), None); // nobody has set one
+/// assert_eq!(pool.limit(), None); // none is set
 /// # drop((kept, more));
 /// # Ok(()) }
 /// ```
@@ -130,7 +130,7 @@ impl Device {
     }
 
     /// A new pool, beside that of the device (`cuMemPoolCreate`): for a part of the program that is to have a limit,
-    /// figures and settings of its own. What its buffers use counts for the device as well.
+    /// separate figures and settings. The bytes of its buffers count for the device as well.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -150,7 +150,11 @@ impl Device {
     /// [`Error::Unsupported`] on a GPU without pools, or without such; or a failure of the device.
     pub fn new_memory_pool(&self, options: PoolOptions) -> Result<MemoryPool> {
         let own = match self.backend().as_cuda() {
-            Some(device) => Some(Arc::new(OwnPool::new(device, &options)?)),
+            Some(device) => {
+                let PoolOptions { kind, shareable, release_threshold, .. } = options;
+                let pool = OwnPool::new(device, kind, shareable, release_threshold, options.reuse())?;
+                Some(Arc::new(pool))
+            }
             None if options.shareable => {
                 return Err(Error::unsupported("a shareable pool", self, "its memory is the host's"));
             }
@@ -201,7 +205,7 @@ impl MemoryPool {
         Ok(buffer)
     }
 
-    /// A new buffer of `len` elements that nobody has written, as [`Stream::uninit`], from this pool.
+    /// A new buffer of `len` uninitialised elements, as [`Stream::uninit`], from this pool.
     ///
     /// # Errors
     /// As [`MemoryPool::zeros`].
@@ -313,7 +317,7 @@ impl MemoryPool {
         Ok(PoolStatistics { used, used_high, reserved: used, reserved_high: used_high })
     }
 
-    /// Lets the highest figures start again from the current figures (`cuMemPoolSetAttribute`).
+    /// Resets the highest figures to the current ones (`cuMemPoolSetAttribute`).
     ///
     /// # Errors
     /// If the device fails.
@@ -322,7 +326,7 @@ impl MemoryPool {
         self.pools().map_or(Ok(()), |device| device.reset_pool_statistics(self.raw()))
     }
 
-    /// Gives back to the driver what no buffer uses, but for `keep` bytes (`cuMemPoolTrimTo`), so that
+    /// Returns unused memory to the driver, except `keep` bytes (`cuMemPoolTrimTo`), so that
     /// other programs can have it.
     ///
     /// # Errors
@@ -335,7 +339,7 @@ impl MemoryPool {
     }
 
     /// How many free bytes the pool keeps at a synchronisation
-    /// (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`); at first all. Nothing to set on the CPU device.
+    /// (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`); at first all. No effect on the CPU device.
     ///
     /// # Errors
     /// If the device fails.
@@ -372,8 +376,8 @@ impl MemoryPool {
         Ok(pool.map(RawPool::as_raw))
     }
 
-    /// The pool of another library: `raw` is its `CUmemoryPool`, such as what `cuDeviceGetDefaultMemPool` gives. It is
-    /// used like one of your own, and not destroyed.
+    /// The pool of another library: `raw` is its `CUmemoryPool`, such as the result of `cuDeviceGetDefaultMemPool`. It is
+    /// used like one made here, and not destroyed.
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device;

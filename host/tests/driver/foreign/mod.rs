@@ -1,4 +1,4 @@
-//! Foreign kernels on a fake driver (`fake_driver/loading.rs`): what they are asked, how their arguments are checked, and the
+//! Foreign kernels on a fake driver (`fake_driver/loading.rs`): queries, checks of arguments, and the
 //! order of their launches.
 
 mod nodes;
@@ -140,7 +140,7 @@ fn an_old_driver_leaves_the_parameters_to_the_text() {
 
 /// To ask for one more, to see whether there is one, is an error of the driver that tools report.
 #[test]
-fn the_driver_is_asked_for_no_parameter_that_the_text_does_not_have() {
+fn the_driver_is_queried_only_for_parameters_in_the_text() {
     assert_eq!(count(&run("parameters_of_text", ""), "cuFuncGetParamInfo"), 5);
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What one multiprocessor of an architecture holds: the terms of every occupancy calculation.
+/// The resources of one multiprocessor of an architecture: the inputs of occupancy calculations.
 ///
 /// ```
 /// use ferrogrid_host::{BlockResources, MultiprocessorLimits, OccupancyLimiter};
@@ -17,7 +17,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MultiprocessorLimits {
-    /// Compute capability (major, minor), which decides in what portions resources are given out.
+    /// Compute capability (major, minor), which determines the allocation granularity of resources.
     pub compute_capability: (u32, u32),
     /// Threads in a warp.
     pub warp_size: u32,
@@ -29,17 +29,17 @@ pub struct MultiprocessorLimits {
     pub max_blocks_per_multiprocessor: u32,
     /// 32-bit registers that one block may have.
     pub registers_per_block: u32,
-    /// 32-bit registers of the multiprocessor; 0 where registers limit nothing (the CPU device).
+    /// 32-bit registers of the multiprocessor; 0 if registers are unlimited (the CPU device).
     pub registers_per_multiprocessor: u32,
     /// Bytes of shared memory that one block may have if it opts in to more than the usual 48 KiB.
     pub shared_memory_per_block_optin: u32,
     /// Bytes of shared memory of the multiprocessor.
     pub shared_memory_per_multiprocessor: u32,
-    /// Bytes of shared memory that the system takes for itself in each block.
+    /// Bytes of shared memory that the system reserves in each block.
     pub reserved_shared_memory_per_block: u32,
 }
 
-/// Registers are given to a warp in portions of this many.
+/// The allocation unit of registers for a warp.
 const REGISTER_GRANULARITY: u64 = 256;
 
 /// A thread cannot have more registers than this.
@@ -48,7 +48,7 @@ const MAX_REGISTERS_PER_THREAD: u32 = 255;
 impl MultiprocessorLimits {
     /// The limits of an architecture by name: `sm_75`, `sm_90a`, `compute_100` and so on, from 7.0 to
     /// 12.1 (the table "Technical Specifications per Compute Capability" of the CUDA programming guide).
-    /// `None` for one that is not known here.
+    /// `None` for an unknown one.
     ///
     /// ```
     /// use ferrogrid_host::MultiprocessorLimits;
@@ -142,7 +142,7 @@ impl MultiprocessorLimits {
         saturate(u64::from(self.max_threads_per_multiprocessor / self.warp_size) / warps)
     }
 
-    /// Registers that a warp is given; `None` if they limit nothing.
+    /// Registers allocated to a warp; `None` if unlimited.
     fn registers(&self, block: &BlockResources, warps: u64) -> Option<u64> {
         if self.registers_per_multiprocessor == 0 || block.registers_per_thread == 0 || warps == 0 {
             return None;
@@ -164,7 +164,7 @@ impl MultiprocessorLimits {
         Some(saturate(warps_per_partition * self.partitions() / warps))
     }
 
-    /// Bytes of shared memory that a block is given.
+    /// Bytes of shared memory allocated to a block.
     fn shared_memory(&self, block: &BlockResources) -> u64 {
         let dynamic = u32::try_from(block.dynamic_shared_memory).unwrap_or(u32::MAX);
         let needed = u64::from(block.static_shared_memory)
@@ -204,7 +204,7 @@ impl MultiprocessorLimits {
     }
 }
 
-/// What one block of a kernel needs of a multiprocessor; the figures that ptxas (`-v`) or
+/// The resources that one block of a kernel needs; the figures that ptxas (`-v`) or
 /// [`KernelAttributes`](crate::KernelAttributes) give.
 ///
 /// ```
@@ -230,7 +230,7 @@ pub struct BlockResources {
     pub registers_per_thread: u32,
     /// Bytes of shared memory whose size is fixed in the kernel.
     pub static_shared_memory: u32,
-    /// Bytes of shared memory whose size the launch gives.
+    /// Bytes of dynamic shared memory.
     pub dynamic_shared_memory: usize,
     /// Barriers of the block; they limit only from compute capability 9.0 on.
     pub barriers: u32,
@@ -279,7 +279,7 @@ impl BlockResources {
     }
 }
 
-/// How many blocks of a kernel are on one multiprocessor at a time, and what limits that.
+/// The number of resident blocks of a kernel per multiprocessor, and its limits.
 ///
 /// ```
 /// use ferrogrid::{BlockResources, MultiprocessorLimits, OccupancyLimiter};
@@ -298,17 +298,17 @@ pub struct Occupancy {
     pub active_blocks: u32,
     /// Their warps.
     pub active_warps: u32,
-    /// Warps that the multiprocessor takes.
+    /// Warps of the multiprocessor.
     pub max_warps: u32,
-    /// 32-bit registers that each block is given.
+    /// 32-bit registers allocated to each block.
     pub allocated_registers_per_block: u32,
-    /// Bytes of shared memory that each block is given, with those that the system reserves.
+    /// Bytes of shared memory allocated to each block, with those that the system reserves.
     pub allocated_shared_memory_per_block: u32,
     /// Blocks that each resource allows.
     pub limits: OccupancyLimits,
 }
 
-/// How many blocks each resource of a multiprocessor allows; `None` where it limits nothing.
+/// The blocks that each resource of a multiprocessor allows; `None` if it is no limit.
 ///
 /// ```
 /// use ferrogrid::{BlockResources, MultiprocessorLimits};
@@ -349,9 +349,9 @@ pub struct OccupancyLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OccupancyLimiter {
-    /// The warps (the threads) that a multiprocessor takes, or that a block may have.
+    /// The limits on warps (threads) of a multiprocessor or a block.
     Warps,
-    /// The blocks that a multiprocessor takes.
+    /// The limit on blocks of a multiprocessor.
     Blocks,
     /// Registers.
     Registers,
@@ -378,7 +378,7 @@ impl OccupancyLimits {
 }
 
 impl Occupancy {
-    /// Active warps as a part of those that the multiprocessor takes: from 0 to 1.
+    /// Active warps as a fraction of the multiprocessor's maximum, from 0 to 1.
     pub fn fraction(&self) -> f64 {
         if self.max_warps == 0 { 0.0 } else { f64::from(self.active_warps) / f64::from(self.max_warps) }
     }

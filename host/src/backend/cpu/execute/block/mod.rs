@@ -1,7 +1,7 @@
 //! One block whose threads wait for each other: each waiting thread is a coroutine, and they take turns on
 //! the worker's own thread.
 //!
-//! `ready` queues threads that may go on, `barrier` and `warp` are what they wait at, `agreement` checks what
+//! `ready` queues threads that can continue, `barrier` and `warp` are what they wait at, `agreement` checks what
 //! all must say alike, `failure` explains why a block is stuck, `stacks` keeps the stacks.
 //!
 //! A coroutine draws thread numbers in a loop, so one reused stack serves while nothing waits; when a
@@ -68,7 +68,7 @@ struct ThreadState {
     coroutine: Cell<u16>,
     /// The way out of the coroutine.
     yielder: Cell<Option<NonNull<Yielder<(), ()>>>>,
-    /// What it has said since the last barrier, of which all threads say the same.
+    /// The number of its values since the last barrier, which must be the same in all threads.
     agreements: Cell<u32>,
 }
 
@@ -229,7 +229,7 @@ impl BlockExecutor {
         if self.cluster.get().is_some() { BarrierReach::Cluster } else { BarrierReach::Grid }
     }
 
-    /// Ends the block at its barrier with others, without a failure of its own.
+    /// Ends the block at its barrier with others, without adding a failure.
     pub(crate) fn abandon(&self) {
         self.failed.set(true);
     }
@@ -320,7 +320,7 @@ impl BlockExecutor {
         Ok(unsafe { Coroutine::with_stack_unchecked(stack, draw) })
     }
 
-    /// Runs `work`, which runs blocks, on a stack of its own, so that a kernel that never waits is guarded too.
+    /// Runs `work`, which runs blocks, on a separate stack, so that a kernel that never waits is guarded too.
     pub(crate) fn run_guarded(&self, work: impl FnOnce()) -> Result<(), Failure> {
         let stack = self.stacks.take_large()?;
         let bytes = self.stacks.large_bytes();
@@ -337,7 +337,7 @@ impl BlockExecutor {
         Failure::Overflow { thread, bytes }
     }
 
-    /// A stack of its own for what is not one of its threads.
+    /// A separate stack for work other than its threads.
     pub(crate) fn take_stack(&self) -> Result<ThreadStack, Failure> {
         self.stacks.take()
     }
@@ -352,7 +352,7 @@ impl BlockExecutor {
         }
     }
 
-    /// The next thread to start on the running coroutine; `None` while others are ready to go on.
+    /// The next thread to start on the running coroutine; `None` while others are ready.
     #[inline]
     fn draw(&self) -> Option<u32> {
         let thread = self.started.get();
@@ -379,7 +379,7 @@ impl BlockExecutor {
         self.yielder.set(Some(yielder));
     }
 
-    /// Notes that `thread` is about to go on; the place of its coroutine.
+    /// Notes that `thread` is about to continue; returns the place of its coroutine.
     #[inline]
     fn turn_to(&self, thread: u32) -> usize {
         let coroutine = self.state(thread).coroutine.get();
@@ -409,13 +409,13 @@ impl BlockExecutor {
         unsafe { Turn::new(yielder) }
     }
 
-    /// Lets a thread go on that waits.
+    /// Makes a waiting thread ready.
     #[inline]
     fn wake(&self, thread: u32) {
         self.ready.push(thread as u16);
     }
 
-    /// Keeps the reason why the block cannot go on. The running thread must not go on either.
+    /// Records why the block cannot continue. The running thread must not continue either.
     #[cold]
     fn fail(&self, failure: Failure) {
         self.failed.set(true);
@@ -431,7 +431,7 @@ impl BlockExecutor {
         self.fail(Failure::Overflow { thread, bytes });
     }
 
-    /// Fails and gives up the turn of the running thread for good.
+    /// Fails and gives up the turn of the running thread permanently.
     #[cold]
     fn fail_here(&self, failure: Failure) -> ! {
         self.fail(failure);
@@ -481,7 +481,7 @@ impl BlockExecutor {
                 mem::forget(slot.take());
                 continue;
             }
-            // A destructor may panic in turn; the first failure is the one to tell.
+            // A destructor may panic too; the first failure is reported.
             let _ = catch_unwind(AssertUnwindSafe(|| coroutine.force_unwind()));
             self.end(slot);
         }

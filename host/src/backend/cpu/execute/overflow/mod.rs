@@ -1,5 +1,5 @@
 //! Ends a kernel thread that has used up its stack: the guard page stops it, and a signal handler makes its
-//! coroutine end, and leaves word of it for whoever resumed it.
+//! coroutine end, and reports it to the code that resumed it.
 //!
 //! The thread's frames are abandoned: what they hold is leaked, not dropped. So where the thread may hold what
 //! others need, the process ends instead: in another library (the allocator, the unwinder, the loader), in a
@@ -145,7 +145,7 @@ mod platform {
             return false;
         }
         // SAFETY: the stack pointer lies in the stack, and all registers are set as asked. What the coroutine
-        // has written elsewhere is the output of a failed kernel, plain data of any value, or state of its
+        // has written to other memory is the output of a failed kernel, plain data of any value, or state of its
         // executor, which is dropped and not used again.
         let new = unsafe { stack.setup_trap_handler(|| HAPPENED.set(true)) };
         let new = [

@@ -3,7 +3,7 @@
 
 use ferrogrid::__private::Kernel;
 
-use super::{code, count};
+use crate::{code, count};
 
 #[ferrogrid::module]
 mod kernels {

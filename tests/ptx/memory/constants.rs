@@ -1,6 +1,6 @@
 //! Facts about constant memory: declared once, with its initial bytes, and read from there.
 
-use super::{code, count, images};
+use crate::{code, count, images};
 
 #[ferrogrid::module]
 mod kernels {

@@ -1,7 +1,7 @@
 //! Facts about clusters and dependent launches, for architectures that have them; for others the kernels
 //! contain neither.
 
-use super::{code, count};
+use crate::{code, count};
 
 #[ferrogrid::module]
 mod kernels {

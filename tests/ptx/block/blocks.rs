@@ -1,7 +1,7 @@
 //! Facts about shared memory, barriers and warps: shared memory is addressed as such, every barrier occurs
 //! once, inner loops have no bounds checks, and warp operations are single instructions.
 
-use super::{code, count};
+use crate::{code, count};
 
 #[ferrogrid::module]
 mod together {

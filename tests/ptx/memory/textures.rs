@@ -1,6 +1,6 @@
 //! Facts about textures and surfaces: one instruction for each access, and nothing beside it.
 
-use super::{code, count};
+use crate::{code, count};
 
 #[ferrogrid::module]
 mod kernels {

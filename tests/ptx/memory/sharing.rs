@@ -1,6 +1,6 @@
 //! Facts about atomic operations, grid-stride loops and 16-byte elements.
 
-use super::{code, count, images};
+use crate::{code, count, images};
 
 #[ferrogrid::module]
 mod kernels {
@@ -187,7 +187,7 @@ fn reports_to_the_host_are_exchanged_in_the_scope_of_the_device() {
     let asking = [
         kernels::scopes::kernel(),
         kernels::core_atomics::kernel(),
-        super::orders::kernels::in_system::kernel(),
+        crate::orders::kernels::in_system::kernel(),
     ]
     .map(|kernel| kernel.entry());
     let kernel = kernels::reports::kernel();

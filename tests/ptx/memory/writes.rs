@@ -1,7 +1,7 @@
 //! Facts about writes at computed indices: values stay in registers, and double buffers are addressed as
 //! shared memory.
 
-use super::{code, count};
+use crate::{code, count};
 
 #[ferrogrid::module]
 mod kernels {

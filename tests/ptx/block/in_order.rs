@@ -1,6 +1,6 @@
 //! Facts about blocks in order: the source of a block's number, and the publication of values.
 
-use super::{code, count};
+use crate::{code, count};
 
 #[ferrogrid::module]
 mod kernels {

@@ -2,7 +2,7 @@
 
 use ferrogrid::device::Aligned16;
 
-use super::{code, count};
+use crate::{code, count};
 
 #[ferrogrid::module]
 mod kernels {
