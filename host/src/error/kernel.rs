@@ -45,7 +45,7 @@ pub enum KernelError {
         function: &'static str,
     },
     /// A thread of a kernel has used up its stack, by calling too deep or by variables that are too large (CPU
-    /// device; on a GPU that is [`Error::LaunchFailed`] or wrong values).
+    /// device; on a GPU that is [`Error::LaunchFailed`](crate::Error::LaunchFailed) or wrong values).
     ///
     /// The thread was left where it was: its variables are leaked, not dropped. The device remains usable, and what the
     /// launch was to write holds any values. (Other systems than x86-64 Linux end the process, with a message.)
@@ -136,7 +136,7 @@ pub enum KernelError {
         place: SourcePlace,
     },
     /// Lanes of a warp do not come together to the warp operation that names them in its mask (CPU device;
-    /// on a GPU that is an [`Error::KernelPanic`]).
+    /// on a GPU that is an [`Error::KernelPanic`](crate::Error::KernelPanic)).
     #[error(
         "kernel `{kernel}`{launched}, block {}, thread {}: the warp operation at {place} with mask {mask:#010x} needs lane {lane}, {fault}",
         coordinates(block),

@@ -13,7 +13,7 @@ use crate::view::pointer::{DevicePtr, DevicePtrMut};
 /// An argument of [`ForeignFunction::launch`](super::ForeignFunction::launch): a value, which
 /// is passed as it is, or device memory, whose address is passed: `&buffer`, `&mut buffer`, a view, an
 /// atomic view, of any rank. The kernel's order with other work on that memory is kept. A raw [`DevicePtr`] is passed
-/// without that. Slices of the host go as [`In`], [`Out`] and [`InOut`], and textures and surfaces (`cudaTextureObject_t`,
+/// without that. Slices of the host go as [`In`](crate::In), [`Out`](crate::Out) and [`InOut`](crate::InOut), and textures and surfaces (`cudaTextureObject_t`,
 /// `cudaSurfaceObject_t`) as a [`TextureView`] and a [`SurfaceViewMut`].
 ///
 /// ```no_run

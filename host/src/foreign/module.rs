@@ -168,7 +168,7 @@ impl ForeignModule {
     }
 
     /// The log of the driver's compiler from loading, with
-    /// [`JitOptions::with_verbose`](super::JitOptions::with_verbose) also the resources of each kernel.
+    /// [`JitOptions::with_verbose`](crate::JitOptions::with_verbose) also the resources of each kernel.
     pub fn log(&self) -> &str {
         &self.inner.log
     }

@@ -14,9 +14,9 @@ use crate::view::atomic::DeviceAtomicView;
 
 /// An argument of [`SourceKernel::launch`](super::SourceKernel::launch): as those of launch functions, without
 /// the types that such a function has. Numbers and structs by value; for `&[T]` and `Plane<T>` `&buffer`, a view, or
-/// [`In`]; for `&[DeviceAtomic<T>]` an atomic view; for `DisjointSlice` and `DisjointRows` `&mut buffer`, a mutable view,
-/// [`Out`] or [`InOut`]; for `SharedSlice` its length, a `usize`. Structs are declared on both sides, under the same name,
-/// with the same fields; the program's must be [`NoUninit`], and [`Pod`] where kernels write.
+/// [`In`](crate::In); for `&[DeviceAtomic<T>]` an atomic view; for `DisjointSlice` and `DisjointRows` `&mut buffer`, a mutable view,
+/// [`Out`](crate::Out) or [`InOut`](crate::InOut); for `SharedSlice` its length, a `usize`. Structs are declared on both sides, under the same name,
+/// with the same fields; the program's must be [`NoUninit`], and [`Pod`](bytemuck::Pod) where kernels write.
 ///
 /// ```no_run
 /// # use ferrogrid::prelude::*;

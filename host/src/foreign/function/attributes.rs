@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 impl ForeignFunction {
     /// The same kernel, all of whose blocks are resident at the same time in its launches
     /// (`CU_LAUNCH_ATTRIBUTE_COOPERATIVE`), so that they can wait for each other. A grid with more blocks than
-    /// the device holds is refused at the launch ([`LaunchError::TooManyResidentBlocks`]).
+    /// the device holds is refused at the launch ([`LaunchError::TooManyResidentBlocks`](crate::LaunchError::TooManyResidentBlocks)).
     ///
     /// ```no_run
     /// # use ferrogrid::prelude::*;
@@ -54,7 +54,7 @@ impl ForeignFunction {
     /// ```
     ///
     /// # Errors
-    /// [`LaunchError::NoClusters`] before compute capability 9.0; [`ForeignError::ClusterSize`] for a cluster
+    /// [`LaunchError::NoClusters`](crate::LaunchError::NoClusters) before compute capability 9.0; [`ForeignError::ClusterSize`] for a cluster
     /// of no blocks, or of more than can be counted; or if the driver fails.
     pub fn with_clusters<const R: usize>(self, cluster: [u32; R]) -> Result<Self> {
         const { assert!(1 <= R && R <= 3, "clusters have 1, 2 or 3 axes") };
