@@ -27,7 +27,7 @@ pub use executable::update::GraphUpdate;
 pub use picture::dot::DotOptions;
 
 use crate::backend::MemoryNodes;
-use crate::backend::recording::node::{Address, Node};
+use crate::backend::operation::{Address, Node};
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::graph::GraphError;

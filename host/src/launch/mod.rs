@@ -3,7 +3,7 @@
 //! `grid` is the shape and its limits, `attributes` what a launch asks for beyond it.
 //! `argument` says what may stand for a parameter, `host_slice` what host slices may, and `parameters` lists those of
 //! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_output`,
-//! `zeros` and `sized_params` serve single kinds of parameter.
+//! `zeros` and `sized_params` serve single kinds of parameter, `scratch` has memory of one recorded launch.
 
 pub(crate) mod argument;
 pub(crate) mod attributes;
@@ -12,6 +12,7 @@ pub(crate) mod extent;
 pub(crate) mod grid;
 pub(crate) mod host_slice;
 pub(crate) mod parameters;
+pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod sized_params;
 pub(crate) mod zeros;

@@ -7,11 +7,11 @@ use std::ptr::from_ref;
 use ferrogrid_device::order::words_for;
 use ferrogrid_device::warp::Exchange;
 
-use crate::backend::recording::Scratch;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::launch::extent::Extents;
 use crate::launch::grid::Grid;
+use crate::launch::scratch::Scratch;
 use crate::memory::Memory;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;

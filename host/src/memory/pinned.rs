@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, RangeBounds};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
@@ -367,7 +367,10 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
             .checked_mul(size_of::<T>())
             .filter(|bytes| isize::try_from(*bytes).is_ok())
             .ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;
-        let pointer = device.backend().allocate_host(bytes, write_combined)?;
+        let pointer = match bytes {
+            0 => null_mut(),
+            _ => device.backend().allocate_host(bytes, write_combined)?,
+        };
         let (start, origin) = match NonNull::new(pointer.cast::<T>()) {
             Some(start) => (start, Origin::Allocated),
             None => (NonNull::dangling(), Origin::Empty),

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::EventBackend;
 use crate::backend::cuda::CudaEvent;
 use crate::backend::recording::RecordedEvent;
 use crate::backend::recording::refusal::not_recordable;
+use crate::backend::{EventBackend, EventFlags};
 use crate::device::Device;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
@@ -117,12 +117,9 @@ impl EventOptions {
         self.interprocess
     }
 
-    pub(crate) const fn has_timing(self) -> bool {
-        self.timing
-    }
-
-    pub(crate) const fn is_blocking_sync(self) -> bool {
-        self.blocking_sync
+    fn flags(self) -> EventFlags {
+        let EventOptions { timing, blocking_sync, interprocess } = self;
+        EventFlags { timing, blocking_sync, interprocess }
     }
 }
 
@@ -155,7 +152,10 @@ impl Device {
         if options.is_interprocess() && !self.is_cuda() {
             return Err(no_events(self));
         }
-        Ok(Event { device: self.clone(), backend: Arc::new(EventBackend::new(self.backend(), options)?) })
+        Ok(Event {
+            device: self.clone(),
+            backend: Arc::new(EventBackend::new(self.backend(), options.flags())?),
+        })
     }
 }
 
@@ -381,10 +381,9 @@ mod tests {
     #[test]
     fn options_are_independent() {
         let all = EventOptions::new().blocking_sync().without_timing();
-        assert!(all.is_blocking_sync() && !all.has_timing() && !all.is_interprocess());
-        let plain = EventOptions::new();
-        assert!(plain.has_timing() && !plain.is_blocking_sync());
+        assert_eq!(all.flags(), EventFlags { timing: false, blocking_sync: true, interprocess: false });
+        assert_eq!(EventOptions::new().flags(), EventFlags::TIMED);
         let shared = EventOptions::new().interprocess().blocking_sync();
-        assert!(shared.is_interprocess() && shared.is_blocking_sync() && !shared.has_timing());
+        assert_eq!(shared.flags(), EventFlags { timing: false, blocking_sync: true, interprocess: true });
     }
 }

@@ -77,7 +77,10 @@ impl Device {
     pub fn new_stream_with(&self, options: StreamOptions) -> Result<Stream> {
         let priority = options.priority();
         self.check_priority(priority)?;
-        Ok(Stream::new(self, self.backend().new_stream(options)?))
+        Ok(Stream::new(
+            self,
+            self.backend().new_stream(options.is_ordered_with_legacy(), options.priority())?,
+        ))
     }
 
     /// Whether streams and launches may have that priority.

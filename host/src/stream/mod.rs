@@ -24,8 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::refusal::host_memory;
-use crate::backend::{EndedIntervals, EventBackend, Launch, StreamBackend};
-use crate::backend::{Place, Rows};
+use crate::backend::{
+    EndedIntervals, EventBackend, EventFlags, Fill, Launch, MemoryCopy, Place, Rows, Side, StreamBackend,
+};
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -38,7 +39,6 @@ use crate::order::access::Access;
 use crate::order::writers::Effect;
 use crate::profile::{self, Work};
 use crate::stream::announcing::Announcing;
-use crate::stream::event::EventOptions;
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was enqueued; work
 /// on different streams may run at the same time, except when it uses the same buffer.
@@ -190,14 +190,14 @@ impl StreamInner {
 
     /// An event at the end of all work enqueued so far, with the time of the device.
     pub(crate) fn mark(&self) -> Result<EventBackend> {
-        let event = EventBackend::new(self.device.backend(), EventOptions::new())?;
+        let event = EventBackend::new(self.device.backend(), EventFlags::TIMED)?;
         self.backend.record(&event)?;
         Ok(event)
     }
 
     /// An event at the end of all work enqueued so far.
     pub(crate) fn tail(&self) -> Result<EventBackend> {
-        let event = EventBackend::new(self.device.backend(), EventOptions::new().without_timing())?;
+        let event = EventBackend::new(self.device.backend(), EventFlags::UNTIMED)?;
         self.backend.record(&event)?;
         Ok(event)
     }
@@ -224,7 +224,7 @@ impl StreamInner {
         account.take(bytes, &self.device)?;
         let own = pool.and_then(MemoryPool::raw);
         let allocate = || self.backend.allocate(own, bytes, contents);
-        let allocated = if contents == Contents::Zeroed && self.backend.enqueues_zeroing() {
+        let allocated = if contents == Contents::Zeroed && self.backend.enqueues_host_copies() {
             profile::observe(self, Work::Fill { bytes }, allocate)
         } else {
             allocate()
@@ -272,8 +272,8 @@ impl StreamInner {
         bytes: usize,
     ) -> Result<()> {
         // SAFETY: passed on; the wait outlasts the use of `source`.
-        let copy = || unsafe { self.backend.initialise_from_host(target, source, bytes) };
-        self.observe_host_copy(Work::Upload { bytes }, copy, StreamBackend::drain)
+        let copy = || unsafe { self.backend.initialise_from_host(upload(target, source, bytes)) };
+        self.observe_host_copy(Work::Upload { bytes }, copy, |stream| stream.drain())
     }
 
     /// Copies from host memory, which is not used after this returns.
@@ -286,27 +286,20 @@ impl StreamInner {
         source: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        // SAFETY: passed on; the wait outlasts the use of `source`. Pageable memory may be read after the call returns:
-        // the driver stages it, or the GPU reads it in place.
-        let copy = || unsafe { self.backend.copy_from_host(target, source, bytes) };
-        self.observe_host_copy(Work::Upload { bytes }, copy, StreamBackend::drain)
+        // SAFETY: passed on.
+        unsafe { self.upload(upload(target, source, bytes)) }
     }
 
-    /// Enqueues a copy of rows.
+    /// Makes a copy from any memory of the host, which is not used after this returns.
     ///
     /// # Safety
-    /// Both have these rows, at the places that are named, which do not overlap. Memory of this device
-    /// is ordered here for its use, memory of the host not used otherwise until the copy has run.
-    pub(crate) unsafe fn copy_rows(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        rows: Rows,
-        places: (Place, Place),
-    ) -> Result<()> {
-        // SAFETY: passed on.
-        let copy = || unsafe { self.backend.copy_rows(target, source, rows, places) };
-        profile::observe(self, work_of(rows.width * rows.height, places), copy)
+    /// The source is memory of the host, the target of this device, ordered for writing here.
+    pub(crate) unsafe fn upload(&self, copy: MemoryCopy) -> Result<()> {
+        let work = Work::Upload { bytes: copy.bytes() };
+        // SAFETY: passed on; the wait outlasts the use of the source. Pageable memory may be read after the call returns:
+        // the driver stages it, or the GPU reads it in place.
+        let copy = || unsafe { self.backend.copy_from_host(copy) };
+        self.observe_host_copy(work, copy, |stream| stream.drain())
     }
 
     /// Copies to host memory, which is filled when this returns `Ok`, and not used after it returns.
@@ -314,9 +307,20 @@ impl StreamInner {
     /// # Safety
     /// `target` is `bytes` of host memory, `source` as many of this device, ordered for reading here.
     pub(crate) unsafe fn copy_to_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        // SAFETY: passed on; the wait outlasts the use of `target`.
-        let copy = || unsafe { self.backend.copy_to_host(target, source, bytes) };
-        self.observe_host_copy(Work::Download { bytes }, copy, StreamBackend::synchronize)
+        let (target, source) = (Side::memory(Place::Host, target), Side::memory(Place::Device, source));
+        // SAFETY: passed on.
+        unsafe { self.download(MemoryCopy::bytes_of(target, source, bytes)) }
+    }
+
+    /// Makes a copy to any memory of the host, which is filled when this returns `Ok`, and not used after it returns.
+    ///
+    /// # Safety
+    /// The target is memory of the host, the source of this device, ordered for reading here.
+    pub(crate) unsafe fn download(&self, copy: MemoryCopy) -> Result<()> {
+        let work = Work::Download { bytes: copy.bytes() };
+        // SAFETY: passed on; the wait outlasts the use of the target.
+        let copy = || unsafe { self.backend.copy_to_host(copy) };
+        self.observe_host_copy(work, copy, |stream| stream.synchronize())
     }
 
     /// Makes a copy from or to memory of the host, and waits for it.
@@ -346,11 +350,42 @@ impl StreamInner {
         target: *mut u8,
         source: *const u8,
         bytes: usize,
-        places: (Place, Place),
+        (to, from): (Place, Place),
     ) -> Result<()> {
+        let (target, source) = (Side::memory(to, target), Side::memory(from, source));
         // SAFETY: passed on.
-        let copy = || unsafe { self.backend.copy(target, source, bytes, places) };
-        profile::observe(self, work_of(bytes, places), copy)
+        unsafe { self.enqueue(MemoryCopy::bytes_of(target, source, bytes)) }
+    }
+
+    /// Enqueues a copy of rows.
+    ///
+    /// # Safety
+    /// As for `copy`, with these rows.
+    pub(crate) unsafe fn copy_rows(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        rows: Rows,
+        (to, from): (Place, Place),
+    ) -> Result<()> {
+        let (target, source) = (Side::memory(to, target), Side::memory(from, source));
+        // SAFETY: passed on.
+        unsafe { self.enqueue(MemoryCopy { target, source, rows, layers: 1 }) }
+    }
+
+    /// Enqueues any copy.
+    ///
+    /// # Safety
+    /// As for `copy`, with its sides and rows.
+    pub(crate) unsafe fn enqueue(&self, copy: MemoryCopy) -> Result<()> {
+        let bytes = copy.bytes();
+        let work = match copy.places() {
+            (Place::Device, Place::Host) => Work::Upload { bytes },
+            (Place::Host, Place::Device) => Work::Download { bytes },
+            _ => Work::Copy { bytes },
+        };
+        // SAFETY: passed on.
+        profile::observe(self, work, || unsafe { self.backend.copy(copy) })
     }
 
     /// # Errors
@@ -365,9 +400,9 @@ impl StreamInner {
     /// `target` has room for them on this device, aligned to the pattern's length if that is 2 or 4,
     /// and is ordered here for writing.
     pub(crate) unsafe fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
-        let bytes = pattern.len() * count;
+        let fill = Fill::new(target, pattern, count);
         // SAFETY: passed on.
-        profile::observe(self, Work::Fill { bytes }, || unsafe { self.backend.fill(target, pattern, count) })
+        profile::observe(self, Work::Fill { bytes: fill.bytes() }, || unsafe { self.backend.fill(fill) })
     }
 
     /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.
@@ -442,11 +477,7 @@ impl OrderedStream for StreamInner {
     }
 }
 
-/// A copy from host memory is an upload, one to it a download.
-fn work_of(bytes: usize, (target, source): (Place, Place)) -> Work {
-    match (target, source) {
-        (Place::Device, Place::Host) => Work::Upload { bytes },
-        (Place::Host, Place::Device) => Work::Download { bytes },
-        _ => Work::Copy { bytes },
-    }
+/// A copy from host memory to this device.
+fn upload(target: *mut u8, source: *const u8, bytes: usize) -> MemoryCopy {
+    MemoryCopy::bytes_of(Side::memory(Place::Device, target), Side::memory(Place::Host, source), bytes)
 }

@@ -11,8 +11,9 @@ use super::argument::{ArrayInput, ArrayOutput};
 use super::limits::{check_surface, check_texture};
 use super::sampler::Sampler;
 use super::view::{SurfaceViewMut, TextureView, check};
-use crate::backend::array::{ArrayBackend, ArrayShape, Side, TextureObject};
+use crate::backend::array::{ArrayBackend, ArrayShape, TextureObject};
 use crate::backend::recording::refusal::host_memory;
+use crate::backend::{MemoryCopy, Place, Side};
 use crate::copy::{agree, room_for};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -292,8 +293,9 @@ impl Stream {
         agree("upload_into_array", source.len(), target.len())?;
         target.begin_with_host(self, Use::Write)?;
         let (start, shape) = (target.memory.pointer(), &target.shape);
+        let source = Side::memory(Place::Host, source.as_ptr().cast());
         // SAFETY: both have as many elements; the array is of this device, and ordered for writing here.
-        unsafe { self.inner().copy_array_from_host(start, source.as_ptr().cast(), shape)? };
+        unsafe { self.inner().upload(MemoryCopy::array(Side::array(start), source, shape))? };
         target.memory.writers().overwrite(true);
         Ok(())
     }
@@ -310,10 +312,11 @@ impl Stream {
         let mut data = room_for::<T>(source.len())?;
         source.begin_with_host(self, Use::Read)?;
         let sources = source.memory.writers().sources();
-        let target = data.as_mut_ptr().cast();
+        let target = Side::memory(Place::Host, data.as_mut_ptr().cast());
+        let from = Side::array(source.memory.pointer());
         // SAFETY: there is room for the elements of the array, which is of this device and ordered for
         // reading here.
-        unsafe { self.inner().copy_array_to_host(target, source.memory.pointer(), &source.shape)? };
+        unsafe { self.inner().download(MemoryCopy::array(target, from, &source.shape))? };
         sources.check()?;
         // SAFETY: all of them have been filled.
         unsafe { data.set_len(source.len()) };
@@ -346,10 +349,11 @@ impl Stream {
         let _announcing = Announcing::on(self.inner());
         target.begin(self, Use::Write)?;
         source.access().begin(self.inner())?;
-        let from = Side::Device(source.start().cast_mut().cast());
+        let from = Side::memory(Place::Device, source.start().cast());
+        let to = Side::array(target.memory.pointer());
         // SAFETY: both have as many elements of this device, ordered here for their use; no view leads to an
         // array.
-        unsafe { self.inner().copy_array(Side::Array(target.memory.pointer()), from, &target.shape)? };
+        unsafe { self.inner().enqueue(MemoryCopy::array(to, from, &target.shape))? };
         let written = Access::new(&target.memory, Use::Write).of_bytes(target.memory.bytes());
         written.receive(source.memory(), self.inner());
         Ok(())
@@ -370,9 +374,10 @@ impl Stream {
         let _announcing = Announcing::on(self.inner());
         source.begin(self, Use::Read)?;
         target.access().begin(self.inner())?;
-        let to = Side::Device(target.start().cast());
+        let to = Side::memory(Place::Device, target.start().cast());
+        let from = Side::array(source.memory.pointer());
         // SAFETY: as above.
-        unsafe { self.inner().copy_array(to, Side::Array(source.memory.pointer()), &source.shape)? };
+        unsafe { self.inner().enqueue(MemoryCopy::array(to, from, &source.shape))? };
         target.access().receive(&source.memory, self.inner());
         Ok(())
     }

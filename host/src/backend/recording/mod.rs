@@ -1,6 +1,6 @@
-//! The backend that records a graph instead of running work: nodes (`node`), the streams that add them, and
-//! the order between them. `copies` and `lifetimes` add their kinds of node, `bound` confines a recording to
-//! its thread, `refusal` has the errors for what no graph can hold.
+//! The backend that records a graph instead of running work: its nodes, the streams that add them, and the order between
+//! them. `stream` is what such a stream takes, `lifetimes` has nodes that allocate and free, `staging` memory of single
+//! launches; `bound` confines a recording to its thread, `refusal` has the errors for what no graph can hold.
 //!
 //! The order is that of ordinary streams: a node comes after the one before it on its stream, after all
 //! that its stream was made to wait for, and, for each buffer that it uses, after the nodes that used it
@@ -9,29 +9,27 @@
 //! A launch tells first what it uses (`note_use`), then what it is (`add`), so one thread records.
 
 pub(crate) mod bound;
-mod copies;
 mod lifetimes;
-pub(crate) mod node;
 pub(crate) mod refusal;
-mod scratch;
+mod staging;
+mod stream;
 
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use lifetimes::Lifetime;
-pub(crate) use scratch::Scratch;
 
-use crate::backend::Place;
-use crate::backend::{CopiedParams, DeviceBackend, Launch, LaunchConfig, MemoryNodes, Prepared, cpu};
+use crate::backend::operation::{Address, ConditionalNode, Node, Operation, OwnedLaunch, Place, Repeat};
+use crate::backend::{DeviceBackend, Launch, LaunchConfig, MemoryNodes, Prepared, cpu};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::Stream;
+use crate::sync::lock;
 use bound::{Bound, Refused};
-use node::{Address, ConditionalNode, KernelNode, Node, Operation, Repeat};
 use refusal::not_recordable;
 
 /// The number of the graph itself among the bodies.
@@ -173,11 +171,11 @@ impl Recorder {
     /// The buffers that have been adopted since the last call. They have the numbers after those of the buffers
     /// before, in this order.
     pub(crate) fn take_adopted(&self) -> Vec<Adopted> {
-        std::mem::take(&mut self.adopted.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.adopted))
     }
 
     fn adopt(&self, memory: Adopted) {
-        self.adopted.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        lock(&self.adopted).push(memory);
     }
 
     /// The number of nodes so far.
@@ -506,16 +504,15 @@ impl RecordingStream {
     }
 
     /// # Safety
-    /// As for `StreamInner::launch`; memory that `params` lead to stays valid while the graph can run.
+    /// As for `StreamBackend::launch`; memory that the parameters lead to stays valid while the graph can run.
     pub(crate) unsafe fn launch(&self, launch: Launch<'_>) -> Result<()> {
-        let Launch { kernel, prepared, config, params } = launch;
         if let DeviceBackend::Cpu(device) = self.recorder.device {
-            cpu::check_resources(kernel, config, device)?;
+            cpu::check_resources(launch.kernel, launch.config, device)?;
         }
-        let shape = node_shape(*config)?;
-        // SAFETY: the caller vouches for the parameters.
-        let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
-        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
+        let config = &node_shape(*launch.config)?;
+        // SAFETY: passed on.
+        let launch = unsafe { OwnedLaunch::copy(Launch { config, ..launch }) };
+        self.add(Operation::Kernel(launch)).map(drop)
     }
 }
 
@@ -525,7 +522,7 @@ impl RecordedEvent {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.nodes)
     }
 }
 

@@ -7,8 +7,8 @@ use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
 use super::{Capture, recording};
+use crate::backend::operation::{Allocation, Operation};
 use crate::backend::recording::RecordingStream;
-use crate::backend::recording::node::{Allocation, Operation};
 use crate::error::Result;
 use crate::graph::GraphNode;
 use crate::graph::buffer::{GraphBuffer, GraphKey};

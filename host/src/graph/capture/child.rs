@@ -3,7 +3,7 @@
 use ferrogrid_device::DeviceCopy;
 
 use super::{Capture, recording};
-use crate::backend::recording::node::{Node, Operation};
+use crate::backend::operation::{Node, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::recording::{MANY_LEVELS, RecordingStream};
 use crate::error::graph::GraphError;

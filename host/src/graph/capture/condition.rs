@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::{Capture, recording};
+use crate::backend::operation::Operation;
+use crate::backend::operation::Repeat;
 use crate::backend::recording::RecordingStream;
-use crate::backend::recording::node::Operation;
-use crate::backend::recording::node::Repeat;
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::GraphNode;

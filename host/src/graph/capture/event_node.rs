@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Capture, recording};
+use crate::backend::operation::Operation;
 use crate::backend::recording::RecordingStream;
-use crate::backend::recording::node::Operation;
 use crate::backend::recording::refusal::not_recordable;
 use crate::error::{Error, Result};
 use crate::graph::GraphNode;

@@ -21,7 +21,7 @@ use ferrogrid_device::DeviceCopy;
 use super::buffer::{GraphBuffer, GraphKey, PinnedKey};
 use super::slot::{Slot, Slots};
 use super::{Graph, GraphNode};
-use crate::backend::recording::node::{Address, HostNode, Operation};
+use crate::backend::operation::{Address, HostNode, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::recording::{Recorder, RecordingStream};
 use crate::error::Result;

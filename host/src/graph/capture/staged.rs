@@ -7,13 +7,13 @@ use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::atomic::AtomicForm;
 
-use crate::backend::recording::Scratch;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::graph::buffer::{GraphBuffer, PinnedKey};
 use crate::launch::argument::{
     LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_to_other_kernels, sealed::Sealed,
 };
+use crate::launch::scratch::Scratch;
 use crate::order::Use;
 use crate::order::access::Access;
 use crate::stream::Stream;

@@ -14,7 +14,7 @@ use super::buffer::{GraphKey, PinnedKey};
 use super::slot::Slots;
 use super::{Graph, GraphNode};
 use crate::backend::GraphBackend;
-use crate::backend::recording::node::{Node, Operation};
+use crate::backend::operation::{Node, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
 use crate::error::graph::GraphError;
@@ -237,9 +237,7 @@ impl<'b> ExecutableGraph<'b> {
             return Err(GraphError::CannotDisable { node: index, found: "preparation of a launch" }.into());
         }
         match &*node.operation {
-            Operation::Kernel(_) | Operation::Copy { .. } | Operation::CopyArray(_) | Operation::Fill(_) => {
-                Ok(index)
-            }
+            Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_) => Ok(index),
             other => Err(GraphError::CannotDisable { node: index, found: other.kind() }.into()),
         }
     }

@@ -8,8 +8,8 @@ use std::ops::Deref;
 use ferrogrid_device::DeviceCopy;
 
 use super::ExecutableGraph;
+use crate::backend::operation::{Node, Operation, OwnedLaunch};
 use crate::backend::recording::Recorder;
-use crate::backend::recording::node::{KernelNode, Node, Operation};
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 use crate::graph::buffer::{GraphBuffer, GraphKey};
@@ -111,7 +111,7 @@ impl<'b> ExecutableGraph<'b> {
     ) -> Result<()> {
         let index = node.of(self.id)?;
         let old = &self.replay.nodes[index];
-        let Some(KernelNode { kernel, shape, .. }) = old.operation.kernel() else {
+        let Some(OwnedLaunch { kernel, shape, .. }) = old.operation.kernel() else {
             return Err(GraphError::NotAKernel { node: index, found: old.operation.kind() }.into());
         };
         let mut recorded = self.record(work)?;
@@ -130,14 +130,9 @@ impl<'b> ExecutableGraph<'b> {
             return Err(GraphError::UpdateRefused { reason: other_attributes(index).into() }.into());
         }
         check_order(&self.replay.nodes, index, &new)?;
-        let operation = new.operation.clone();
-        let before = std::mem::replace(&mut self.replay.nodes[index], new);
-        let Some(launch) = operation.kernel() else { return Ok(()) };
-        let set = self.replay.backend.set_kernel(index, &self.replay.nodes, launch);
-        if set.is_err() {
-            self.replay.nodes[index] = before;
-        }
-        set
+        self.replay.backend.set_kernel(index, &new.operation)?;
+        self.replay.nodes[index] = new;
+        Ok(())
     }
 
     fn record(

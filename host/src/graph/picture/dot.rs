@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::GraphBackend;
-use crate::backend::Rows;
-use crate::backend::recording::node::{ArrayCopy, Fill, KernelNode, Node, Operation};
+use crate::backend::operation::{MemoryCopy, Node, Operation, OwnedLaunch, Rows};
 use crate::error::Result;
 use crate::graph::Graph;
 
@@ -77,7 +76,7 @@ impl DotOptions {
         if self.params || self.verbose {
             lines.extend(params(&node.operation));
         }
-        if let Some(KernelNode { shape, .. }) = node.operation.kernel()
+        if let Some(OwnedLaunch { shape, .. }) = node.operation.kernel()
             && (self.attributes || self.verbose)
         {
             let (attributes, [x, y, z]) = (shape.attributes(), shape.cluster);
@@ -124,27 +123,23 @@ fn params(operation: &Operation) -> Vec<String> {
             format!("{} bytes of shared memory", node.shape.shared_bytes),
             format!("{} parameters", node.params.addresses().len()),
         ],
-        Operation::Copy { target, source, rows, .. } => {
+        Operation::Copy(MemoryCopy { target, source, rows, layers }) => {
             let Rows { width, height, source_pitch, target_pitch } = rows;
+            let depth = if *layers == 1 { String::new() } else { format!(", depth {layers}") };
             vec![
-                format!("from {:p}, pitch {source_pitch}", source.0),
-                format!("to {:p}, pitch {target_pitch}", target.0),
+                format!("from {:p}, pitch {source_pitch}", source.start()),
+                format!("to {:p}, pitch {target_pitch}", target.start()),
+                format!("width {width}, height {height}{depth}"),
+            ]
+        }
+        Operation::Fill(fill) => {
+            let (width, height) = fill.extent();
+            vec![
+                format!("to {:p}, pitch {}", fill.target.0, fill.pitch),
+                format!("value {:#x} of {} bytes", fill.word(), fill.value.len()),
                 format!("width {width}, height {height}"),
             ]
         }
-        Operation::CopyArray(ArrayCopy { target, source, shape }) => {
-            let [width, height, depth] = shape.extent;
-            vec![
-                format!("from {:p}", source.start()),
-                format!("to {:p}", target.start()),
-                format!("width {width}, height {height}, depth {depth}"),
-            ]
-        }
-        Operation::Fill(Fill { target, word, bytes, width, height, pitch }) => vec![
-            format!("to {:p}, pitch {pitch}", target.0),
-            format!("value {:#x} of {bytes} bytes", u32::from_ne_bytes(*word)),
-            format!("width {width}, height {height}"),
-        ],
         Operation::Call(node) => vec![format!("function {:p}", Arc::as_ptr(&node.function).cast::<()>())],
         Operation::Record(event) | Operation::Wait(event) => vec![format!("event {:p}", Arc::as_ptr(event))],
         Operation::Conditional(node) => vec![format!("condition at {:p}", node.condition.0)],

@@ -5,7 +5,7 @@ pub(crate) mod dot;
 use std::fmt::Write;
 
 use super::{DotOptions, Graph};
-use crate::backend::recording::node::Node;
+use crate::backend::operation::Node;
 
 /// Pixels of a node, and between nodes.
 const WIDTH: usize = 200;

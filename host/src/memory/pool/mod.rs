@@ -150,7 +150,11 @@ impl Device {
     /// [`Error::Unsupported`] on a GPU without pools, or without such; or a failure of the device.
     pub fn new_memory_pool(&self, options: PoolOptions) -> Result<MemoryPool> {
         let own = match self.backend().as_cuda() {
-            Some(device) => Some(Arc::new(OwnPool::new(device, &options)?)),
+            Some(device) => {
+                let PoolOptions { kind, shareable, release_threshold, .. } = options;
+                let pool = OwnPool::new(device, kind, shareable, release_threshold, options.reuse())?;
+                Some(Arc::new(pool))
+            }
             None if options.shareable => {
                 return Err(Error::unsupported("a shareable pool", self, "its memory is the host's"));
             }

@@ -130,6 +130,17 @@ pub enum PoolKind {
     HostNuma(u16),
 }
 
+impl PoolOptions {
+    /// Whether memory is used again by event dependencies, by chance, and by dependencies that the driver adds.
+    pub(crate) fn reuse(&self) -> [bool; 3] {
+        [
+            self.reuse_follow_event_dependencies,
+            self.reuse_allow_opportunistic,
+            self.reuse_allow_internal_dependencies,
+        ]
+    }
+}
+
 impl Default for PoolOptions {
     fn default() -> Self {
         PoolOptions::new()

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::available_parallelism;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -19,12 +19,12 @@ use super::execute::stack::stack_size;
 use super::stream::event::CpuMark;
 use super::stream::{CpuStream, Queue};
 use crate::backend::Limits;
+use crate::backend::device::BackendDevice;
 use crate::backend::failure::Fault;
-use crate::device::MemoryInfo;
-use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
-use crate::output::{self, Output};
+use crate::output::{self, Output, Sink};
 use crate::stream::own_thread::{OwnThread, ending_thread};
+use crate::sync::lock;
 
 /// The environment variable that sets the number of threads that run blocks.
 const VARIABLE: &str = "FERROGRID_CPU_THREADS";
@@ -97,26 +97,30 @@ impl Drop for DeviceUse {
 impl CpuDevice {
     pub(crate) fn get() -> &'static CpuDevice {
         static DEVICE: OnceLock<CpuDevice> = OnceLock::new();
-        DEVICE.get_or_init(|| Self::new(0, thread_count(), &CpuOptions::default()))
+        DEVICE.get_or_init(|| Self::new(0, thread_count(), SHARED_MEMORY_PER_BLOCK, None))
     }
 
     /// A further device. Devices live as long as the process.
-    pub(crate) fn with_options(options: &CpuOptions) -> Result<&'static CpuDevice> {
+    pub(crate) fn limited(
+        workers: Option<usize>,
+        shared_memory_per_block: Option<usize>,
+        memory: Option<u64>,
+    ) -> Result<&'static CpuDevice> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let threads = match options.workers {
+        let threads = match workers {
             None => thread_count()?,
             Some(threads @ 1..=MAX_THREADS) => threads,
             Some(value) => return Err(option("workers", value, "1 to 65535 threads")),
         };
-        if let Some(value) = options.shared_memory_per_block.filter(|&bytes| bytes > SHARED_MEMORY_PER_BLOCK)
-        {
-            return Err(option("shared_memory_per_block", value, "at most 232448 bytes"));
+        let shared_memory = shared_memory_per_block.unwrap_or(SHARED_MEMORY_PER_BLOCK);
+        if shared_memory > SHARED_MEMORY_PER_BLOCK {
+            return Err(option("shared_memory_per_block", shared_memory, "at most 232448 bytes"));
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::leak(Box::new(Self::new(number, Ok(threads), options))))
+        Ok(Box::leak(Box::new(Self::new(number, Ok(threads), shared_memory, memory))))
     }
 
-    fn new(number: u64, threads: Result<usize>, options: &CpuOptions) -> Self {
+    fn new(number: u64, threads: Result<usize>, shared_memory_per_block: usize, memory: Option<u64>) -> Self {
         // Memory must not be left in the middle if the kernel's stack is used up here.
         ferrogrid_device::output::connect(|text| overflow::holding(|| output::print(text)));
         CpuDevice {
@@ -124,8 +128,8 @@ impl CpuDevice {
             name: processor_name().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             threads,
             stack_size: stack_size(),
-            shared_memory_per_block: options.shared_memory_per_block.unwrap_or(SHARED_MEMORY_PER_BLOCK),
-            memory: options.memory,
+            shared_memory_per_block,
+            memory,
             allocated: AtomicU64::new(0),
             threads_of_pool: Mutex::default(),
             queues: Mutex::new(Vec::new()),
@@ -134,10 +138,6 @@ impl CpuDevice {
             orphaned: Mutex::new(VecDeque::new()),
             output: Output::new(),
         }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     /// Where the text goes that its kernels print.
@@ -164,24 +164,6 @@ impl CpuDevice {
     pub(crate) fn per_thread_stream(&'static self) -> Result<CpuStream> {
         let thread = OwnThread::current().ok_or_else(|| ending_thread(self.to_string()))?;
         Ok(self.new_stream()?.of_thread(thread))
-    }
-
-    /// Waits for all streams, including dropped ones; reports a failure that it has not reported before. Those of
-    /// live streams stay with them.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        let queues: Vec<Arc<Queue>> = lock(&self.queues).iter().filter_map(Weak::upgrade).collect();
-        for queue in &queues {
-            queue.drain()?;
-        }
-        let ends = lock(&self.ends).clone();
-        for end in ends {
-            end.wait();
-        }
-        self.output.deliver_kept();
-        let told =
-            std::iter::from_fn(|| lock(&self.orphaned).pop_front()).find_map(|fault| fault.tell_device());
-        let live = || queues.iter().flat_map(|queue| queue.failures()).find_map(|fault| fault.tell_device());
-        told.or_else(live).map_or(Ok(()), Err)
     }
 
     /// Lets `synchronize` wait for `end`, of a stream that is gone.
@@ -223,7 +205,7 @@ impl CpuDevice {
     }
 
     fn lock_pool(&self) -> MutexGuard<'_, Pool> {
-        self.threads_of_pool.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.threads_of_pool)
     }
 
     /// How many threads run blocks.
@@ -282,24 +264,51 @@ impl CpuDevice {
         self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
+    /// The bytes that it may allocate, if there is a limit, and has allocated.
+    pub(super) fn memory(&self) -> Option<(u64, u64)> {
+        self.memory.map(|total| (total, self.allocated.load(Ordering::Relaxed)))
+    }
+
     /// Counts `bytes` as free again.
     pub(super) fn release(&self, bytes: usize) {
         if self.memory.is_some() {
             self.allocated.fetch_sub(bytes as u64, Ordering::Relaxed);
         }
     }
+}
 
-    pub(crate) fn memory_info(&self) -> Option<MemoryInfo> {
-        if let Some(total) = self.memory {
-            return Some(MemoryInfo { free: total - self.allocated.load(Ordering::Relaxed), total });
+impl BackendDevice for CpuDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let queues: Vec<Arc<Queue>> = lock(&self.queues).iter().filter_map(Weak::upgrade).collect();
+        for queue in &queues {
+            queue.drain()?;
         }
-        let text = fs::read_to_string("/proc/meminfo").ok()?;
-        let bytes = |key: &str| {
-            let value = text.lines().find_map(|line| line.strip_prefix(key))?;
-            let kibibytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
-            Some(kibibytes * 1024)
-        };
-        Some(MemoryInfo { free: bytes("MemAvailable:")?, total: bytes("MemTotal:")? })
+        let ends = lock(&self.ends).clone();
+        for end in ends {
+            end.wait();
+        }
+        self.output.deliver_kept();
+        let told =
+            std::iter::from_fn(|| lock(&self.orphaned).pop_front()).find_map(|fault| fault.tell_device());
+        let live = || queues.iter().flat_map(|queue| queue.failures()).find_map(|fault| fault.tell_device());
+        told.or_else(live).map_or(Ok(()), Err)
+    }
+
+    fn set_output_sink(&self, sink: Option<Sink>) {
+        self.output.set(sink);
+    }
+
+    fn deliver_output(&self) {
+        self.output.deliver_kept();
+    }
+
+    fn set_output_capacity(&self, bytes: usize) -> Result<()> {
+        self.output.set_capacity(bytes);
+        Ok(())
     }
 }
 
@@ -310,10 +319,6 @@ impl fmt::Display for CpuDevice {
             number => write!(f, "virtual CPU device {number} ({})", self.name),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn option(option: &'static str, value: usize, expected: &'static str) -> Error {

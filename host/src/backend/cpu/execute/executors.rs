@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::mem::take;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::block::{BlockExecutor, stacks};
 use super::stack::MAX_STACKS;
+use crate::sync::lock;
 
 /// The most stacks that idle executors of cooperative launches keep, those used last.
 const MAX_KEPT_STACKS: usize = MAX_STACKS / 2;
@@ -84,8 +85,4 @@ impl Resident {
             self.stacks -= oldest.stacks();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

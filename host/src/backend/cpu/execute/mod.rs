@@ -22,7 +22,6 @@ pub(crate) mod sync;
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrogrid_device::native::Block;
@@ -32,7 +31,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use super::device::CpuDevice;
 use super::memory::out_of_memory;
 use crate::backend::LaunchConfig;
-use crate::backend::params::CopiedParams;
+use crate::backend::operation::OwnedLaunch;
 use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::memory::constant::Running;
@@ -42,20 +41,13 @@ use first_failure::FirstFailure;
 use panic::{catch, install_hook};
 use stack::MAX_STACKS;
 
-/// A launch with all that it needs.
-pub(super) struct Launch {
-    pub(super) kernel: &'static Kernel,
-    pub(super) shape: LaunchConfig,
-    pub(super) params: Arc<CopiedParams>,
-}
-
 /// Work shorter than this is not worth waking the pool for.
 const WORTH_SHARING: Duration = Duration::from_micros(20);
 
 /// Tasks per thread of the pool: enough to even out blocks that take unequal time.
 const TASKS_PER_THREAD: u64 = 16;
 
-impl Launch {
+impl OwnedLaunch {
     /// Runs all blocks: the first here, the rest here too or on the pool, by how long that took.
     ///
     /// If threads panic, the failure is that of the first block, in x, y, z order, and its first
@@ -179,7 +171,7 @@ impl Launch {
     /// Runs block `number`.
     ///
     /// # Safety
-    /// As for [`Launch::run`]; and each block of the launch is run once.
+    /// As for [`OwnedLaunch::run`]; and each block of the launch is run once.
     pub(super) unsafe fn run_block(
         &self,
         number: u64,

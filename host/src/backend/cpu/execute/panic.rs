@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_h
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::backend::payload;
+use crate::backend::host_fn;
 use crate::error::{Error, KernelError, LaunchSites};
 use crate::kernel::Kernel;
 use crate::kernel::extern_function::NoNativeFunction;
@@ -100,7 +100,7 @@ pub(crate) fn catch(kernel: impl FnOnce()) -> Result<(), Caught> {
             wrap_hook_again();
         }
         let missing = payload.downcast_ref::<NoNativeFunction>().copied();
-        Caught { message: payload::text(payload), location, missing }
+        Caught { message: host_fn::text(payload), location, missing }
     })
 }
 

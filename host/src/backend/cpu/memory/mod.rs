@@ -5,14 +5,16 @@ pub(crate) mod ipc;
 pub(crate) mod virtual_memory;
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::fs;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
 use super::device::CpuDevice;
 use super::execute::spin;
-use crate::backend::Rows;
-use crate::backend::recording::node::Address;
+use crate::backend::device::DeviceMemory;
+use crate::backend::operation::{Address, Fill, MemoryCopy};
+use crate::device::MemoryInfo;
 use crate::error::{Error, Result};
 use crate::memory::{ALIGNMENT, Contents};
 use crate::stream::value::ValueCondition;
@@ -33,6 +35,34 @@ pub(crate) fn allocate(device: &CpuDevice, bytes: usize, contents: Contents) -> 
         _ => std::ptr::null_mut(),
     };
     if pointer.is_null() { Err(out_of_memory(device, bytes)) } else { Ok(pointer) }
+}
+
+impl DeviceMemory for CpuDevice {
+    fn memory_info(&self) -> Result<Option<MemoryInfo>> {
+        Ok(match self.memory() {
+            Some((total, allocated)) => Some(MemoryInfo { free: total - allocated, total }),
+            None => memory_of_machine(),
+        })
+    }
+
+    fn allocate_host(&self, bytes: usize, _: bool) -> Result<*mut u8> {
+        allocate(self, bytes, Contents::Uninitialised)
+    }
+
+    unsafe fn free_host(&self, start: *mut u8, bytes: usize) {
+        // SAFETY: passed on.
+        unsafe { free(start, bytes) }
+    }
+}
+
+fn memory_of_machine() -> Option<MemoryInfo> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let bytes = |key: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+        let kibibytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kibibytes * 1024)
+    };
+    Some(MemoryInfo { free: bytes("MemAvailable:")?, total: bytes("MemTotal:")? })
 }
 
 /// Memory that counts as the device's, until this is dropped, when no work uses it any more.
@@ -68,7 +98,7 @@ impl Drop for Block {
 
 #[cold]
 pub(super) fn out_of_memory(device: &CpuDevice, bytes: usize) -> Error {
-    let memory = device.memory_info();
+    let memory = device.memory_info().ok().flatten();
     Error::OutOfMemory {
         device: device.to_string().into(),
         requested: bytes as u64,
@@ -87,22 +117,12 @@ pub(crate) unsafe fn free(pointer: *mut u8, bytes: usize) {
     unsafe { dealloc(pointer, layout) };
 }
 
-/// Copies host memory into memory that nothing has used yet, at once.
-///
 /// # Safety
-/// Both are `bytes` of memory, and no work uses `target`.
-pub(crate) unsafe fn initialise_from_host(target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-    // SAFETY: the caller vouches for both; fresh memory does not overlap a slice of the host.
-    unsafe { target.copy_from_nonoverlapping(source, bytes) };
-    Ok(())
-}
-
-/// Copies rows of bytes.
-///
-/// # Safety
-/// Both have these rows, which do not overlap, and nothing else uses them meanwhile.
-pub(super) unsafe fn copy_rows(target: *mut u8, source: *const u8, rows: Rows) {
-    for row in 0..rows.height {
+/// Both sides have these rows, which do not overlap, and nothing else uses them meanwhile.
+pub(super) unsafe fn copy(copy: &MemoryCopy) {
+    let (target, source, rows) = (copy.target.start(), copy.source.start(), copy.rows);
+    // An array is its elements here, one after the other.
+    for row in 0..rows.height * copy.layers {
         // SAFETY: the caller vouches for `width` bytes at each multiple of the pitch.
         unsafe {
             let (target, source) = (target.add(row * rows.target_pitch), source.add(row * rows.source_pitch));
@@ -111,20 +131,19 @@ pub(super) unsafe fn copy_rows(target: *mut u8, source: *const u8, rows: Rows) {
     }
 }
 
-/// Writes `pattern` (not empty) `count` times.
-///
 /// # Safety
-/// `target` has room for it, and nothing else uses it meanwhile.
-pub(super) unsafe fn fill(target: *mut u8, pattern: &[u8], count: usize) {
-    if let [byte] = pattern {
+/// There is room for all values, and nothing else uses it meanwhile.
+pub(super) unsafe fn fill(fill: &Fill<'_>) {
+    let (target, value) = (fill.target.0, &*fill.value);
+    if let ([byte], 1) = (value, fill.pitch) {
         // SAFETY: the caller vouches for `count` bytes.
-        return unsafe { target.write_bytes(*byte, count) };
+        return unsafe { target.write_bytes(*byte, fill.count) };
     }
-    for index in 0..count {
-        // SAFETY: the caller vouches for `count` patterns from `target`.
+    for index in 0..fill.count {
+        // SAFETY: the caller vouches for `count` values from `target` on.
         unsafe {
-            let place = target.add(index * pattern.len());
-            place.copy_from_nonoverlapping(pattern.as_ptr(), pattern.len());
+            let place = target.add(index * fill.pitch);
+            place.copy_from_nonoverlapping(value.as_ptr(), value.len());
         }
     }
 }

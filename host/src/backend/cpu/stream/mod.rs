@@ -1,5 +1,5 @@
-//! Streams of the CPU device: a queue of operations, and a thread that runs them one after the other, started
-//! when there is something to run. `event` marks points in a queue; `legacy` is CUDA's legacy default stream.
+//! Streams of the CPU device: a queue of work, and a thread that runs it in order, started when there is something to
+//! run. `event` marks points in a queue; `legacy` is CUDA's legacy default stream.
 
 pub(crate) mod event;
 pub(crate) mod legacy;
@@ -10,20 +10,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::device::{CpuDevice, DeviceUse};
+use super::execute::check_resources;
 use super::execute::spin;
-use super::execute::{Launch, check_resources};
-use super::graph::{self, Failures, Marks, Step};
+use super::graph::{self, Marks, Step};
 use super::memory;
+use super::operation::{self, Failures};
+use crate::backend::cuda::RawPool;
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
-use crate::backend::params::CopiedParams;
-use crate::backend::{self, Rows};
+use crate::backend::operation::{Address, Fill, MemoryCopy, Operation, OwnedLaunch};
+use crate::backend::stream::{BackendStream, StreamMemory};
+use crate::backend::{Launch, StreamIdentity};
 use crate::error::{Error, Result};
 use crate::memory::Contents;
 use crate::memory::account::Account;
 use crate::order::writers::Flow;
 use crate::stream::own_thread::OwnThread;
 use crate::stream::value::ValueCondition;
+use crate::sync::lock;
 use event::{CpuEvent, CpuMark};
 use legacy::Role;
 
@@ -50,29 +54,17 @@ pub(super) struct Queue {
 
 /// Where operations enter a queue.
 struct Entry {
-    sender: Sender<Operation>,
+    sender: Sender<Item>,
     /// How many have entered.
     pushed: u64,
 }
 
-/// Work in a queue. Its pointers are valid until it has run: memory is freed by an operation, too.
-enum Operation {
-    Launch(Launch, Flow),
-    Copy {
-        target: Address,
-        source: Address,
-        bytes: usize,
-    },
-    CopyRows {
-        target: Address,
-        source: Address,
-        rows: Rows,
-    },
-    Fill {
-        target: Address,
-        pattern: Box<[u8]>,
-        count: usize,
-    },
+/// What is in a queue. Its pointers are valid until it has run: memory is freed by an item, too.
+enum Item {
+    /// An operation, and for a launch what it rests on and what rests on it.
+    Run(Operation, Option<Flow>),
+    /// A graph, and its end.
+    Replay(Arc<[Step]>, Marks, Flow, CpuMark),
     Free {
         pointer: Address,
         bytes: usize,
@@ -88,8 +80,6 @@ enum Operation {
         condition: ValueCondition,
     },
     Call(HostFn),
-    /// A graph, and its end.
-    Replay(Arc<[Step]>, Marks, Flow, CpuMark),
     Reach(CpuMark),
     /// The last one.
     End(CpuMark),
@@ -97,12 +87,6 @@ enum Operation {
     /// Waits, and takes over what has failed there.
     Join(CpuMark),
 }
-
-/// An address that travels to the worker thread.
-struct Address(*mut u8);
-
-// SAFETY: enqueueing transfers it to the worker thread, which uses it in stream order.
-unsafe impl Send for Address {}
 
 impl CpuStream {
     pub(super) fn new(device: &'static CpuDevice) -> Self {
@@ -115,11 +99,6 @@ impl CpuStream {
     /// The same stream, of which nothing has been asked yet, as the default stream of `thread`.
     pub(super) fn of_thread(self, thread: OwnThread) -> Self {
         CpuStream { thread: Some(thread), ..self.with_role(Role::Ordered) }
-    }
-
-    /// Whether the calling thread may enqueue.
-    pub(crate) fn is_usable_here(&self) -> bool {
-        self.thread.is_none_or(OwnThread::is_current)
     }
 
     fn check_thread(&self) -> Result<()> {
@@ -138,29 +117,6 @@ impl CpuStream {
 
     pub(super) fn queue(&self) -> &Arc<Queue> {
         &self.queue
-    }
-
-    /// The same for handles of one stream, and for no others.
-    pub(crate) fn identity(&self) -> usize {
-        if self.role == Role::Legacy { 0 } else { Arc::as_ptr(&self.queue).addr() }
-    }
-
-    /// Whether it is not ordered with the legacy default stream.
-    pub(crate) fn is_nonblocking(&self) -> bool {
-        self.role == Role::Independent
-    }
-
-    /// Waits until all that was enqueued so far has run; returns its failures.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        let failed = self.drain_to_failures()?;
-        // First, as a sink may panic.
-        self.device.output().deliver_kept();
-        self.report(failed)
-    }
-
-    /// Waits until all that was enqueued so far has run; reports no failure.
-    pub(crate) fn drain(&self) -> Result<()> {
-        self.drain_to_failures().map(|_| ())
     }
 
     /// Waits for `event`, recorded here; returns failures of the work before it.
@@ -183,12 +139,6 @@ impl CpuStream {
         self.queue.failure.take_until(failed).map_or(Ok(()), Err)
     }
 
-    /// Whether all that was enqueued so far has run.
-    pub(crate) fn is_complete(&self) -> bool {
-        let entry = self.queue.entry();
-        entry.as_ref().is_none_or(|entry| entry.pushed == self.queue.done.load(Ordering::Acquire))
-    }
-
     pub(crate) fn record(&self, event: &CpuEvent) -> Result<()> {
         legacy::order(&self.queue, self.role)?;
         event.set(self.queue.record()?);
@@ -197,7 +147,7 @@ impl CpuStream {
 
     pub(crate) fn wait(&self, event: &CpuEvent) -> Result<()> {
         self.check_thread()?;
-        event.mark().map_or(Ok(()), |mark| self.push(Operation::Join(mark)))
+        event.mark().map_or(Ok(()), |mark| self.push(Item::Join(mark)))
     }
 
     pub(crate) fn run_after(&self, earlier: &CpuStream) -> Result<()> {
@@ -208,102 +158,16 @@ impl CpuStream {
     /// As `run_after`; what has failed there has failed here, too.
     pub(crate) fn join(&self, earlier: &CpuStream) -> Result<()> {
         self.check_thread()?;
-        self.queue.enqueue_after(&earlier.queue, Operation::Join)
-    }
-
-    pub(crate) fn host_fn(&self, function: HostFn) -> Result<()> {
-        self.push(Operation::Call(function))
-    }
-
-    pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        self.check_thread()?;
-        if !self.device.reserve(bytes) {
-            return Err(memory::out_of_memory(self.device, bytes));
-        }
-        memory::allocate(self.device, bytes, contents).inspect_err(|_| self.device.release(bytes))
-    }
-
-    /// Frees memory in the order of the stream, and only then enters that in `account`.
-    ///
-    /// # Safety
-    /// As for `StreamInner::free`.
-    pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize, account: &Arc<Account>) {
-        if !self.queue.is_started() {
-            // SAFETY: nothing was ever enqueued here, and all uses on other streams come before.
-            return unsafe { free(self.device, pointer, bytes, account) };
-        }
-        // If the worker thread is gone, the memory is given up.
-        let (pointer, account) = (Address(pointer), account.clone());
-        let _ = self.push(Operation::Free { pointer, bytes, account });
+        self.queue.enqueue_after(&earlier.queue, Item::Join)
     }
 
     /// # Safety
-    /// As for `StreamInner::copy_from_host`.
-    pub(crate) unsafe fn copy_from_host(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        bytes: usize,
-    ) -> Result<()> {
-        self.check_thread()?;
-        self.drain()?;
-        // SAFETY: the caller vouches for both; all work that `target` is ordered after has run, and the
-        // caller holds the only borrow of it.
-        unsafe { target.copy_from_nonoverlapping(source, bytes) };
-        Ok(())
-    }
-
-    /// # Safety
-    /// As for `StreamInner::copy_to_host`.
-    pub(crate) unsafe fn copy_to_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        self.check_thread()?;
-        self.synchronize()?;
-        // SAFETY: the caller vouches for both; all writes that `source` is ordered after have run, and
-        // the caller's borrow keeps others from being enqueued.
-        unsafe { target.copy_from_nonoverlapping(source, bytes) };
-        Ok(())
-    }
-
-    /// # Safety
-    /// As for `StreamInner::copy`.
-    pub(crate) unsafe fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        let (target, source) = (Address(target), Address(source.cast_mut()));
-        self.push(Operation::Copy { target, source, bytes })
-    }
-
-    /// # Safety
-    /// As for `StreamInner::copy_rows`.
-    pub(crate) unsafe fn copy_rows(&self, target: *mut u8, source: *const u8, rows: Rows) -> Result<()> {
-        let (target, source) = (Address(target), Address(source.cast_mut()));
-        self.push(Operation::CopyRows { target, source, rows })
-    }
-
-    /// # Safety
-    /// As for `StreamInner::fill`.
-    pub(crate) unsafe fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
-        self.push(Operation::Fill { target: Address(target), pattern: pattern.into(), count })
-    }
-
-    /// # Safety
-    /// As for `Stream::write_value`.
-    pub(crate) unsafe fn write_value(&self, target: *mut u8, value: u64, is_wide: bool) -> Result<()> {
-        self.push(Operation::WriteValue { target: Address(target), value, is_wide })
-    }
-
-    /// # Safety
-    /// As for `Stream::wait_value`.
-    pub(crate) unsafe fn wait_value(&self, source: *const u8, condition: ValueCondition) -> Result<()> {
-        self.push(Operation::WaitValue { source: Address(source.cast_mut()), condition })
-    }
-
-    /// # Safety
-    /// As for `StreamInner::launch`.
-    pub(crate) unsafe fn launch(&self, launch: backend::Launch<'_>, flow: Flow) -> Result<()> {
-        let backend::Launch { kernel, config, params, .. } = launch;
-        check_resources(kernel, config, self.device)?;
-        // SAFETY: the caller vouches for the parameters.
-        let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
-        self.push(Operation::Launch(Launch { kernel, shape: *config, params }, flow))
+    /// As for `StreamBackend::launch`.
+    pub(crate) unsafe fn launch(&self, launch: Launch<'_>, flow: Flow) -> Result<()> {
+        check_resources(launch.kernel, launch.config, self.device)?;
+        // SAFETY: passed on.
+        let launch = unsafe { OwnedLaunch::copy(launch) };
+        self.push(Item::Run(Operation::Kernel(launch), Some(flow)))
     }
 
     /// Enqueues a graph; its end.
@@ -312,19 +176,115 @@ impl CpuStream {
     /// The memory of its nodes is ordered here for their uses.
     pub(super) unsafe fn replay(&self, steps: Arc<[Step]>, marks: Marks, flow: Flow) -> Result<CpuMark> {
         let end = CpuMark::new();
-        self.push(Operation::Replay(steps, marks, flow, end.clone()))?;
+        self.push(Item::Replay(steps, marks, flow, end.clone()))?;
         Ok(end)
     }
 
     /// Makes later work here start after `end`, whether that failed or not.
     pub(super) fn follow(&self, end: CpuMark) -> Result<()> {
-        self.push(Operation::Wait(end))
+        self.push(Item::Wait(end))
     }
 
-    fn push(&self, operation: Operation) -> Result<()> {
+    fn push(&self, item: Item) -> Result<()> {
         self.check_thread()?;
         legacy::order(&self.queue, self.role)?;
-        self.queue.push(operation)
+        self.queue.push(item)
+    }
+}
+
+impl BackendStream for CpuStream {
+    fn is_usable_here(&self) -> bool {
+        self.thread.is_none_or(OwnThread::is_current)
+    }
+
+    fn identity(&self) -> Option<StreamIdentity> {
+        Some((if self.role == Role::Legacy { 0 } else { Arc::as_ptr(&self.queue).addr() }, None))
+    }
+
+    fn is_nonblocking(&self) -> Result<bool> {
+        Ok(self.role == Role::Independent)
+    }
+
+    fn is_complete(&self) -> Result<bool> {
+        let entry = self.queue.entry();
+        Ok(entry.as_ref().is_none_or(|entry| entry.pushed == self.queue.done.load(Ordering::Acquire)))
+    }
+
+    fn host_fn(&self, function: HostFn) -> Result<()> {
+        self.push(Item::Call(function))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let failed = self.drain_to_failures()?;
+        // First, as a sink may panic.
+        self.device.output().deliver_kept();
+        self.report(failed)
+    }
+
+    fn drain(&self) -> Result<()> {
+        self.drain_to_failures().map(drop)
+    }
+}
+
+impl StreamMemory for CpuStream {
+    fn allocate(&self, _: Option<RawPool>, bytes: usize, contents: Contents) -> Result<*mut u8> {
+        self.check_thread()?;
+        if !self.device.reserve(bytes) {
+            return Err(memory::out_of_memory(self.device, bytes));
+        }
+        memory::allocate(self.device, bytes, contents).inspect_err(|_| self.device.release(bytes))
+    }
+
+    /// Enters the bytes in `account` only when they are free.
+    unsafe fn free(&self, pointer: *mut u8, bytes: usize, account: &Arc<Account>) {
+        if !self.queue.is_started() {
+            // SAFETY: nothing was ever enqueued here, and all uses on other streams come before.
+            return unsafe { free(self.device, pointer, bytes, account) };
+        }
+        // If the worker thread is gone, the memory is given up.
+        let (pointer, account) = (Address(pointer), account.clone());
+        let _ = self.push(Item::Free { pointer, bytes, account });
+    }
+
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<()> {
+        self.push(Item::Run(Operation::Copy(copy), None))
+    }
+
+    unsafe fn copy_from_host(&self, copy: MemoryCopy) -> Result<()> {
+        self.check_thread()?;
+        self.drain()?;
+        // SAFETY: the caller vouches for both; all work that the target is ordered after has run, and the
+        // caller holds the only borrow of it.
+        unsafe { memory::copy(&copy) };
+        Ok(())
+    }
+
+    unsafe fn initialise_from_host(&self, copy: MemoryCopy) -> Result<()> {
+        // SAFETY: the caller vouches for both; no work uses the target, and fresh memory does not overlap a slice of the
+        // host.
+        unsafe { memory::copy(&copy) };
+        Ok(())
+    }
+
+    unsafe fn copy_to_host(&self, copy: MemoryCopy) -> Result<()> {
+        self.check_thread()?;
+        self.synchronize()?;
+        // SAFETY: the caller vouches for both; all writes that the source is ordered after have run, and
+        // the caller's borrow keeps others from being enqueued.
+        unsafe { memory::copy(&copy) };
+        Ok(())
+    }
+
+    unsafe fn fill(&self, fill: Fill<'_>) -> Result<()> {
+        self.push(Item::Run(Operation::Fill(fill.into_owned()), None))
+    }
+
+    unsafe fn write_value(&self, target: *mut u8, value: u64, is_wide: bool) -> Result<()> {
+        self.push(Item::WriteValue { target: Address(target), value, is_wide })
+    }
+
+    unsafe fn wait_value(&self, source: *const u8, condition: ValueCondition) -> Result<()> {
+        self.push(Item::WaitValue { source: Address(source.cast_mut()), condition })
     }
 }
 
@@ -334,7 +294,7 @@ impl Drop for Queue {
         let entry = self.entry.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(entry) = entry.take() else { return };
         let end = CpuMark::new();
-        if entry.sender.send(Operation::End(end.clone())).is_ok() {
+        if entry.sender.send(Item::End(end.clone())).is_ok() {
             self.device.await_end(end);
         }
     }
@@ -357,11 +317,11 @@ impl Queue {
 
     /// Makes later work here start after all that `earlier` holds so far.
     pub(super) fn run_after(&self, earlier: &Queue) -> Result<()> {
-        self.enqueue_after(earlier, Operation::Wait)
+        self.enqueue_after(earlier, Item::Wait)
     }
 
     /// As `run_after`, by an operation that waits for a mark.
-    fn enqueue_after(&self, earlier: &Queue, wait: impl FnOnce(CpuMark) -> Operation) -> Result<()> {
+    fn enqueue_after(&self, earlier: &Queue, wait: impl FnOnce(CpuMark) -> Item) -> Result<()> {
         if std::ptr::eq(self, earlier) || !earlier.is_started() {
             return Ok(());
         }
@@ -370,7 +330,7 @@ impl Queue {
 
     fn record(&self) -> Result<CpuMark> {
         let mark = CpuMark::new();
-        self.push(Operation::Reach(mark.clone()))?;
+        self.push(Item::Reach(mark.clone()))?;
         Ok(mark)
     }
 
@@ -378,19 +338,19 @@ impl Queue {
         self.entry().is_some()
     }
 
-    fn push(&self, operation: Operation) -> Result<()> {
+    fn push(&self, item: Item) -> Result<()> {
         let mut entry = self.entry();
         let entry = match &mut *entry {
             Some(entry) => entry,
             empty => empty.insert(Entry { sender: self.start()?, pushed: 0 }),
         };
-        let sent = entry.sender.send(operation);
+        let sent = entry.sender.send(item);
         sent.map_err(|_| Error::WorkerThread { reason: "it has ended".into() })?;
         entry.pushed += 1;
         Ok(())
     }
 
-    fn start(&self) -> Result<Sender<Operation>> {
+    fn start(&self) -> Result<Sender<Item>> {
         let (sender, receiver) = channel();
         let (device, done, failure) = (self.device, self.done.clone(), self.failure.clone());
         let in_use = DeviceUse::begin(device);
@@ -404,7 +364,7 @@ impl Queue {
     }
 
     fn entry(&self) -> MutexGuard<'_, Option<Entry>> {
-        self.entry.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.entry)
     }
 }
 
@@ -418,78 +378,75 @@ unsafe fn free(device: &CpuDevice, pointer: *mut u8, bytes: usize, account: &Acc
 }
 
 /// The next operation; `None` if there will be none.
-fn next(operations: &Receiver<Operation>) -> Option<Operation> {
-    let look = || match operations.try_recv() {
+fn next(items: &Receiver<Item>) -> Option<Item> {
+    let look = || match items.try_recv() {
         Err(TryRecvError::Empty) => None,
         result => Some(result.ok()),
     };
-    spin::until(look).unwrap_or_else(|| operations.recv().ok())
+    spin::until(look).unwrap_or_else(|| items.recv().ok())
 }
 
 /// Runs operations until the stream is gone and its queue is empty.
-fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, failure: &Failure) {
-    while let Some(operation) = next(operations) {
-        match operation {
-            Operation::Launch(launch, flow) => {
+fn run(device: &CpuDevice, items: &Receiver<Item>, done: &AtomicU64, failure: &Failure) {
+    while let Some(item) = next(items) {
+        match item {
+            Item::Run(operation, flow) => {
+                let own = Failure::default();
+                let failures = Failures { own: &own, stream: failure };
                 // SAFETY: the enqueueing call vouched for it; its memory is ordered by this queue and
                 // the waits in it.
-                let failed = unsafe { launch.run(device) }.err();
-                flow.end(failed.map(|error| failure.note(error)), failure);
+                unsafe { operation::run(device, &operation, &mut Marks::default(), failures) };
+                end(&own, flow, failure);
             }
-            // SAFETY: as above; the two do not overlap.
-            Operation::Copy { target, source, bytes } => unsafe {
-                target.0.copy_from_nonoverlapping(source.0, bytes);
-            },
-            // SAFETY: as above.
-            Operation::Fill { target, pattern, count } => unsafe { memory::fill(target.0, &pattern, count) },
+            Item::Replay(steps, mut marks, flow, mark) => {
+                let own = Failure::default();
+                // SAFETY: as above, for the memory of all nodes.
+                unsafe { graph::run(device, &steps, &mut marks, Failures { own: &own, stream: failure }) };
+                graph::let_go(steps, &own);
+                mark.reach(&own);
+                end(&own, Some(flow), failure);
+            }
             // SAFETY: as above; all uses come before.
-            Operation::Free { pointer, bytes, account } => unsafe {
+            Item::Free { pointer, bytes, account } => unsafe {
                 free(device, pointer.0, bytes, &account);
             },
-            // SAFETY: as above; the two do not overlap.
-            Operation::CopyRows { target, source, rows } => unsafe {
-                memory::copy_rows(target.0, source.0, rows);
-            },
-            Operation::Replay(steps, mut marks, flow, end) => {
-                let of_graph = Failure::default();
-                // SAFETY: as above, for the memory of all nodes.
-                unsafe {
-                    graph::run(device, &steps, &mut marks, Failures { own: &of_graph, stream: failure })
-                };
-                graph::let_go(steps, &of_graph);
-                end.reach(&of_graph);
-                let faults = of_graph.pending();
-                faults.iter().for_each(|fault| failure.note_shared(fault));
-                flow.end(faults.into_iter().next(), failure);
-            }
             // SAFETY: as above.
-            Operation::WriteValue { target, value, is_wide } => unsafe {
+            Item::WriteValue { target, value, is_wide } => unsafe {
                 memory::write_value(target.0, value, is_wide);
             },
             // SAFETY: as above.
-            Operation::WaitValue { source, condition } => unsafe {
+            Item::WaitValue { source, condition } => unsafe {
                 memory::wait_value(source.0, condition);
             },
-            Operation::Call(function) => {
+            Item::Call(function) => {
                 if let Some(error) = host_fn::run(function) {
                     failure.note(error);
                 }
             }
-            Operation::Reach(mark) => {
+            Item::Reach(mark) => {
                 // Counted first: threads that wait for the mark must find the queue done.
                 done.fetch_add(1, Ordering::Release);
                 mark.reach(failure);
                 continue;
             }
-            Operation::End(mark) => {
+            Item::End(mark) => {
                 failure.pending().into_iter().for_each(|fault| device.adopt(fault));
                 return mark.reach(failure);
             }
-            Operation::Wait(mark) => {
+            Item::Wait(mark) => {
                 mark.wait();
             }
-            Operation::Join(mark) => mark.faults().iter().for_each(|fault| failure.note_shared(fault)),
+            Item::Join(mark) => mark.faults().iter().for_each(|fault| failure.note_shared(fault)),
         }
         done.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Hands what work has failed with to its stream, and to what rests on it.
+fn end(own: &Failure, flow: Option<Flow>, stream: &Failure) {
+    let faults = own.pending();
+    faults.iter().for_each(|fault| stream.note_shared(fault));
+    if let Some(flow) = flow {
+        flow.end(faults.into_iter().next(), stream);
     }
 }

@@ -8,10 +8,10 @@ pub(crate) mod reset;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
-use std::fmt;
+use std::fmt::{self, Display};
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Mutex, MutexGuard, OnceLock, RwLock, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
@@ -24,11 +24,11 @@ use super::module::Module;
 use super::stream::watch::Watches;
 use super::stream::{CudaStream, NON_BLOCKING};
 use crate::backend::Limits;
-use crate::device::MemoryInfo;
+use crate::backend::device::{BackendDevice, DeviceMemory};
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::memory::pool::options::PoolKind;
 use crate::output::Sink;
-use crate::stream::options::StreamOptions;
+use crate::sync::lock;
 use peer::Peers;
 use reset::HostMemory;
 
@@ -37,11 +37,11 @@ use reset::HostMemory;
 #[repr(C)] // What every launch reads comes first.
 pub(crate) struct CudaDevice {
     /// Whether its context is gone.
-    ended: AtomicBool,
+    pub(super) ended: AtomicBool,
     ordinal: usize,
     limits: Limits,
     driver: &'static Driver,
-    handle: CUdevice,
+    pub(super) handle: CUdevice,
     name: String,
     capability: (u32, u32),
     multiprocessors: u32,
@@ -57,19 +57,19 @@ pub(crate) struct CudaDevice {
     /// Events without timing that are not in use.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
     /// Keeps waits from launches of graphs on all streams that were not made here.
-    waits_of_others: RwLock<()>,
+    pub(super) waits_of_others: RwLock<()>,
     /// Streams for callbacks that are not in use.
     spare_watchers: Mutex<Vec<Handle<CUstream>>>,
     /// Does the remaining work on foreign streams that may be gone.
     fallback_stream: OnceLock<Result<CudaStream>>,
-    watches: Watches,
-    peers: Peers,
+    pub(super) watches: Watches,
+    pub(super) peers: Peers,
     condition_setters: OnceLock<Result<Setters>>,
-    feedback: Feedback,
+    pub(super) feedback: Feedback,
     /// Page-locked memory that was allocated for it.
-    pinned: AtomicUsize,
+    pub(super) pinned: AtomicUsize,
     /// Managed memory that was allocated for it.
-    managed: AtomicUsize,
+    pub(super) managed: AtomicUsize,
 }
 
 /// A handle of the driver, which may be used from any thread.
@@ -119,7 +119,7 @@ impl CudaDevice {
         let mut handle = 0;
         // SAFETY: `handle` is valid for the call.
         let code = unsafe { driver.device_get(&mut handle, ordinal) };
-        driver.check(code, "cuDeviceGet", &format!("device {ordinal}"))?;
+        driver.check(code, "cuDeviceGet", &format_args!("device {ordinal}"))?;
         let one = |attribute| attribute_of(driver, handle, attribute);
         use CUdevice_attribute as A;
         let limits = Limits {
@@ -172,10 +172,6 @@ impl CudaDevice {
         CudaDevice::query(old.driver, old.ordinal as c_int)
     }
 
-    pub(super) fn ended(&self) -> &AtomicBool {
-        &self.ended
-    }
-
     /// Whether its context has been made.
     pub(super) fn has_context(&self) -> bool {
         self.context.get().is_some_and(Result::is_ok)
@@ -186,26 +182,12 @@ impl CudaDevice {
         HostMemory { pinned: count(&self.pinned), managed: count(&self.managed) }
     }
 
-    /// Counts allocations of page-locked memory.
-    pub(super) fn pinned(&self) -> &AtomicUsize {
-        &self.pinned
-    }
-
-    /// Counts allocations of managed memory.
-    pub(crate) fn managed(&self) -> &AtomicUsize {
-        &self.managed
-    }
-
     pub(super) fn driver(&self) -> &'static Driver {
         self.driver
     }
 
     pub(crate) fn ordinal(&self) -> usize {
         self.ordinal
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(crate) fn capability(&self) -> (u32, u32) {
@@ -227,10 +209,6 @@ impl CudaDevice {
         self.multiprocessors
     }
 
-    pub(super) fn handle(&self) -> CUdevice {
-        self.handle
-    }
-
     /// Whether memory can be allocated in stream order.
     pub(crate) fn has_pools(&self) -> bool {
         self.has_pools
@@ -239,6 +217,11 @@ impl CudaDevice {
     /// The pool that memory is allocated from, made at the first call; the context must be bound.
     pub(super) fn pool(&self) -> Result<RawPool> {
         self.pool.get_or_init(|| pool::create(self, PoolKind::Device, false)).clone()
+    }
+
+    /// That pool, if it has been made.
+    pub(super) fn known_pool(&self) -> Option<RawPool> {
+        self.pool.get()?.as_ref().ok().copied()
     }
 
     pub(super) fn own_pools(&self) -> MutexGuard<'_, Vec<RawPool>> {
@@ -255,31 +238,6 @@ impl CudaDevice {
         other.map_or_else(|| self.pool(), Ok)
     }
 
-    /// Gives back what the pool of this device does not use, if there is one by now.
-    pub(crate) fn trim_memory(&self, keep: usize) -> Result<()> {
-        match self.pool.get() {
-            Some(Ok(pool)) => self.trim_pool(Some(*pool), keep),
-            _ => Ok(()),
-        }
-    }
-
-    pub(crate) fn trim_pool(&self, pool: Option<RawPool>, keep: usize) -> Result<()> {
-        pool::trim(self, self.pool_or(pool)?, keep)
-    }
-
-    /// Reserved now and at most, used now and at most, in bytes.
-    pub(crate) fn pool_statistics(&self, pool: Option<RawPool>) -> Result<[u64; 4]> {
-        pool::statistics(self, self.pool_or(pool)?)
-    }
-
-    pub(crate) fn reset_pool_statistics(&self, pool: Option<RawPool>) -> Result<()> {
-        pool::reset_statistics(self, self.pool_or(pool)?)
-    }
-
-    pub(crate) fn set_release_threshold(&self, pool: Option<RawPool>, bytes: u64) -> Result<()> {
-        pool::set_release_threshold(self, self.pool_or(pool)?, bytes)
-    }
-
     /// The primary context, retained at the first call and released when it is reset.
     pub(crate) fn context(&self) -> Result<CUcontext> {
         self.check_not_reset()?;
@@ -287,7 +245,7 @@ impl CudaDevice {
             let mut context = null_mut();
             // SAFETY: `context` is valid for the call, and the handle is the driver's.
             let code = unsafe { self.driver.primary_context_retain(&mut context, self.handle) };
-            self.driver.check(code, "cuDevicePrimaryCtxRetain", &self.to_string())?;
+            self.driver.check(code, "cuDevicePrimaryCtxRetain", self)?;
             Ok(Handle(context))
         };
         self.context.get_or_init(retain).as_ref().map(|context| context.0).map_err(Error::clone)
@@ -316,8 +274,13 @@ impl CudaDevice {
         Ok(call())
     }
 
-    pub(crate) fn new_stream(&'static self, options: StreamOptions) -> Result<CudaStream> {
-        CudaStream::new(self, self.context()?, options).map(|stream| self.enlist(stream))
+    pub(crate) fn new_stream(
+        &'static self,
+        ordered_with_legacy: bool,
+        priority: c_int,
+    ) -> Result<CudaStream> {
+        let stream = CudaStream::new(self, self.context()?, ordered_with_legacy, priority)?;
+        Ok(self.enlist(stream))
     }
 
     /// The legacy default stream.
@@ -339,21 +302,11 @@ impl CudaDevice {
         let mut context = null_mut();
         // SAFETY: `context` is valid for the call, and the caller vouches for the stream.
         let code = unsafe { self.driver.stream_context(raw.cast(), &mut context) };
-        self.check(code, "cuStreamGetCtx", &format!("stream {raw:p}"))?;
+        self.check(code, "cuStreamGetCtx", &format_args!("stream {raw:p}"))?;
         if context != self.context()? {
             return Err(self.foreign_context());
         }
         Ok(self.enlist(CudaStream::foreign(self, context, raw.cast())?))
-    }
-
-    /// The priorities of streams, least and greatest.
-    pub(crate) fn priority_range(&self) -> Result<(i32, i32)> {
-        self.bind()?;
-        let (mut least, mut greatest) = (0, 0);
-        // SAFETY: both are valid for the call.
-        let code = unsafe { self.driver.stream_priority_range(&mut least, &mut greatest) };
-        self.check(code, "cuCtxGetStreamPriorityRange", &self.to_string())?;
-        Ok((least, greatest))
     }
 
     fn enlist(&self, stream: CudaStream) -> CudaStream {
@@ -362,50 +315,9 @@ impl CudaDevice {
         stream
     }
 
-    pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
-        self.bind()?;
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: both are valid for the call.
-        let code = unsafe { self.driver.memory_info(&mut free, &mut total) };
-        self.check(code, "cuMemGetInfo", &self.to_string())?;
-        Ok(MemoryInfo { free: free as u64, total: total as u64 })
-    }
-
-    /// Waits for all streams, including dropped ones; reports a failure that it has not reported before. Those of
-    /// live streams stay with them.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        self.bind()?;
-        let watches = self.watches.all();
-        let ended: Vec<_> = watches.iter().map(|watch| watch.end(true)).collect();
-        // SAFETY: a context is bound.
-        let code = unsafe { self.driver.context_synchronize() };
-        self.check(code, "cuCtxSynchronize", &self.to_string())?;
-        self.show_output()?;
-        for (watch, ended) in watches.iter().zip(&ended) {
-            watch.settle(ended)?;
-            watch.note_inherited();
-            watch.recent().clear();
-        }
-        let told = Watches::tell(&watches);
-        self.watches.settle_closed_streams();
-        told.map_or(Ok(()), Err)
-    }
-
     /// The kernels that set the conditions of graphs, loaded at the first call.
     pub(super) fn condition_setters(&'static self) -> Result<&'static Setters> {
         self.condition_setters.get_or_init(|| Setters::load(self)).as_ref().map_err(Error::clone)
-    }
-
-    pub(super) fn peers(&self) -> &Peers {
-        &self.peers
-    }
-
-    pub(super) fn feedback(&self) -> &Feedback {
-        &self.feedback
-    }
-
-    pub(super) fn watches(&self) -> &Watches {
-        &self.watches
     }
 
     /// Shows what kernels have printed; called after waiting.
@@ -414,27 +326,33 @@ impl CudaDevice {
         self.feedback.show(self)
     }
 
-    pub(crate) fn deliver_output(&self) {
-        // A context that cannot be bound is reported by the call that needs it.
-        let _ = self.show_output();
-    }
-
-    pub(crate) fn set_output(&self, sink: Option<Sink>) {
-        self.feedback.output().set(sink);
-    }
-
-    pub(crate) fn set_output_capacity(&self, bytes: usize) -> Result<()> {
-        self.feedback.set_capacity(bytes)
-    }
-
     /// As [`Driver::check`]; the failure of a kernel names the kernels that it may be.
     #[inline]
-    pub(super) fn check(&self, code: Code, operation: &'static str, object: &str) -> Result<()> {
+    pub(super) fn check(
+        &self,
+        code: Code,
+        operation: &'static str,
+        object: &(impl Display + ?Sized),
+    ) -> Result<()> {
         if code.is_success() { Ok(()) } else { Err(self.error(code, operation, object)) }
     }
 
+    /// As `check`, of a call that needs `bytes` of memory, or none that it knows of.
+    pub(super) fn check_memory(
+        &self,
+        code: Code,
+        operation: &'static str,
+        bytes: usize,
+        object: &(impl Display + ?Sized),
+    ) -> Result<()> {
+        if code == Code::OUT_OF_MEMORY && bytes > 0 {
+            return Err(self.out_of_memory(bytes));
+        }
+        self.check(code, operation, object)
+    }
+
     #[cold]
-    fn error(&self, code: Code, operation: &'static str, object: &str) -> Error {
+    fn error(&self, code: Code, operation: &'static str, object: &(impl Display + ?Sized)) -> Error {
         if !code.is_kernel_failure() {
             return self.driver.error(code, operation, object);
         }
@@ -448,7 +366,7 @@ impl CudaDevice {
     }
 
     pub(super) fn out_of_memory(&self, requested: usize) -> Error {
-        let memory = self.memory_info().ok();
+        let memory = self.memory_info().ok().flatten();
         Error::OutOfMemory {
             device: self.to_string().into(),
             requested: requested as u64,
@@ -463,10 +381,6 @@ impl CudaDevice {
 
     pub(super) fn spare_events(&self) -> MutexGuard<'_, Vec<Handle<CUevent>>> {
         lock(&self.spare_events)
-    }
-
-    pub(super) fn waits_of_others(&self) -> &RwLock<()> {
-        &self.waits_of_others
     }
 
     /// The launches last made on any stream since it was waited for.
@@ -492,13 +406,67 @@ impl CudaDevice {
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call; the flag is `CU_STREAM_NON_BLOCKING`.
         let code = unsafe { self.driver.stream_create(&mut raw, NON_BLOCKING, 0) };
-        self.check(code, "cuStreamCreateWithPriority", &self.to_string())?;
+        self.check(code, "cuStreamCreateWithPriority", self)?;
         Ok(raw)
     }
 
     pub(super) fn fallback_stream(&'static self) -> Result<&'static CudaStream> {
-        let new = || CudaStream::new(self, self.context()?, StreamOptions::new());
+        let new = || CudaStream::new(self, self.context()?, false, 0);
         self.fallback_stream.get_or_init(new).as_ref().map_err(Error::clone)
+    }
+}
+
+impl BackendDevice for CudaDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn works(&self) -> bool {
+        self.context().is_ok()
+    }
+
+    fn priority_range(&self) -> Result<(i32, i32)> {
+        self.bind()?;
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: both are valid for the call.
+        let code = unsafe { self.driver.stream_priority_range(&mut least, &mut greatest) };
+        self.check(code, "cuCtxGetStreamPriorityRange", self)?;
+        Ok((least, greatest))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        let watches = self.watches.all();
+        let ended: Vec<_> = watches.iter().map(|watch| watch.end(true)).collect();
+        // SAFETY: a context is bound.
+        let code = unsafe { self.driver.context_synchronize() };
+        self.check(code, "cuCtxSynchronize", self)?;
+        self.show_output()?;
+        for (watch, ended) in watches.iter().zip(&ended) {
+            watch.settle(ended)?;
+            watch.note_inherited();
+            watch.recent().clear();
+        }
+        let told = Watches::tell(&watches);
+        self.watches.settle_closed_streams();
+        told.map_or(Ok(()), Err)
+    }
+
+    fn was_reset(&self) -> Option<Error> {
+        self.check_not_reset().err()
+    }
+
+    fn deliver_output(&self) {
+        // A context that cannot be bound is reported by the call that needs it.
+        let _ = self.show_output();
+    }
+
+    fn set_output_sink(&self, sink: Option<Sink>) {
+        self.feedback.output().set(sink);
+    }
+
+    fn set_output_capacity(&self, bytes: usize) -> Result<()> {
+        self.feedback.set_capacity(bytes)
     }
 }
 
@@ -516,15 +484,11 @@ pub(super) fn bind(driver: &Driver, context: CUcontext) -> Result<()> {
     driver.check(code, "cuCtxSetCurrent", "")
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 pub(super) fn attribute_of(driver: &Driver, handle: CUdevice, attribute: CUdevice_attribute) -> Result<u32> {
     let mut value = 0;
     // SAFETY: `value` is valid for the call, and the handle is the driver's.
     let code = unsafe { driver.device_attribute(&mut value, attribute as c_uint, handle) };
-    driver.check(code, "cuDeviceGetAttribute", &format!("{attribute:?}"))?;
+    driver.check(code, "cuDeviceGetAttribute", &format_args!("{attribute:?}"))?;
     Ok(value.unsigned_abs())
 }
 
@@ -537,7 +501,7 @@ fn name_of(driver: &Driver, handle: CUdevice) -> Result<String> {
     Ok(text.to_string_lossy().into_owned())
 }
 
-impl fmt::Display for CudaDevice {
+impl Display for CudaDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CUDA device {} ({})", self.ordinal, self.name)
     }

@@ -12,7 +12,7 @@ mod suspects;
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::sys::CUmodule;
 use ferrogrid_device::failure::FailureRecord;
@@ -22,10 +22,12 @@ pub(crate) use self::lent::Lent;
 use self::panic::PanicRecord;
 use self::print::PrintBuffer;
 use super::device::CudaDevice;
-use super::memory::pinned::PORTABLE_AND_MAPPED;
+use super::memory::host::PORTABLE_AND_MAPPED;
+use crate::backend::device::DeviceMemory;
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::kernel::Kernel;
 use crate::output::Output;
+use crate::sync::lock;
 
 /// The bytes of the print buffer by default: as many as CUDA's printf has.
 const DEFAULT_CAPACITY: usize = 1 << 20;
@@ -80,11 +82,11 @@ impl Feedback {
 
     /// Remembers a kernel that may panic, of a module that has been connected.
     pub(super) fn note_loaded(&self, kernel: &'static Kernel) {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).push(kernel);
+        lock(&self.loaded).push(kernel);
     }
 
     fn loaded(&self) -> Vec<&'static Kernel> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.loaded).clone()
     }
 
     /// Tells a freshly loaded module of `device`, whose context is bound, where to write, if it `prints`. One that does not has no
@@ -101,7 +103,7 @@ impl Feedback {
 
     /// A free record of `device`.
     fn lend(&self, device: &CudaDevice) -> Result<PanicRecord> {
-        let mut free = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.records);
         if let Some(record) = free.pop() {
             return Ok(record);
         }
@@ -116,7 +118,7 @@ impl Feedback {
             return; // its memory is gone
         }
         record.clear();
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+        lock(&self.records).push(record);
     }
 
     /// Shows what has been printed on `device`.
@@ -193,13 +195,13 @@ impl Mapped {
         let mut host: *mut c_void = null_mut();
         // SAFETY: `host` is valid for the call, and the context is bound.
         let code = unsafe { driver.host_allocate(&mut host, bytes, PORTABLE_AND_MAPPED) };
-        device.check(code, "cuMemHostAlloc", &format!("{bytes} bytes"))?;
+        device.check(code, "cuMemHostAlloc", &format_args!("{bytes} bytes"))?;
         // SAFETY: just allocated with that many bytes.
         unsafe { host.cast::<u8>().write_bytes(0, bytes) };
         let mut address = 0;
         // SAFETY: `address` is valid for the call, and the memory was allocated as mapped.
         let code = unsafe { driver.host_address(&mut address, host, 0) };
-        device.check(code, "cuMemHostGetDevicePointer", &format!("{bytes} bytes"))?;
+        device.check(code, "cuMemHostGetDevicePointer", &format_args!("{bytes} bytes"))?;
         Ok(Mapped { host: host.cast(), device: address })
     }
 }

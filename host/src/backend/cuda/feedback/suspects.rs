@@ -3,12 +3,13 @@
 //! launched last.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ferrogrid_ptx::{Calls, Item, Module, StatementKind};
 
 use crate::error::{LaunchSites, LaunchedKernel};
 use crate::kernel::Kernel;
+use crate::sync::lock;
 
 /// The kernel among `loaded`, which are those that may panic, that has code of the line, and was launched lately if several have; if that
 /// leaves more than one, all of their names. And where in the source these were launched, as `recent` says: the
@@ -52,7 +53,7 @@ pub(super) fn find(
 /// The same text for the same names, for the rest of the process.
 fn interned(text: String) -> &'static str {
     static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut texts = lock(&TEXTS);
     if let Some(known) = texts.get(text.as_str()) {
         return known;
     }
@@ -64,7 +65,7 @@ fn interned(text: String) -> &'static str {
 /// Whether the entry point, or a function that it can reach, has code of the line.
 fn has_line(ptx: &'static str, entry: &str, file: &str, line: u32) -> bool {
     static KNOWN: Mutex<BTreeMap<usize, Arc<LineTable>>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = lock(&KNOWN);
     // A text is there for the rest of the process, and so its address is its own.
     let table = known.entry(ptx.as_ptr() as usize).or_insert_with(|| Arc::new(LineTable::of(ptx))).clone();
     drop(known);

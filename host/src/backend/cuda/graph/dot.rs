@@ -12,7 +12,7 @@ use super::Template;
 use super::memory::MemoryNodes;
 use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::feedback::Lent;
-use crate::backend::recording::node::{Address, Node};
+use crate::backend::operation::{Address, Node};
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 
@@ -30,7 +30,7 @@ pub(crate) fn graph_to_dot(
     let path = file.name()?;
     // SAFETY: the graph is live, and the path a string for the call.
     let code = unsafe { device.driver().graph_print(template.raw(), path.as_ptr(), flags) };
-    device.check(code, "cuGraphDebugDotPrint", &format!("{} nodes", nodes.len()))?;
+    device.check(code, "cuGraphDebugDotPrint", &format_args!("{} nodes", nodes.len()))?;
     fs::read_to_string(&file.0).map_err(|error| file.failed(&error))
 }
 

@@ -12,23 +12,22 @@ use std::ptr::{from_ref, null, null_mut};
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUevent,
-    CUfunction, CUgraph, CUgraphExec, CUgraphNode,
+    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUevent, CUfunction, CUgraph,
+    CUgraphExec, CUgraphNode,
 };
 
 use super::device::{CudaDevice, Handle, address};
-use super::driver::Code;
+use super::driver::{Code, Driver};
 use super::feedback::Lent;
-use super::memory::{array, memory_type};
+use super::memory::array;
 use super::stream::CudaStream;
 use super::stream::attributes::AttributeList;
 use super::stream::event::CudaEvent;
 use super::stream::watch::with_record;
-use crate::backend::host_fn;
-use crate::backend::recording::node::{
-    Address, Allocation, ArrayCopy, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
+use crate::backend::graph::BackendGraph;
+use crate::backend::operation::{
+    Address, Allocation, ConditionalNode, Fill, HostNode, MemoryCopy, Node, Operation, OwnedLaunch, Repeat,
 };
-use crate::backend::{Place, Rows};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
@@ -112,16 +111,6 @@ impl CudaGraph {
         })
     }
 
-    /// The driver's `CUgraphExec`.
-    pub(crate) fn as_raw(&self) -> *mut c_void {
-        self.instance.0.cast()
-    }
-
-    /// The driver's `CUgraph` that it was instantiated from.
-    pub(crate) fn template_as_raw(&self) -> Option<*mut c_void> {
-        self.template.as_ref().map(|template| template.raw().cast())
-    }
-
     /// Node number `index`, which only instances of this crate have.
     fn node(&self, index: usize) -> CUgraphNode {
         self.template.as_ref().map_or(null_mut(), |template| template.nodes[index].0)
@@ -168,8 +157,16 @@ impl CudaGraph {
         let code = unsafe { self.device.driver().graph_upload(self.instance.0, entered.raw) };
         self.device.check_memory(code, "cuGraphUpload", self.allocated, "")
     }
+}
 
-    pub(crate) fn set_kernel(&mut self, index: usize, node: &KernelNode) -> Result<()> {
+impl BackendGraph for CudaGraph {
+    fn as_raw(&self) -> (Option<*mut c_void>, Option<*mut c_void>) {
+        let template = self.template.as_ref().map(|template| template.raw().cast());
+        (Some(self.instance.0.cast()), template)
+    }
+
+    fn set_kernel(&mut self, index: usize, kernel: &Arc<Operation>) -> Result<()> {
+        let Some(node) = kernel.kernel() else { unreachable!("it is a kernel") };
         self.device.bind()?;
         let handle = self.node(index);
         let code = with_kernel_params(node, &self.record, |params| {
@@ -179,24 +176,24 @@ impl CudaGraph {
         self.device.check(code, "cuGraphExecKernelNodeSetParams", &name(node.kernel))
     }
 
-    pub(crate) fn set_enabled(&mut self, index: usize, enabled: bool) -> Result<()> {
+    fn set_enabled(&mut self, index: usize, enabled: bool) -> Result<()> {
         self.device.bind()?;
         let (node, enabled) = (self.node(index), c_uint::from(enabled));
         // SAFETY: the handles are live.
         let code = unsafe { self.device.driver().graph_set_enabled(self.instance.0, node, enabled) };
-        self.device.check(code, "cuGraphNodeSetEnabled", &format!("node {index}"))
+        self.device.check(code, "cuGraphNodeSetEnabled", &format_args!("node {index}"))
     }
 
-    pub(crate) fn is_enabled(&self, index: usize) -> Result<bool> {
+    fn is_enabled(&self, index: usize) -> Result<bool> {
         self.device.bind()?;
         let (node, mut enabled) = (self.node(index), 0);
         // SAFETY: the handles are live, and `enabled` is valid for the call.
         let code = unsafe { self.device.driver().graph_enabled(self.instance.0, node, &mut enabled) };
-        self.device.check(code, "cuGraphNodeGetEnabled", &format!("node {index}"))?;
+        self.device.check(code, "cuGraphNodeGetEnabled", &format_args!("node {index}"))?;
         Ok(enabled != 0)
     }
 
-    pub(crate) fn update(&mut self, nodes: &[Node], kept: Address) -> Result<()> {
+    fn update(&mut self, nodes: &[Node], kept: Address) -> Result<()> {
         let other = Template::new(MemoryNodes::new(self.device)?, nodes, kept, &self.record)?;
         let mut result = UpdateResult { result: 0, node: null_mut(), from_node: null_mut() };
         // SAFETY: the handles are live, and `result` is valid for the call.
@@ -232,6 +229,9 @@ impl Drop for CudaGraph {
         }
     }
 }
+
+/// The calls that add nodes of events.
+type AddEvent = unsafe fn(&Driver, *mut CUgraphNode, CUgraph, *const CUgraphNode, usize, CUevent) -> Code;
 
 /// A graph that nodes are added to: the template's, or the body of a conditional node.
 struct Target<'a> {
@@ -272,12 +272,13 @@ impl Target<'_> {
         Ok(())
     }
 
-    fn add_copy(&self, params: &CUDA_MEMCPY3D, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+    fn add_copy(&self, copy: &MemoryCopy, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        let params = array::copy_params(copy);
         self.add_with("cuGraphAddMemcpyNode", after, |added, graph, after, count| {
             // SAFETY: all are valid for the call; memory is used by launches only.
             unsafe {
                 let context = self.device.context()?;
-                Ok(self.device.driver().graph_add_copy(added, graph, after, count, params, context))
+                Ok(self.device.driver().graph_add_copy(added, graph, after, count, &params, context))
             }
         })
     }
@@ -287,18 +288,13 @@ impl Target<'_> {
         let mut after: Vec<CUgraphNode> = node.after.iter().map(|&index| self.nodes[index].0).collect();
         match &*node.operation {
             Operation::Kernel(kernel) => self.add_kernel(kernel, &after),
-            Operation::Copy { target, source, rows, places } => {
-                self.add_copy(&copy_params(target.0, source.0, *rows, *places), &after)
-            }
-            Operation::CopyArray(ArrayCopy { target, source, shape }) => {
-                self.add_copy(&array::copy_params(*target, *source, shape), &after)
-            }
+            Operation::Copy(copy) => self.add_copy(copy, &after),
             Operation::Fill(fill) => self.add_fill(fill, &after),
             Operation::Allocate(Allocation { start, bytes, contents }) => {
                 let made = self.memory[start].node.0;
                 after.push(made);
                 match contents {
-                    Contents::Zeroed => self.add_fill(&Fill::zeros(*start, *bytes), &after),
+                    Contents::Zeroed => self.add_fill(&Fill::new(start.0, &[0], *bytes), &after),
                     Contents::Uninitialised if after.len() == 1 => Ok(made),
                     Contents::Uninitialised => self.add_empty(&after),
                 }
@@ -324,18 +320,11 @@ impl Target<'_> {
             Operation::Empty => self.add_empty(&after),
             Operation::Conditional(node) => self.add_conditional(node, &after),
             Operation::Record(event) => {
-                self.add_with("cuGraphAddEventRecordNode", &after, |added, graph, after, count| {
-                    let raw = raw_event(event)?;
-                    // SAFETY: all are valid for the call; the event is kept until the last launch has run.
-                    Ok(unsafe { self.device.driver().graph_add_record(added, graph, after, count, raw) })
-                })
+                let add = Driver::graph_add_record;
+                self.add_event("cuGraphAddEventRecordNode", add, event, &after)
             }
             Operation::Wait(event) => {
-                self.add_with("cuGraphAddEventWaitNode", &after, |added, graph, after, count| {
-                    let raw = raw_event(event)?;
-                    // SAFETY: as above.
-                    Ok(unsafe { self.device.driver().graph_add_wait(added, graph, after, count, raw) })
-                })
+                self.add_event("cuGraphAddEventWaitNode", Driver::graph_add_wait, event, &after)
             }
             Operation::Child(nodes) => {
                 // Cloned by the call. There are no conditional nodes in it, so it keeps nothing, and none that allocate.
@@ -358,7 +347,21 @@ impl Target<'_> {
         })
     }
 
-    fn add_fill(&self, fill: &Fill, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+    fn add_event(
+        &self,
+        operation: &'static str,
+        add: AddEvent,
+        event: &Event,
+        after: &[CUgraphNode],
+    ) -> Result<CUgraphNode> {
+        self.add_with(operation, after, |added, graph, after, count| {
+            let raw = raw_event(event)?;
+            // SAFETY: all are valid for the call; the event is kept until the last launch has run.
+            Ok(unsafe { add(self.device.driver(), added, graph, after, count, raw) })
+        })
+    }
+
+    fn add_fill(&self, fill: &Fill<'_>, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         let params = fill_params(fill);
         self.add_with("cuGraphAddMemsetNode", after, |added, graph, after, count| {
             // SAFETY: all are valid for the call; memory is used by launches only.
@@ -399,15 +402,15 @@ impl Target<'_> {
         after: &[CUgraphNode],
     ) -> Result<CUgraphNode> {
         let driver = self.device.driver();
-        let mut addresses = arguments.addresses();
-        let params = condition::setter_params(setter, &mut addresses);
+        let addresses = arguments.addresses();
+        let params = node_of(setter, [1; 3], [1; 3], 0, &addresses);
         self.add_with("cuGraphAddKernelNode", after, |added, graph, after, count| {
             // SAFETY: all are valid for the call; the parameters are the kernel's, and the driver copies them.
             Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, &params) })
         })
     }
 
-    fn add_kernel(&self, kernel: &KernelNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+    fn add_kernel(&self, kernel: &OwnedLaunch, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         let driver = self.device.driver();
         let added = with_kernel_params(kernel, self.record, |params| {
             self.add_with("cuGraphAddKernelNode", after, |added, graph, after, count| {
@@ -433,7 +436,7 @@ impl Target<'_> {
         let mut added = null_mut();
         let dependencies = if after.is_empty() { null() } else { after.as_ptr() };
         let code = call(&mut added, self.graph, dependencies, after.len())?;
-        self.device.check(code, operation, &format!("node {}", self.nodes.len()))?;
+        self.device.check(code, operation, &format_args!("node {}", self.nodes.len()))?;
         Ok(added)
     }
 }
@@ -485,7 +488,7 @@ fn last_launches(nodes: &[Node]) -> Vec<RecordedLaunch> {
 fn collect_last(nodes: &[Node], launches: &mut Vec<RecordedLaunch>) {
     for node in nodes.iter().rev() {
         collect_last(node.operation.body(), launches);
-        let Some(KernelNode { kernel, shape, .. }) = node.operation.kernel() else { continue };
+        let Some(OwnedLaunch { kernel, shape, .. }) = node.operation.kernel() else { continue };
         if launches.len() < NAMED_KERNELS && !launches.iter().any(|(known, _)| std::ptr::eq(*known, *kernel))
         {
             launches.push((kernel, shape.site));
@@ -499,27 +502,36 @@ fn name(kernel: &Kernel) -> String {
 
 /// Calls `call` with the node's parameters, and the address of `record` behind those of a kernel that may panic.
 fn with_kernel_params<T>(
-    node: &KernelNode,
+    node: &OwnedLaunch,
     record: &Lent,
     call: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS) -> T,
 ) -> T {
-    let call = |params: &[*const c_void]| call(&kernel_params(node, params));
+    let (function, shape) = (node.prepared.function.cast(), node.shape);
+    let call = |params: &[*const c_void]| {
+        call(&node_of(function, shape.grid, shape.block, shape.shared_bytes, params))
+    };
     let params = node.params.addresses();
     if node.prepared.may_panic { with_record(params, &record.address(), call) } else { call(params) }
 }
 
-fn kernel_params(node: &KernelNode, params: &[*const c_void]) -> CUDA_KERNEL_NODE_PARAMS {
-    let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (node.shape.grid, node.shape.block);
+/// The node of `function`; its parameters are read in the call that adds it.
+fn node_of(
+    function: CUfunction,
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared_bytes: usize,
+    params: &[*const c_void],
+) -> CUDA_KERNEL_NODE_PARAMS {
     CUDA_KERNEL_NODE_PARAMS {
-        func: node.prepared.function.cast(),
-        gridDimX: grid_x,
-        gridDimY: grid_y,
-        gridDimZ: grid_z,
-        blockDimX: block_x,
-        blockDimY: block_y,
-        blockDimZ: block_z,
+        func: function,
+        gridDimX: grid[0],
+        gridDimY: grid[1],
+        gridDimZ: grid[2],
+        blockDimX: block[0],
+        blockDimY: block[1],
+        blockDimZ: block[2],
         // Within the device's limit.
-        sharedMemBytes: node.shape.shared_bytes as c_uint,
+        sharedMemBytes: shared_bytes as c_uint,
         kernelParams: params.as_ptr().cast_mut().cast(),
         extra: null_mut(),
         kern: null_mut(),
@@ -527,51 +539,15 @@ fn kernel_params(node: &KernelNode, params: &[*const c_void]) -> CUDA_KERNEL_NOD
     }
 }
 
-/// The driver reads the host's or the device's address, by the type of memory.
-fn copy_params(target: *mut u8, source: *const u8, rows: Rows, places: (Place, Place)) -> CUDA_MEMCPY3D {
-    CUDA_MEMCPY3D {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcZ: 0,
-        srcLOD: 0,
-        srcMemoryType: memory_type(places.1),
-        srcHost: source.cast(),
-        srcDevice: address(source),
-        srcArray: null_mut(),
-        reserved0: null_mut(),
-        srcPitch: rows.source_pitch,
-        srcHeight: rows.height,
-        dstXInBytes: 0,
-        dstY: 0,
-        dstZ: 0,
-        dstLOD: 0,
-        dstMemoryType: memory_type(places.0),
-        dstHost: target.cast(),
-        dstDevice: address(target),
-        dstArray: null_mut(),
-        reserved1: null_mut(),
-        dstPitch: rows.target_pitch,
-        dstHeight: rows.height,
-        WidthInBytes: rows.width,
-        Height: rows.height,
-        Depth: 1,
-    }
-}
-
-fn fill_params(fill: &Fill) -> CUDA_MEMSET_NODE_PARAMS {
-    let [a, b, c, d] = fill.word;
-    let value = match fill.bytes {
-        1 => c_uint::from(a),
-        2 => c_uint::from(u16::from_ne_bytes([a, b])),
-        _ => u32::from_ne_bytes([a, b, c, d]),
-    };
+fn fill_params(fill: &Fill<'_>) -> CUDA_MEMSET_NODE_PARAMS {
+    let (width, height) = fill.extent();
     CUDA_MEMSET_NODE_PARAMS {
         dst: address(fill.target.0),
         pitch: fill.pitch,
-        value,
-        elementSize: fill.bytes as c_uint,
-        width: fill.width,
-        height: fill.height,
+        value: fill.word(),
+        elementSize: fill.value.len() as c_uint,
+        width,
+        height,
     }
 }
 
@@ -580,8 +556,7 @@ unsafe extern "C" fn call_host(data: *mut c_void) {
     // SAFETY: `data` is the node that `Template::add` gave, which lives until its launches have run, and is
     // only read.
     let node = unsafe { &*data.cast::<HostNode>() };
-    let function = Arc::clone(&node.function);
-    if let Some(error) = host_fn::run(Box::new(move || function())) {
+    if let Some(error) = node.call() {
         node.failure().note(error);
     }
 }

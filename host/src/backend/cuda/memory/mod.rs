@@ -1,45 +1,46 @@
-//! Memory on CUDA streams: allocation, copies, fills. Its callers order the work.
+//! Memory on CUDA streams: allocation, copies, fills, numbers to write and wait for. Its callers order the work.
 //!
-//! `pool`, `own_pool` and `shared_pool` are memory pools; `pinned`, `managed`, `virtual_memory`, `ipc` and
+//! `pool`, `own_pool` and `shared_pool` are memory pools; `host` (page-locked, managed), `virtual_memory`, `ipc` and
 //! `array` are kinds of memory; `fill` repeats values of any size.
 
 pub(crate) mod array;
 pub(crate) mod fill;
+pub(crate) mod host;
 pub(crate) mod ipc;
-pub(crate) mod managed;
 pub(crate) mod own_pool;
-pub(crate) mod pinned;
 pub(crate) mod pool;
 #[cfg(unix)]
 pub(crate) mod shared_pool;
 pub(crate) mod virtual_memory;
 
 use std::ffi::c_uint;
-use std::ptr::{null, null_mut, with_exposed_provenance_mut};
-use std::sync::atomic::Ordering;
+use std::ptr::with_exposed_provenance_mut;
+use std::sync::Arc;
 
-use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemAttach_flags, CUmemorytype};
+use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemAttach_flags, CUstreamWriteValue_flags};
 
 use super::device::address;
 use super::driver::Code;
 use super::stream::CudaStream;
 use super::stream::per_thread::PER_THREAD;
-use crate::backend::{Place, Rows};
-use crate::error::Result;
+use crate::backend::device::DeviceMemory;
+use crate::backend::operation::{Fill, MemoryCopy, Place, Rows};
+use crate::backend::stream::StreamMemory;
+use crate::error::{Error, Result};
 use crate::memory::Contents;
+use crate::memory::account::Account;
+use crate::stream::value::ValueCondition;
+use array::DriverSide;
 use pool::RawPool;
 
 /// Any stream of any device may use it.
 const ATTACH_GLOBAL: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as c_uint;
 
-impl CudaStream {
-    /// `bytes` (not 0) of fresh memory, in the order of this stream: from `pool`, or from that of the device.
-    pub(crate) fn allocate(
-        &self,
-        pool: Option<RawPool>,
-        bytes: usize,
-        contents: Contents,
-    ) -> Result<*mut u8> {
+/// After a memory barrier.
+const AFTER_BARRIER: u32 = CUstreamWriteValue_flags::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
+
+impl StreamMemory for CudaStream {
+    fn allocate(&self, pool: Option<RawPool>, bytes: usize, contents: Contents) -> Result<*mut u8> {
         self.bind()?;
         let stream = self.enter()?;
         let mut start = 0;
@@ -57,16 +58,114 @@ impl CudaStream {
         // SAFETY: the memory has just been allocated with that many bytes.
         let initialised = unsafe { self.initialise(pointer, bytes, contents) };
         // SAFETY: nothing uses it after a fill, which comes before in this stream.
-        initialised.inspect_err(|_| unsafe { self.free(pointer) })?;
+        initialised.inspect_err(|_| unsafe { self.free_async(pointer) })?;
         Ok(pointer)
     }
 
+    /// The bytes are returned at once: the pool can reuse them for the next allocation here, without waiting.
+    unsafe fn free(&self, pointer: *mut u8, bytes: usize, account: &Arc<Account>) {
+        account.give_back(bytes);
+        // SAFETY: passed on.
+        unsafe { self.free_async(pointer) }
+    }
+
+    fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
+        self.bind()?;
+        self.device().check_managed()?;
+        let mut start = 0;
+        // SAFETY: `start` is valid for the call, and the context is bound.
+        let code = unsafe { self.driver().allocate_managed(&mut start, bytes, ATTACH_GLOBAL) };
+        self.allocated(code, "cuMemAllocManaged", bytes)?;
+        self.device().note_managed();
+        let pointer = with_exposed_provenance_mut(start as usize);
+        // SAFETY: the memory has just been allocated with that many bytes.
+        let initialised = unsafe { self.initialise(pointer, bytes, contents) };
+        // SAFETY: nothing uses it after a fill, which comes before in this stream.
+        initialised.inspect_err(|_| unsafe {
+            self.device().forget_managed();
+            self.free_waiting(pointer);
+        })?;
+        Ok(pointer)
+    }
+
+    unsafe fn free_managed(&self, pointer: *mut u8, bytes: usize, account: &Arc<Account>) {
+        // SAFETY: passed on.
+        unsafe { self.free_waiting(pointer) };
+        account.give_back(bytes);
+    }
+
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<()> {
+        let (target, source) = (copy.target.start(), copy.source.start());
+        // SAFETY: passed on, to what copies between these places.
+        unsafe {
+            match copy.places() {
+                _ if copy.has_array() => self.copy_array(&copy),
+                _ if copy.rows.height > 1 => self.copy_rows(&copy),
+                (Place::Host, Place::Host) => self.copy_on_host(target, source, copy.bytes()),
+                _ => self.copy_bytes(target, source, copy.bytes()),
+            }
+        }
+    }
+
+    unsafe fn fill(&self, fill: Fill<'_>) -> Result<()> {
+        // SAFETY: passed on.
+        unsafe { self.fill_by_words(&fill) }
+    }
+
+    fn has_prefetches(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    unsafe fn prefetch(&self, start: *const u8, bytes: usize, to_host: bool) -> Result<()> {
+        let device = self.device().location(to_host);
+        self.enqueue("cuMemPrefetchAsync", format_args!("{bytes} bytes"), |stream| {
+            // SAFETY: the caller vouches for the memory; the stream is live.
+            unsafe { self.driver().prefetch(address(start), bytes, device, stream) }
+        })
+    }
+
+    unsafe fn write_value(&self, target: *mut u8, value: u64, is_wide: bool) -> Result<()> {
+        self.bind()?;
+        let entered = self.enter()?;
+        let (driver, target, stream) = (self.driver(), address(target), entered.raw);
+        // SAFETY: the caller vouches for the memory; the handle is live.
+        let code = unsafe {
+            match is_wide {
+                true => driver.write_value_64(stream, target, value, AFTER_BARRIER),
+                // It was made of so many bits.
+                false => driver.write_value_32(stream, target, value as u32, AFTER_BARRIER),
+            }
+        };
+        self.check_value(code, "cuStreamWriteValue", value)
+    }
+
+    unsafe fn wait_value(&self, source: *const u8, condition: ValueCondition) -> Result<()> {
+        self.bind()?;
+        let ValueCondition { kind, value, is_wide } = condition;
+        let entered = self.enter()?;
+        let (driver, source, stream) = (self.driver(), address(source), entered.raw);
+        // SAFETY: the caller vouches for the memory; the handle is live.
+        let code = unsafe {
+            match is_wide {
+                true => driver.wait_value_64(stream, source, value, kind),
+                false => driver.wait_value_32(stream, source, value as u32, kind),
+            }
+        };
+        if code == Code::NOT_SUPPORTED {
+            return Err(Error::Unsupported {
+                operation: "a stream's wait for a value",
+                device: self.device().to_string().into(),
+                reason: "the GPU cannot wait for this condition",
+            });
+        }
+        self.check_value(code, "cuStreamWaitValue", value)
+    }
+}
+
+impl CudaStream {
     /// Whether an allocation of `bytes` has succeeded.
     fn allocated(&self, code: Code, operation: &'static str, bytes: usize) -> Result<()> {
-        if code == Code::OUT_OF_MEMORY {
-            return Err(self.device().out_of_memory(bytes));
-        }
-        self.device().check(code, operation, &format!("{bytes} bytes"))
+        self.device().check_memory(code, operation, bytes, &format_args!("{bytes} bytes"))
     }
 
     /// Gives fresh memory its contents.
@@ -77,13 +176,13 @@ impl CudaStream {
         match contents {
             Contents::Uninitialised => Ok(()),
             // SAFETY: passed on.
-            Contents::Zeroed => unsafe { self.fill(pointer, &[0], bytes) },
+            Contents::Zeroed => unsafe { self.fill(Fill::new(pointer, &[0], bytes)) },
         }
     }
 
     /// # Safety
-    /// As for `StreamInner::free`.
-    pub(crate) unsafe fn free(&self, pointer: *mut u8) {
+    /// As for `StreamMemory::free`.
+    unsafe fn free_async(&self, pointer: *mut u8) {
         if !self.device().has_pools() {
             // SAFETY: passed on.
             return unsafe { self.free_waiting(pointer) };
@@ -97,31 +196,11 @@ impl CudaStream {
         let _ = unsafe { self.driver().free_async(address(pointer), stream.raw) };
     }
 
-    /// `bytes` (not 0) of managed memory.
-    pub(crate) fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        self.bind()?;
-        self.device().check_managed()?;
-        let mut start = 0;
-        // SAFETY: `start` is valid for the call, and the context is bound.
-        let code = unsafe { self.driver().allocate_managed(&mut start, bytes, ATTACH_GLOBAL) };
-        self.allocated(code, "cuMemAllocManaged", bytes)?;
-        self.device().managed().fetch_add(1, Ordering::Relaxed);
-        let pointer = with_exposed_provenance_mut(start as usize);
-        // SAFETY: the memory has just been allocated with that many bytes.
-        let initialised = unsafe { self.initialise(pointer, bytes, contents) };
-        // SAFETY: nothing uses it after a fill, which comes before in this stream.
-        initialised.inspect_err(|_| unsafe {
-            self.device().managed().fetch_sub(1, Ordering::Release);
-            self.free_waiting(pointer);
-        })?;
-        Ok(pointer)
-    }
-
     /// Frees memory that is not of a pool, which waits for all work here.
     ///
     /// # Safety
-    /// As for `StreamInner::free`.
-    pub(crate) unsafe fn free_waiting(&self, pointer: *mut u8) {
+    /// As for `StreamMemory::free`.
+    unsafe fn free_waiting(&self, pointer: *mut u8) {
         // As in `free`.
         if self.bind().is_err() {
             return;
@@ -134,43 +213,13 @@ impl CudaStream {
         };
     }
 
-    /// Moves managed memory to this device, or to the host.
-    ///
     /// # Safety
-    /// `start` is `bytes` (not 0) of live managed memory.
-    pub(crate) unsafe fn prefetch(&self, start: *const u8, bytes: usize, to_host: bool) -> Result<()> {
-        self.bind()?;
-        let stream = self.enter()?;
-        let device = self.device().location(to_host);
-        // SAFETY: the caller vouches for the memory; the stream is live.
-        let code = unsafe { self.driver().prefetch(address(start), bytes, device, stream.raw) };
-        self.device().check(code, "cuMemPrefetchAsync", &format!("{bytes} bytes"))
-    }
-
-    /// Pageable host memory may be read after the copy call returns (the driver stages it, or the GPU
-    /// reads it in place), so this waits for the copy.
-    ///
-    /// # Safety
-    /// As for `StreamInner::copy_from_host`.
-    pub(crate) unsafe fn copy_from_host(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        bytes: usize,
-    ) -> Result<()> {
-        // SAFETY: the caller vouches for both; `drain` below outlasts the use of `source`.
-        unsafe { self.copy(target, source, bytes)? };
-        self.drain()
-    }
-
-    /// # Safety
-    /// As for `StreamInner::copy`; either place may be in memory of the host.
-    pub(crate) unsafe fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        self.bind()?;
-        let stream = self.enter()?;
-        // SAFETY: the caller vouches for both.
-        let code = unsafe { self.driver().copy(address(target), address(source), bytes, stream.raw) };
-        self.device().check(code, "cuMemcpyAsync", &format!("{bytes} bytes"))
+    /// As for `StreamMemory::copy`; either place may be in memory of the host.
+    pub(super) unsafe fn copy_bytes(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
+        self.enqueue("cuMemcpyAsync", format_args!("{bytes} bytes"), |stream| {
+            // SAFETY: the caller vouches for both.
+            unsafe { self.driver().copy(address(target), address(source), bytes, stream) }
+        })
     }
 
     /// Enqueues a copy between two places in page-locked memory of the host. `cuMemcpyAsync` waits here for the stream to
@@ -178,8 +227,8 @@ impl CudaStream {
     /// have no batches, the legacy stream takes none.
     ///
     /// # Safety
-    /// As for `StreamInner::copy`.
-    pub(crate) unsafe fn copy_on_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
+    /// As for `StreamMemory::copy`.
+    unsafe fn copy_on_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
         self.bind()?;
         let stream = self.enter()?;
         if stream.raw.addr() >= PER_THREAD {
@@ -190,50 +239,57 @@ impl CudaStream {
                 self.driver().copy_batch(&target, &source, &bytes, 1, &attributes, &0, 1, stream.raw)
             };
             if let Ok(code) = code {
-                return self.device().check(code, "cuMemcpyBatchAsync", &format!("{bytes} bytes"));
+                return self.device().check(code, "cuMemcpyBatchAsync", &format_args!("{bytes} bytes"));
             }
         }
         drop(stream);
         // SAFETY: passed on.
-        unsafe { self.copy(target, source, bytes) }
+        unsafe { self.copy_bytes(target, source, bytes) }
     }
 
     /// Copies rows between memory of this device and of the host.
     ///
     /// # Safety
-    /// As for `StreamInner::copy_rows`.
-    pub(crate) unsafe fn copy_rows(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        rows: Rows,
-        (target_place, source_place): (Place, Place),
-    ) -> Result<()> {
-        self.bind()?;
-        let stream = self.enter()?;
-        let (from, to) = (source_place == Place::Host, target_place == Place::Host);
-        let copy = CUDA_MEMCPY2D {
+    /// As for `StreamMemory::copy`.
+    unsafe fn copy_rows(&self, copy: &MemoryCopy) -> Result<()> {
+        let (rows, from, to) = (copy.rows, DriverSide::of(copy.source), DriverSide::of(copy.target));
+        let params = CUDA_MEMCPY2D {
             srcXInBytes: 0,
             srcY: 0,
-            srcMemoryType: memory_type(source_place),
-            srcHost: if from { source.cast() } else { null() },
-            srcDevice: if from { 0 } else { address(source) },
-            srcArray: null_mut(),
+            srcMemoryType: from.kind,
+            srcHost: from.host.cast(),
+            srcDevice: from.device,
+            srcArray: from.array,
             srcPitch: rows.source_pitch,
             dstXInBytes: 0,
             dstY: 0,
-            dstMemoryType: memory_type(target_place),
-            dstHost: if to { target.cast() } else { null_mut() },
-            dstDevice: if to { 0 } else { address(target) },
-            dstArray: null_mut(),
+            dstMemoryType: to.kind,
+            dstHost: to.host.cast(),
+            dstDevice: to.device,
+            dstArray: to.array,
             dstPitch: rows.target_pitch,
             WidthInBytes: rows.width,
             Height: rows.height,
         };
-        // SAFETY: `copy` is valid for the call; the caller vouches for what it leads to.
-        let code = unsafe { self.driver().copy_2d(&copy, stream.raw) };
-        let object = format!("{} rows of {} bytes", rows.height, rows.width);
-        self.device().check(code, "cuMemcpy2DAsync", &object)
+        let Rows { width, height, .. } = rows;
+        self.enqueue("cuMemcpy2DAsync", format_args!("{height} rows of {width} bytes"), |stream| {
+            // SAFETY: `params` is valid for the call; the caller vouches for what it leads to.
+            unsafe { self.driver().copy_2d(&params, stream) }
+        })
+    }
+
+    /// An H200's driver 580 takes numbers in page-locked memory and in that of `cuMemAlloc`, and says of all others that
+    /// the value is invalid.
+    fn check_value(&self, code: Code, operation: &'static str, value: u64) -> Result<()> {
+        if code == Code::INVALID_VALUE {
+            return Err(Error::Unsupported {
+                operation: "a number that a stream writes or waits for in this memory",
+                device: self.device().to_string().into(),
+                reason: "the driver takes none in memory of pools, where buffers are; put it in page-locked memory \
+                         (`Device::pinned_zeros`, `PinnedBuffer::view_mut`)",
+            });
+        }
+        self.device().check(code, operation, &format_args!("value {value}"))
     }
 }
 
@@ -249,11 +305,3 @@ pub(super) struct BatchAttributes {
 
 /// `CU_MEMCPY_SRC_ACCESS_ORDER_STREAM`.
 const IN_STREAM_ORDER: c_uint = 1;
-
-/// Memory of a pool of the host is a device's for us, and not for the driver, which is told to find out.
-pub(super) fn memory_type(place: Place) -> CUmemorytype {
-    match place {
-        Place::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
-        Place::Device => CUmemorytype::CU_MEMORYTYPE_UNIFIED,
-    }
-}

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::pool::{self, RawPool};
 use crate::backend::cuda::device::{CudaDevice, devices};
 use crate::error::Result;
-use crate::memory::pool::options::{PoolKind, PoolOptions};
+use crate::memory::pool::options::PoolKind;
 
 /// A pool that is destroyed with its last owner. Each buffer in it is one.
 pub(crate) struct OwnPool {
@@ -18,11 +18,17 @@ pub(crate) struct OwnPool {
 }
 
 impl OwnPool {
-    pub(crate) fn new(device: &'static CudaDevice, options: &PoolOptions) -> Result<Self> {
-        let &PoolOptions { kind, shareable, .. } = options;
+    /// `reuse` is as in `pool::configure`.
+    pub(crate) fn new(
+        device: &'static CudaDevice,
+        kind: PoolKind,
+        shareable: bool,
+        release_threshold: u64,
+        reuse: [bool; 3],
+    ) -> Result<Self> {
         pool::check(device, kind, shareable)?;
         let pool = OwnPool::made(device, kind, || pool::create(device, kind, shareable))?;
-        pool::configure(device, pool.handle, options)?;
+        pool::configure(device, pool.handle, release_threshold, reuse)?;
         Ok(pool)
     }
 

@@ -16,16 +16,18 @@ use std::ffi::{CString, c_int};
 use std::fmt::Write;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUmodule};
 
 use super::device::{CudaDevice, Handle};
+use crate::backend::device::BackendDevice;
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, LaunchError, Result};
 use crate::image::{CodeType, Image, JitOptions};
 use crate::kernel::image::{ModuleImage, Ptx};
 use crate::kernel::{Kernel, Loaded};
+use crate::sync::lock;
 use jit::Jit;
 use linking::linked;
 use program::Program;
@@ -52,7 +54,7 @@ struct Users {
 
 impl Users {
     fn add(&self, kernel: &'static Kernel) {
-        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kernels = lock(&self.kernels);
         if !kernels.iter().any(|known| std::ptr::eq(*known, kernel)) {
             kernels.push(kernel);
         }
@@ -61,7 +63,7 @@ impl Users {
     /// Lets all forget the module.
     fn forget(&self, device: &CudaDevice) {
         self.lease.0.store(true, Ordering::Release);
-        let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let kernels = lock(&self.kernels);
         kernels.iter().for_each(|kernel| kernel.forget_loaded(device.ordinal()));
     }
 }
@@ -98,7 +100,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
     users.add(kernel);
     let may_panic = program.may_panic(kernel.entry());
     if may_panic {
-        device.feedback().note_loaded(kernel);
+        device.feedback.note_loaded(kernel);
     }
     Ok(Loaded { function: function.cast(), may_panic })
 }
@@ -162,7 +164,7 @@ impl CudaDevice {
         let (mut start, mut found) = (0, 0);
         // SAFETY: both are valid for the call, the module is loaded, and the name ends in 0.
         let code = unsafe { self.driver().module_global(&mut start, &mut found, module, c_symbol.as_ptr()) };
-        self.check(code, "cuModuleGetGlobal", &format!("constant `{name}` ({symbol})"))?;
+        self.check(code, "cuModuleGetGlobal", &format_args!("constant `{name}` ({symbol})"))?;
         if found != bytes {
             return Err(Error::ConstantSize { constant: name, bytes, found });
         }
@@ -194,7 +196,7 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
         device: device.to_string().into(),
         log: format!("its PTX cannot be read: {error}").into(),
     })?;
-    device.feedback().connect(device, module, program.prints)?;
+    device.feedback.connect(device, module, program.prints)?;
     let module = Module { raw: Handle(module), program: Arc::new(program), code_type, users: Arc::default() };
     modules.insert(id, module.clone());
     Ok(module)

@@ -1,6 +1,6 @@
 //! Streams of CUDA devices: creation, order, and launches.
 //!
-//! `launch` launches kernels, `attributes` passes their attributes, `event`, `value` and `callback` are other work in a stream.
+//! `launch` launches kernels, `attributes` passes their attributes, `event` and `callback` are other work in a stream.
 //! `watch`, with `interval` and `recent`, finds out which launch failed; `per_thread` has the default streams
 //! of threads.
 
@@ -11,10 +11,10 @@ pub(crate) mod interval;
 mod launch;
 pub(crate) mod per_thread;
 pub(crate) mod recent;
-pub(crate) mod value;
 pub(crate) mod watch;
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::fmt::Display;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
@@ -23,12 +23,15 @@ use cudarc::driver::sys::{CUcontext, CUevent, CUstream, CUstream_flags};
 
 use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
+use crate::backend::event::BackendEvent;
 use crate::backend::host_fn::HostFn;
-use crate::backend::{EventBackend, Fault, StreamIdentity};
+use crate::backend::stream::BackendStream;
+use crate::backend::{
+    AccessPolicyWindow, EndedIntervals, EventBackend, EventFlags, Fault, MemorySyncDomain, StreamIdentity,
+};
 use crate::error::{Error, Result};
 use crate::memory::retired::retire;
-use crate::stream::event::EventOptions;
-use crate::stream::options::StreamOptions;
+use crate::sync::lock;
 use event::{CudaEvent, UNTIMED};
 use per_thread::{Marking, PER_THREAD, PerThread};
 use watch::Watch;
@@ -120,15 +123,16 @@ impl CudaStream {
     pub(super) fn new(
         device: &'static CudaDevice,
         context: CUcontext,
-        options: StreamOptions,
+        ordered_with_legacy: bool,
+        priority: c_int,
     ) -> Result<Self> {
         let driver = device.driver();
         bind(driver, context)?;
-        let flags = if options.is_ordered_with_legacy() { 0 } else { NON_BLOCKING };
+        let flags = if ordered_with_legacy { 0 } else { NON_BLOCKING };
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call, and the context is bound.
-        let code = unsafe { driver.stream_create(&mut raw, flags, options.priority()) };
-        device.check(code, "cuStreamCreateWithPriority", &device.to_string())?;
+        let code = unsafe { driver.stream_create(&mut raw, flags, priority) };
+        device.check(code, "cuStreamCreateWithPriority", device)?;
         Ok(CudaStream::of(device, context, raw, Owner::Us))
     }
 
@@ -166,7 +170,7 @@ impl CudaStream {
         }
     }
 
-    pub(in crate::backend) fn watch(&self) -> &Arc<Watch> {
+    pub(super) fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }
 
@@ -188,31 +192,12 @@ impl CudaStream {
         Ok(Held { raw: self.raw.0, _open: None, _marking })
     }
 
-    /// Whether the calling thread may enqueue.
-    pub(crate) fn is_usable_here(&self) -> bool {
-        self.other_thread().is_none()
-    }
-
-    /// What tells it from the other streams of its device, as long as it is there: a handle may mean several.
-    pub(crate) fn identity(&self) -> StreamIdentity {
-        let thread = match &self.owner {
-            Owner::Thread(thread) => Some(thread.thread()),
-            _ => None,
-        };
-        (self.raw.0.addr(), thread)
-    }
-
     /// Whose default stream it is, if that is not the calling thread.
     fn other_thread(&self) -> Option<&PerThread> {
         match &self.owner {
             Owner::Thread(thread) if !thread.is_here() => Some(thread),
             _ => None,
         }
-    }
-
-    /// The driver's `CUstream`.
-    pub(crate) fn as_raw(&self) -> *mut c_void {
-        self.raw.0.cast()
     }
 
     #[inline]
@@ -230,44 +215,6 @@ impl CudaStream {
         self.device.call_unbound(call)
     }
 
-    pub(crate) fn priority(&self) -> Result<i32> {
-        self.bind()?;
-        let mut priority: c_int = 0;
-        // SAFETY: `priority` is valid for the call, and the stream is live.
-        let code = unsafe { self.driver.stream_priority(self.raw.0, &mut priority) };
-        self.device.check(code, "cuStreamGetPriority", "")?;
-        Ok(priority)
-    }
-
-    /// Whether it is not ordered with the legacy default stream.
-    pub(crate) fn is_nonblocking(&self) -> Result<bool> {
-        self.bind()?;
-        let mut flags: c_uint = 0;
-        // SAFETY: `flags` is valid for the call, and the stream is live.
-        let code = unsafe { self.driver.stream_flags(self.raw.0, &mut flags) };
-        self.device.check(code, "cuStreamGetFlags", "")?;
-        Ok(flags & NON_BLOCKING != 0)
-    }
-
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        let ended = self.watch.end(true);
-        self.drain()?;
-        self.device.show_output()?;
-        self.watch.settle(&ended)?;
-        self.watch.recent().clear();
-        self.report()
-    }
-
-    /// Waits for all work, and leaves what kernels have to say to the next who asks.
-    pub(crate) fn drain(&self) -> Result<()> {
-        if let Some(thread) = self.other_thread() {
-            return thread.mark()?.wait_unreported();
-        }
-        // SAFETY: the stream is live.
-        let code = self.call(|| unsafe { self.driver.stream_synchronize(self.raw.0) })?;
-        self.device.check(code, "cuStreamSynchronize", "")
-    }
-
     /// The first failure of its work that was found and not reported.
     pub(crate) fn report(&self) -> Result<()> {
         self.report_except(&[])
@@ -277,19 +224,6 @@ impl CudaStream {
     pub(super) fn report_except(&self, later: &[Arc<Fault>]) -> Result<()> {
         self.watch.note_inherited();
         self.watch.failure().take_except(later).map_or(Ok(()), Err)
-    }
-
-    pub(crate) fn is_complete(&self) -> Result<bool> {
-        if let Some(thread) = self.other_thread() {
-            return thread.mark()?.is_complete();
-        }
-        // SAFETY: the stream is live.
-        let code = self.call(|| unsafe { self.driver.stream_query(self.raw.0) })?;
-        if code == Code::NOT_READY {
-            return Ok(false);
-        }
-        self.device.check(code, "cuStreamQuery", "")?;
-        Ok(true)
     }
 
     /// Records `event`, which is of the same device.
@@ -305,16 +239,21 @@ impl CudaStream {
         event.record(self.hold()?.raw)
     }
 
+    /// Makes a call that enqueues work.
+    pub(super) fn enqueue(
+        &self,
+        operation: &'static str,
+        object: impl Display,
+        call: impl FnOnce(CUstream) -> Code,
+    ) -> Result<()> {
+        self.bind()?;
+        let stream = self.enter()?;
+        self.device.check(call(stream.raw), operation, &object)
+    }
+
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
         event.device().check_not_reset()?;
         self.wait_raw(self.enter()?.raw, event.raw())
-    }
-
-    pub(crate) fn host_fn(&self, function: HostFn) -> Result<()> {
-        self.bind()?;
-        let stream = self.enter()?;
-        self.calls.store(true, Ordering::Relaxed);
-        callback::host_fn(self.device, stream.raw, function, self.watch.failure().clone())
     }
 
     /// Makes later work here start after all that `earlier` holds so far.
@@ -381,23 +320,6 @@ impl CudaStream {
         self.wait_raw(self.hold()?.raw, tail.event.0)
     }
 
-    /// To be called when the public handle is gone. What is asked of a foreign stream from now on is
-    /// asked of the end of our work on it.
-    pub(crate) fn close(&self) {
-        let Owner::Foreign(usage) = &self.owner else { return };
-        let mut usage = lock(usage);
-        let event = CudaEvent::new(self.device, EventOptions::new().without_timing());
-        let recorded = event.and_then(|event| {
-            self.bind()?;
-            event.record(self.raw.0)?;
-            Ok(event)
-        });
-        *usage = match recorded {
-            Ok(event) => Use::Ended(event),
-            Err(error) => Use::Lost(error),
-        };
-    }
-
     /// This stream, or its stand-in, for internal work.
     #[inline]
     pub(super) fn hold(&self) -> Result<Held<'_>> {
@@ -433,25 +355,125 @@ impl CudaStream {
         match self.owner {
             // Of a thread's stream that thread alone asks for anything.
             Owner::Us | Owner::Thread(_) => &self.waits,
-            Owner::Context | Owner::Foreign(_) => self.device.waits_of_others(),
+            Owner::Context | Owner::Foreign(_) => &self.device.waits_of_others,
         }
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl BackendStream for CudaStream {
+    fn is_usable_here(&self) -> bool {
+        self.other_thread().is_none()
+    }
+
+    /// To be called when the public handle is gone. What is asked of a foreign stream from now on is
+    /// asked of the end of our work on it.
+    fn close(&self) {
+        let Owner::Foreign(usage) = &self.owner else { return };
+        let mut usage = lock(usage);
+        let event = CudaEvent::new(self.device, EventFlags::UNTIMED);
+        let recorded = event.and_then(|event| {
+            self.bind()?;
+            event.record(self.raw.0)?;
+            Ok(event)
+        });
+        *usage = match recorded {
+            Ok(event) => Use::Ended(event),
+            Err(error) => Use::Lost(error),
+        };
+    }
+
+    fn as_raw(&self) -> Option<*mut c_void> {
+        Some(self.raw.0.cast())
+    }
+
+    fn identity(&self) -> Option<StreamIdentity> {
+        let thread = match &self.owner {
+            Owner::Thread(thread) => Some(thread.thread()),
+            _ => None,
+        };
+        Some((self.raw.0.addr(), thread))
+    }
+
+    fn end_interval(&self) -> Option<EndedIntervals> {
+        Some(self.watch.end(false))
+    }
+
+    fn priority(&self) -> Result<i32> {
+        self.bind()?;
+        let mut priority = 0;
+        // SAFETY: `priority` is valid for the call, and the stream is live.
+        let code = unsafe { self.driver.stream_priority(self.raw.0, &mut priority) };
+        self.device.check(code, "cuStreamGetPriority", "")?;
+        Ok(priority)
+    }
+
+    fn is_nonblocking(&self) -> Result<bool> {
+        self.bind()?;
+        let mut flags = 0;
+        // SAFETY: `flags` is valid for the call, and the stream is live.
+        let code = unsafe { self.driver.stream_flags(self.raw.0, &mut flags) };
+        self.device.check(code, "cuStreamGetFlags", "")?;
+        Ok(flags & NON_BLOCKING != 0)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let ended = self.watch.end(true);
+        self.drain()?;
+        self.device.show_output()?;
+        self.watch.settle(&ended)?;
+        self.watch.recent().clear();
+        self.report()
+    }
+
+    /// Waits for all work, and leaves what kernels have to say to the next who asks.
+    fn drain(&self) -> Result<()> {
+        if let Some(thread) = self.other_thread() {
+            return thread.mark()?.wait_unreported();
+        }
+        // SAFETY: the stream is live.
+        let code = self.call(|| unsafe { self.driver.stream_synchronize(self.raw.0) })?;
+        self.device.check(code, "cuStreamSynchronize", "")
+    }
+
+    fn is_complete(&self) -> Result<bool> {
+        if let Some(thread) = self.other_thread() {
+            return thread.mark()?.is_complete();
+        }
+        // SAFETY: the stream is live.
+        let code = self.call(|| unsafe { self.driver.stream_query(self.raw.0) })?;
+        if code == Code::NOT_READY {
+            return Ok(false);
+        }
+        self.device.check(code, "cuStreamQuery", "")?;
+        Ok(true)
+    }
+
+    fn host_fn(&self, function: HostFn) -> Result<()> {
+        self.bind()?;
+        let stream = self.enter()?;
+        self.calls.store(true, Ordering::Relaxed);
+        callback::host_fn(self.device, stream.raw, function, self.watch.failure().clone())
+    }
+
+    fn set_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
+        self.set_access_policy_window(window)
+    }
+
+    fn set_memory_sync_domain(&self, domain: MemorySyncDomain) -> Result<()> {
+        self.set_memory_sync_domain(domain)
+    }
 }
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        self.device.watches().keep(&self.watch, || self.has_run());
+        self.device.watches.keep(&self.watch, || self.has_run());
         if !matches!(self.owner, Owner::Us) {
             return;
         }
         let ended = Ended { device: self.device, context: Handle(self.context.0), raw: Handle(self.raw.0) };
         // `cuStreamDestroy` waits for a function of the host that is being called, so it comes after that.
         if *self.calls.get_mut()
-            && let Ok(event) = CudaEvent::new(self.device, EventOptions::new().without_timing())
+            && let Ok(event) = CudaEvent::new(self.device, EventFlags::UNTIMED)
             && self.record(&event).is_ok()
         {
             retire(EventBackend::Cuda(event), Box::new(ended));

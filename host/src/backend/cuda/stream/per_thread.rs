@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::sys::CUstream;
 
 use super::event::CudaEvent;
+use crate::backend::EventFlags;
 use crate::backend::cuda::device::CudaDevice;
 use crate::error::{Error, Result};
-use crate::stream::event::EventOptions;
 use crate::stream::own_thread::{OwnThread, ending_thread};
 
 /// `CU_STREAM_PER_THREAD`, the last of the handles that mean a stream of the current context; the null stream is 0.
@@ -30,7 +30,7 @@ impl PerThread {
     /// That of the calling thread.
     pub(crate) fn new(device: &'static CudaDevice) -> Result<Self> {
         device.bind()?;
-        let mark = Arc::new(CudaEvent::new(device, EventOptions::new().without_timing())?);
+        let mark = Arc::new(CudaEvent::new(device, EventFlags::UNTIMED)?);
         // The first use makes the stream: before the end of the thread is awaited, and so most likely ended after it.
         mark.record(without_provenance_mut(PER_THREAD))?;
         let thread = OwnThread::current().ok_or_else(|| ending_thread(device.to_string()))?;

@@ -11,7 +11,7 @@
 
 use std::ffi::c_void;
 use std::ptr::{from_ref, null};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::CudaStream;
 use super::event::CudaEvent;
@@ -19,9 +19,11 @@ use super::interval::{Ended, Intervals};
 use super::recent::Recent;
 use crate::backend::Launch;
 use crate::backend::cuda::feedback::Lent;
+use crate::backend::event::BackendEvent;
 use crate::backend::failure::{Failure, Fault};
 use crate::error::{Error, Result};
 use crate::order::writers::{Effect, Outcome, are_named, name};
+use crate::sync::lock;
 
 /// The most streams that are gone and whose unreported failures a device remembers.
 const KEPT: usize = 64;
@@ -357,10 +359,6 @@ impl Watches {
             .flat_map(|watch| watch.failure.pending())
             .find_map(|fault: Arc<Fault>| fault.tell_device())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

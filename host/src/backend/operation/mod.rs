@@ -1,14 +1,23 @@
-//! The nodes of a graph: their operations and dependencies.
+//! Work of a device as plain data: what the nodes of a graph do, and what streams of the CPU device are given. `copy` and
+//! `fill` have the work that needs no kernel, `params` what a kernel is given.
 
-use std::sync::{Arc, Mutex, PoisonError};
+pub(crate) mod copy;
+pub(crate) mod fill;
+mod params;
 
-use crate::backend::array::{ArrayShape, Side};
-use crate::backend::{CopiedParams, Failure, LaunchConfig, Prepared};
-use crate::backend::{Place, Rows};
+use std::sync::{Arc, Mutex};
+
+pub(crate) use copy::{MemoryCopy, Place, Rows, Side};
+pub(crate) use fill::Fill;
+pub(crate) use params::CopiedParams;
+
+use crate::backend::{Failure, Launch, LaunchConfig, Prepared, host_fn};
+use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::order::Use;
 use crate::stream::event::Event;
+use crate::sync::lock;
 
 /// One node: an operation, and the numbers of the nodes before it, which are all less than its own.
 #[derive(Clone)]
@@ -21,20 +30,11 @@ pub(crate) struct Node {
     pub(crate) prepares: bool,
 }
 
-/// What a node does. Its pointers are valid while the graph is.
+/// A piece of work. Its pointers are valid until it has run, those of a node as long as the graph exists.
 pub(crate) enum Operation {
-    Kernel(KernelNode),
-    /// Rows of bytes; a plain copy is one row.
-    Copy {
-        target: Address,
-        source: Address,
-        rows: Rows,
-        /// Of the target, and of the source.
-        places: (Place, Place),
-    },
-    /// Copies all elements of a texture array.
-    CopyArray(ArrayCopy),
-    Fill(Fill),
+    Kernel(OwnedLaunch),
+    Copy(MemoryCopy),
+    Fill(Fill<'static>),
     Call(HostNode),
     Empty,
     /// Allocates memory at each launch.
@@ -79,38 +79,29 @@ impl Repeat {
     }
 }
 
-/// A kernel with all that its launch needs.
-pub(crate) struct KernelNode {
+/// A launch of a kernel that owns all that it needs.
+pub(crate) struct OwnedLaunch {
     pub(crate) kernel: &'static Kernel,
     pub(crate) prepared: Prepared,
     pub(crate) shape: LaunchConfig,
     pub(crate) params: Arc<CopiedParams>,
 }
 
-/// A copy of a whole texture array, from or to it.
-pub(crate) struct ArrayCopy {
-    pub(crate) target: Side,
-    pub(crate) source: Side,
-    pub(crate) shape: ArrayShape,
+impl OwnedLaunch {
+    /// # Safety
+    /// The parameters are the kernel's; what they lead to stays valid until this has run.
+    pub(crate) unsafe fn copy(launch: Launch<'_>) -> Self {
+        let Launch { kernel, prepared, config, params } = launch;
+        // SAFETY: the caller vouches for the parameters.
+        let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
+        OwnedLaunch { kernel, prepared, shape: *config, params }
+    }
 }
 
-// SAFETY: the code that runs the node orders the memory; on the host side both are only numbers.
-unsafe impl Send for ArrayCopy {}
+// SAFETY: a loaded function may be used from any thread, as `Kernel` does; the parameters are `Send`.
+unsafe impl Send for OwnedLaunch {}
 // SAFETY: as above.
-unsafe impl Sync for ArrayCopy {}
-
-/// `height` rows of `width` words.
-#[derive(Clone, Copy)]
-pub(crate) struct Fill {
-    pub(crate) target: Address,
-    /// The word, in the first `bytes` (1, 2 or 4) places.
-    pub(crate) word: [u8; 4],
-    pub(crate) bytes: usize,
-    pub(crate) width: usize,
-    pub(crate) height: usize,
-    /// Bytes from the start of a row to that of the next.
-    pub(crate) pitch: usize,
-}
+unsafe impl Sync for OwnedLaunch {}
 
 /// Memory that a node allocates: until the node that frees it, at the same place in each launch.
 #[derive(Clone, Copy)]
@@ -137,31 +128,25 @@ unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
 
-// SAFETY: a loaded function may be used from any thread, as `Kernel` does; the parameters are `Send`.
-unsafe impl Send for KernelNode {}
-// SAFETY: as above.
-unsafe impl Sync for KernelNode {}
-
-impl Fill {
-    /// `bytes` of value 0.
-    pub(crate) fn zeros(target: Address, bytes: usize) -> Self {
-        Fill { target, word: [0; 4], bytes: 1, width: bytes, height: 1, pitch: 1 }
-    }
-}
-
 impl HostNode {
     pub(crate) fn new(function: Arc<dyn Fn() + Send + Sync>) -> Self {
         HostNode { function, failure: Mutex::default() }
     }
 
+    /// Calls the function; returns whether it panicked.
+    pub(super) fn call(&self) -> Option<Error> {
+        let function = self.function.clone();
+        host_fn::run(Box::new(move || function()))
+    }
+
     /// Lets panics be noted in `failure` from now on.
     pub(crate) fn report_to(&self, failure: Arc<Failure>) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        *lock(&self.failure) = failure;
     }
 
     /// Where panics are noted.
     pub(crate) fn failure(&self) -> Arc<Failure> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.failure).clone()
     }
 }
 
@@ -175,22 +160,13 @@ impl Node {
     }
 }
 
-/// What a copy to and from these places is called.
-fn copy_word((target, source): (Place, Place)) -> &'static str {
-    match (target, source) {
-        (Place::Device, Place::Host) => "upload",
-        (Place::Host, Place::Device) => "download",
-        _ => "copy",
-    }
-}
-
 impl Operation {
     /// What it is, in a word.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Operation::Kernel(_) => "kernel",
-            Operation::Copy { .. } => "copy",
-            Operation::CopyArray(_) => "copy of a texture array",
+            Operation::Copy(copy) if copy.has_array() => "copy of a texture array",
+            Operation::Copy(_) => "copy",
             Operation::Fill(_) => "fill",
             Operation::Call(_) => "host function",
             Operation::Empty => "empty node",
@@ -210,15 +186,15 @@ impl Operation {
                 let ([gx, gy, gz], [bx, by, bz]) = (node.shape.grid, node.shape.block);
                 format!("{}\n{gx}x{gy}x{gz} blocks of {bx}x{by}x{bz}", node.kernel.name())
             }
-            Operation::Copy { rows, places, .. } => {
-                let Rows { width, height, .. } = rows;
-                let count = if *height == 1 { String::new() } else { format!("{height} rows of ") };
-                format!("{}\n{count}{width} bytes", copy_word(*places))
+            Operation::Copy(copy) => {
+                let Rows { width, height, .. } = copy.rows;
+                match height {
+                    _ if copy.has_array() => format!("{} of array\n{} bytes", copy.word(), copy.bytes()),
+                    1 => format!("{}\n{width} bytes", copy.word()),
+                    _ => format!("{}\n{height} rows of {width} bytes", copy.word()),
+                }
             }
-            Operation::CopyArray(ArrayCopy { target, source, shape }) => {
-                format!("{} of array\n{} bytes", copy_word((target.place(), source.place())), shape.bytes())
-            }
-            Operation::Fill(fill) => format!("fill\n{} bytes", fill.width * fill.height * fill.bytes),
+            Operation::Fill(fill) => format!("fill\n{} bytes", fill.bytes()),
             Operation::Call(_) => "host function".into(),
             Operation::Empty => "empty".into(),
             Operation::Allocate(memory) => format!("allocation\n{} bytes", memory.bytes),
@@ -240,7 +216,7 @@ impl Operation {
         self.body().iter().for_each(|node| node.operation.visit(visit));
     }
 
-    pub(crate) fn kernel(&self) -> Option<&KernelNode> {
+    pub(crate) fn kernel(&self) -> Option<&OwnedLaunch> {
         match self {
             Operation::Kernel(node) => Some(node),
             _ => None,
@@ -262,10 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_named_by_their_operation() {
-        let (device, host) = (Place::Device, Place::Host);
-        let words = [(device, host), (host, device), (device, device), (host, host)].map(copy_word);
-        assert_eq!(words, ["upload", "download", "copy", "copy"]);
+    fn conditional_nodes_are_called_what_they_do() {
         assert_eq!([Repeat::Once, Repeat::While].map(Repeat::word), ["if", "while"]);
     }
 }
