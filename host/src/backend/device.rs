@@ -1,5 +1,5 @@
-//! A device of either backend. [`BackendDevice`] is what each of them can be asked; what does not exist on the CPU is `None`, or
-//! done by doing nothing.
+//! A device of either backend. [`BackendDevice`] has the operations of each; features that the CPU lacks are `None`, or
+//! do nothing.
 
 use std::ffi::c_void;
 use std::fmt::{self, Display};
@@ -26,11 +26,11 @@ pub(crate) enum DeviceBackend {
     Cpu(&'static CpuDevice),
 }
 
-/// What a device is asked. By default there is nothing to say or to do.
+/// Operations of a device. The defaults return nothing and do nothing.
 pub(crate) trait BackendDevice: DeviceMemory {
     fn name(&self) -> &str;
 
-    /// Whether its context can be made.
+    /// Checks that its context can be created.
     fn works(&self) -> bool {
         true
     }
@@ -40,31 +40,31 @@ pub(crate) trait BackendDevice: DeviceMemory {
         Ok((0, 0))
     }
 
-    /// Waits for all streams, those that are gone among them; tells a failure that it has not told before. Those of live
+    /// Waits for all streams, including dropped ones; reports a failure that it has not reported before. Those of live
     /// streams stay with them.
     fn synchronize(&self) -> Result<()>;
 
-    /// If its handles are from before a reset: the error that says so.
+    /// [`Error::DeviceReset`] if its handles are from before a reset.
     fn was_reset(&self) -> Option<Error> {
         None
     }
 
-    /// Sets who gets printed text: `sink`, or standard output.
+    /// Sets the receiver of printed text: `sink`, or standard output.
     fn set_output_sink(&self, sink: Option<Sink>);
 
-    /// Shows what kernels have printed.
+    /// Delivers text that kernels have printed.
     fn deliver_output(&self);
 
     /// `bytes` is a power of two.
     fn set_output_capacity(&self, bytes: usize) -> Result<()>;
 }
 
-/// What a device does with memory that is not allocated in the order of a stream, and the figures of its memory. By default the
-/// device uses memory of the host as it is.
+/// Operations on memory that is not allocated in stream order, and the figures of a device's memory. The defaults use host
+/// memory directly.
 pub(crate) trait DeviceMemory {
     fn memory_info(&self) -> Result<Option<MemoryInfo>>;
 
-    /// Gives unused memory back to the system, but for `keep` bytes.
+    /// Returns unused memory to the system, except `keep` bytes.
     fn trim_memory(&self, _keep: usize) -> Result<()> {
         Ok(())
     }
@@ -88,7 +88,7 @@ pub(crate) trait DeviceMemory {
     /// `start` is locked by `lock_pages`, and no device uses it.
     unsafe fn unlock_pages(&self, _start: *mut u8) {}
 
-    /// The address by which the device uses page-locked memory; `None` if it cannot.
+    /// The device's address of page-locked memory; `None` if the device cannot use it.
     ///
     /// # Safety
     /// `start` is page-locked.
@@ -128,7 +128,7 @@ impl Deref for DeviceBackend {
     }
 }
 
-/// Which devices there are.
+/// Enumeration of devices.
 impl DeviceBackend {
     /// GPU number `ordinal`, with its context.
     pub(crate) fn cuda(ordinal: usize) -> Result<Self> {
@@ -164,7 +164,7 @@ impl DeviceBackend {
         DeviceBackend::Cpu(CpuDevice::get())
     }
 
-    /// A further CPU device, with as much as the machine has where nothing is said.
+    /// A further CPU device, with the machine's resources by default.
     pub(crate) fn cpu_with(
         workers: Option<usize>,
         shared_memory_per_block: Option<usize>,
@@ -182,7 +182,7 @@ impl DeviceBackend {
     }
 }
 
-/// What a device is.
+/// The properties of a device.
 impl DeviceBackend {
     pub(crate) fn is_cuda(self) -> bool {
         self.as_cuda().is_some()
@@ -226,7 +226,7 @@ impl DeviceBackend {
         }
     }
 
-    /// Where the device lives: its identity.
+    /// The device's address: its identity.
     #[inline]
     pub(crate) fn address(self) -> *const () {
         match self {

@@ -1,5 +1,5 @@
-//! An event of a backend, or of a recording. [`BackendEvent`] is what each of them can be asked; what concerns two objects
-//! is decided here.
+//! An event of a backend, or of a recording. [`BackendEvent`] has the operations of each; those with two objects are
+//! dispatched here.
 
 use std::ffi::c_void;
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! A graph ready to be launched, of either backend. [`BackendGraph`] is what each of them can be asked.
+//! An executable graph of either backend. [`BackendGraph`] has the operations of each.
 
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
@@ -15,14 +15,14 @@ pub(crate) enum GraphBackend {
     Cpu(cpu::CpuGraph),
 }
 
-/// What an instantiated graph is asked.
+/// Operations of an instantiated graph.
 pub(crate) trait BackendGraph {
     /// The driver's `CUgraphExec`, and the `CUgraph` that it was instantiated from.
     fn as_raw(&self) -> (Option<*mut c_void>, Option<*mut c_void>) {
         (None, None)
     }
 
-    /// Gives kernel number `index` other arguments or another shape: those of `kernel`.
+    /// Sets the arguments and the shape of kernel number `index` to those of `kernel`.
     fn set_kernel(&mut self, index: usize, kernel: &Arc<Operation>) -> Result<()>;
 
     fn set_enabled(&mut self, index: usize, enabled: bool) -> Result<()>;

@@ -1,4 +1,4 @@
-//! Functions of the host that run in the order of a stream: run once, and their panics caught. Also what a caught panic says.
+//! Host functions in stream order: run once, with panics caught. Also the message of a caught panic.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

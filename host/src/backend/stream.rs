@@ -1,5 +1,5 @@
-//! A stream of a backend, or of a recording. [`BackendStream`] is what each of them can be asked and given; what
-//! concerns two objects, and launches, which nothing may make slower, is decided here.
+//! A stream of a backend, or of a recording. [`BackendStream`] has the operations of each; those with two
+//! objects, and launches, which must stay fast, are dispatched here.
 
 use std::ffi::c_void;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ use crate::order::writers::{Effect, Flow};
 use crate::stream::own_thread::OwnThread;
 use crate::stream::value::ValueCondition;
 
-/// What tells a stream from the others of its device: what its handle is, and to whom it means that.
+/// The identity of a stream on its device: its handle, and the threads for which the handle is valid.
 pub(crate) type StreamIdentity = (usize, Option<OwnThread>);
 
 /// A stream of either backend.
@@ -33,7 +33,7 @@ pub(crate) enum StreamBackend {
     Recording(RecordingStream),
 }
 
-/// What a stream is asked, and waits for it.
+/// Queries of a stream, and waits for it.
 pub(crate) trait BackendStream: StreamMemory {
     /// Whether the calling thread may enqueue: not on the default stream of another.
     fn is_usable_here(&self) -> bool {
@@ -71,7 +71,7 @@ pub(crate) trait BackendStream: StreamMemory {
 
     fn host_fn(&self, function: HostFn) -> Result<()>;
 
-    /// Waits until all that was enqueued so far has run; tells what of it has failed.
+    /// Waits until all that was enqueued so far has run; returns its failures.
     fn synchronize(&self) -> Result<()>;
 
     /// Waits until all that was enqueued so far has run, and reports no failures.
@@ -86,7 +86,7 @@ pub(crate) trait BackendStream: StreamMemory {
     }
 }
 
-/// What a stream does with memory: allocation, contents and copies.
+/// Memory operations of a stream: allocation, contents and copies.
 pub(crate) trait StreamMemory {
     /// From `pool`, or from that of the device.
     fn allocate(&self, pool: Option<RawPool>, bytes: usize, contents: Contents) -> Result<*mut u8>;
@@ -115,7 +115,7 @@ pub(crate) trait StreamMemory {
     ///
     /// # Safety
     /// Both sides have these rows, at the places that are named, and do not overlap. Memory of this device is ordered here
-    /// for its use, memory of the host used by nobody else until the copy has run; if both are of the host, both are
+    /// for its use, memory of the host not used otherwise until the copy has run; if both are of the host, both are
     /// page-locked.
     unsafe fn copy(&self, copy: MemoryCopy) -> Result<()>;
 
@@ -225,7 +225,7 @@ impl StreamBackend {
         }
     }
 
-    /// As `run_after`, where the user has asked for it: what has failed there has failed here, too.
+    /// As `run_after`, at the user's request: failures there are failures here, too.
     pub(crate) fn join(&self, earlier: &StreamBackend) -> Result<()> {
         match (self, earlier) {
             (StreamBackend::Cpu(stream), StreamBackend::Cpu(earlier)) => stream.join(earlier),
@@ -261,8 +261,8 @@ impl StreamBackend {
         }
     }
 
-    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. What fails
-    /// later is left to those who wait for it. `ended` is what `end_interval` gave before.
+    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. Later
+    /// failures are left to later waits. `ended` is what `end_interval` gave before.
     pub(crate) fn finish(&self, event: &EventBackend, ended: Option<&EndedIntervals>) -> Result<()> {
         match (self, event, ended) {
             (StreamBackend::Cpu(stream), EventBackend::Cpu(event), _) => stream.finish(event),

@@ -31,7 +31,7 @@ use crate::kernel::occupancy::MultiprocessorLimits;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceProperties {
-    /// The device's name, as its maker calls it (`cuDeviceGetName`).
+    /// The device's name from its vendor (`cuDeviceGetName`).
     pub name: String,
     /// A number that no other device has, also after a restart (`cuDeviceGetUuid`). `None` for the CPU.
     pub uuid: Option<DeviceUuid>,

@@ -79,7 +79,7 @@ pub enum DlpackError {
         first: i64,
         /// The last element that would be reached, or the greatest number that there is.
         last: i64,
-        /// The elements that there are.
+        /// The available elements.
         length: usize,
     },
     /// A layout has not as many strides as dimensions.
@@ -105,7 +105,7 @@ pub enum DlpackError {
     Shape {
         /// The requested shape.
         shape: Vec<usize>,
-        /// The elements that there are.
+        /// The available elements.
         length: usize,
     },
 }

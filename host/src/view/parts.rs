@@ -427,7 +427,7 @@ macro_rules! parts_by_view {
 
             /// The address of the first element, for kernels that take raw pointers and for other libraries.
             /// Well aligned and not null even if the buffer is empty. Uses through it are not ordered with
-            /// other streams, and do not keep the buffer alive; that is the business of the `unsafe` code
+            /// other streams, and do not keep the buffer alive; both are the responsibility of the `unsafe` code
             /// that uses it.
             ///
             /// ```

@@ -18,7 +18,7 @@ use crate::cargo::{self, Package, TestProgram};
 /// A command that runs tests, and its name.
 type Job = (String, Command);
 
-/// One more than two processors need: programs that build in the same folder wait for each other.
+/// One more than two processors, because programs that build in the same folder wait for each other.
 const AT_A_TIME: usize = 3;
 
 /// Builds and runs the tests of the packages that `which`, options of cargo, selects. All run, even if some fail.
@@ -91,7 +91,7 @@ fn run_one(command: &mut Command) -> io::Result<(bool, Vec<u8>)> {
 /// The program with the working folder and the variables that cargo would set.
 fn job(program: &TestProgram, packages: &[Package], libraries: Option<&Path>) -> Result<Job, Failure> {
     let package = packages.iter().find(|package| package.manifest == program.manifest);
-    let package = package.ok_or_else(|| format!("{} is of no member", program.source.display()))?;
+    let package = package.ok_or_else(|| format!("{} belongs to no member of the workspace", program.source.display()))?;
     let mut command = Command::new(&program.path);
     command.current_dir(package.folder()).envs(package.variables());
     let folders = program.path.ancestors().skip(1).take(2).chain(libraries).map(Path::to_owned);

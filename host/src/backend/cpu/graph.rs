@@ -131,8 +131,8 @@ pub(super) unsafe fn run(device: &CpuDevice, steps: &[Step], marks: &mut Marks, 
     }
 }
 
-/// Drops what a launch was given. If nobody else has it, that drops what functions of the host have captured, which may
-/// panic; the stream goes on.
+/// Drops the arguments of a launch. If they have no other owner, this drops the captures of host functions, which may
+/// panic; the stream remains usable.
 pub(super) fn let_go(steps: Arc<[Step]>, failure: &Failure) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(steps))) {
         failure.note(Error::HostFnPanic { message: host_fn::text(payload) });

@@ -1,4 +1,4 @@
-//! What a launch asks for beyond a grid: residence at the same time, priority, how its memory is cached and fenced.
+//! Launch attributes: cooperative launch, priority, cache policy, memory-synchronisation domain.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -30,7 +30,7 @@ pub(crate) struct Node {
     pub(crate) prepares: bool,
 }
 
-/// A piece of work. Its pointers are valid until it has run, those of a node as long as the graph is there.
+/// A piece of work. Its pointers are valid until it has run, those of a node as long as the graph exists.
 pub(crate) enum Operation {
     Kernel(OwnedLaunch),
     Copy(MemoryCopy),
@@ -133,7 +133,7 @@ impl HostNode {
         HostNode { function, failure: Mutex::default() }
     }
 
-    /// Calls the function; tells if it panicked.
+    /// Calls the function; returns whether it panicked.
     pub(super) fn call(&self) -> Option<Error> {
         let function = self.function.clone();
         host_fn::run(Box::new(move || function()))

@@ -1,5 +1,5 @@
-//! What a stream of a recording is given: copies and fills become nodes, and what no graph can hold is refused. Its events
-//! never happen.
+//! The operations of a recording's stream: copies and fills become nodes, and operations that no graph can contain are
+//! refused. Its events never complete.
 
 use std::sync::Arc;
 

@@ -132,7 +132,7 @@ impl Meeting {
         lock(&self.phase)
     }
 
-    /// Waits until all workers have reported their blocks; whether these are to go on.
+    /// Waits until all workers have reported their blocks; returns whether these continue.
     fn decide(&self, launch: &OwnedLaunch) -> bool {
         if self.barrier.wait().is_leader() {
             self.phase().decide(launch, self.reach);
@@ -171,7 +171,7 @@ impl Phase {
         }
     }
 
-    /// All blocks wait or have ended. If all wait, all go on.
+    /// All blocks wait or have ended. If all wait, all continue.
     fn decide(&mut self, launch: &OwnedLaunch, reach: BarrierReach) {
         let (waiting, first_waiting) = (take(&mut self.waiting), self.first_waiting.take());
         self.go_on = waiting > 0 && self.ended == 0;

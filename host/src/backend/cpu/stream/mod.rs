@@ -119,7 +119,7 @@ impl CpuStream {
         &self.queue
     }
 
-    /// Waits for `event`, recorded here; tells what of the work before it has failed.
+    /// Waits for `event`, recorded here; returns failures of the work before it.
     pub(crate) fn finish(&self, event: &CpuEvent) -> Result<()> {
         let failed = event.mark().map_or(0, |mark| mark.wait());
         self.device.output().deliver_kept();
@@ -238,7 +238,7 @@ impl StreamMemory for CpuStream {
     /// Enters the bytes in `account` only when they are free.
     unsafe fn free(&self, pointer: *mut u8, bytes: usize, account: &Arc<Account>) {
         if !self.queue.is_started() {
-            // SAFETY: nothing was ever enqueued here, and all uses elsewhere come before.
+            // SAFETY: nothing was ever enqueued here, and all uses on other streams come before.
             return unsafe { free(self.device, pointer, bytes, account) };
         }
         // If the worker thread is gone, the memory is given up.
@@ -393,7 +393,7 @@ fn run(device: &CpuDevice, items: &Receiver<Item>, done: &AtomicU64, failure: &F
             Item::Run(operation, flow) => {
                 let own = Failure::default();
                 let failures = Failures { own: &own, stream: failure };
-                // SAFETY: whoever enqueued it vouched for it; its memory is ordered by this queue and
+                // SAFETY: the enqueueing call vouched for it; its memory is ordered by this queue and
                 // the waits in it.
                 unsafe { operation::run(device, &operation, &mut Marks::default(), failures) };
                 end(&own, flow, failure);
@@ -424,7 +424,7 @@ fn run(device: &CpuDevice, items: &Receiver<Item>, done: &AtomicU64, failure: &F
                 }
             }
             Item::Reach(mark) => {
-                // Counted first: whoever waits for the mark is to find the queue done.
+                // Counted first: threads that wait for the mark must find the queue done.
                 done.fetch_add(1, Ordering::Release);
                 mark.reach(failure);
                 continue;

@@ -20,7 +20,7 @@ pub(crate) fn driver_version() -> Result<(u32, u32)> {
 impl CudaDevice {
     pub(crate) fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
         let mut value = 0;
-        // SAFETY: `value` is valid for the call, and the handle is the driver's; any number may be asked for.
+        // SAFETY: `value` is valid for the call, and the handle is the driver's; any number is allowed.
         let code =
             unsafe { self.driver().device_attribute(&mut value, attribute.number() as c_uint, self.handle) };
         self.check(code, "cuDeviceGetAttribute", &attribute)?;

@@ -60,7 +60,7 @@ impl CudaDevice {
                 return Ok(self);
             }
             self.end()?;
-            // SAFETY: retained once; from here on nobody uses the context by it.
+            // SAFETY: retained once; from here on the context is not used through it.
             let _released = unsafe { self.driver().primary_context_release(self.handle)? };
         }
         // What it returns may be the failure that it is to end, so the next call decides.

@@ -62,7 +62,7 @@ impl StreamMemory for CudaStream {
         Ok(pointer)
     }
 
-    /// The bytes are given back at once: the pool gives them to whoever allocates next here, without waiting.
+    /// The bytes are returned at once: the pool can reuse them for the next allocation here, without waiting.
     unsafe fn free(&self, pointer: *mut u8, bytes: usize, account: &Arc<Account>) {
         account.give_back(bytes);
         // SAFETY: passed on.

@@ -157,7 +157,7 @@ pub(crate) fn check(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Res
 /// A number that older drivers do not know, and then it is 0.
 fn attribute(device: &CudaDevice, number: c_uint) -> c_uint {
     let mut value: c_int = 0;
-    // SAFETY: `value` is valid for the call; any number may be asked for.
+    // SAFETY: `value` is valid for the call; any number is allowed.
     let code = unsafe { device.driver().device_attribute(&mut value, number, device.handle) };
     if code.is_success() { value.unsigned_abs() } else { 0 }
 }

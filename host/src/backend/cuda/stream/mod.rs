@@ -320,7 +320,7 @@ impl CudaStream {
         self.wait_raw(self.hold()?.raw, tail.event.0)
     }
 
-    /// This stream, or its stand-in, for work that nobody but us enqueues.
+    /// This stream, or its stand-in, for internal work.
     #[inline]
     pub(super) fn hold(&self) -> Result<Held<'_>> {
         let Owner::Foreign(usage) = &self.owner else { return self.enter() };
