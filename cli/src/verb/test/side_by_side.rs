@@ -91,7 +91,8 @@ fn run_one(command: &mut Command) -> io::Result<(bool, Vec<u8>)> {
 /// The program with the working folder and the variables that cargo would set.
 fn job(program: &TestProgram, packages: &[Package], libraries: Option<&Path>) -> Result<Job, Failure> {
     let package = packages.iter().find(|package| package.manifest == program.manifest);
-    let package = package.ok_or_else(|| format!("{} belongs to no member of the workspace", program.source.display()))?;
+    let package = package
+        .ok_or_else(|| format!("{} belongs to no member of the workspace", program.source.display()))?;
     let mut command = Command::new(&program.path);
     command.current_dir(package.folder()).envs(package.variables());
     let folders = program.path.ancestors().skip(1).take(2).chain(libraries).map(Path::to_owned);
