@@ -1,14 +1,15 @@
 //! The launch of a kernel. This file has the steps: check the shape, order the memory, enqueue.
 //!
-//! `grid` is the shape and its limits; `attributes` and `event` are what a launch asks for beyond it.
-//! `argument` says what may stand for a parameter, `host_slice` what host slices may. `shared` lays out
-//! shared memory, and `extent` checks lengths. `block_output`, `claim_bits`, `order_state` and `sized_params`
+//! `grid` is the shape and its limits; `attributes`, `access_policy` and `event` are what a launch asks for
+//! beyond it. `enqueue` calls the backend. `host_slice` says for what slices of the host may stand. `shared`
+//! lays out shared memory, and `extent` checks lengths. `block_output`, `claim_bits`, `order_state` and `sized_params`
 //! serve single kinds of parameter.
 
-pub(crate) mod argument;
+pub(crate) mod access_policy;
 pub(crate) mod attributes;
 pub(crate) mod block_output;
 pub(crate) mod claim_bits;
+mod enqueue;
 pub(crate) mod event;
 pub(crate) mod extent;
 pub(crate) mod grid;
@@ -29,8 +30,8 @@ use crate::kernel::Kernel;
 use crate::kernel::loaded::LoadedKernel;
 use crate::launch::attributes::LaunchAttributes;
 use crate::launch::grid::{Grid, LaunchShape, Sizes};
+use crate::memory::access::Access;
 use crate::memory::constant;
-use crate::order::access::Access;
 use crate::stream::announcing::Announcing;
 use crate::stream::{Stream, StreamInner};
 
@@ -118,7 +119,7 @@ unsafe fn enqueue(
     if shape.shared_bytes > 0 {
         check_shared_memory(kernel, stream, shape)?;
     }
-    let prepared = stream.prepare(kernel)?;
+    let prepared = stream.backend().prepare(kernel)?;
     if shape.attributes.is_some() {
         check_attributes(stream.device(), kernel, prepared, shape)?;
     }

@@ -2,12 +2,11 @@
 //!
 //! `kinds` makes the other streams (default, with `options`, of other libraries). `event` and `timing` mark
 //! and measure points in a stream's work, `completion` awaits them, and `order` makes streams wait for each
-//! other. `value` writes and awaits numbers in memory, `host_fn` calls host functions, `access_policy` sets
-//! what the L2 cache keeps. `own_thread` identifies a thread; `announcing` guards the uses of a call that a
-//! recording may refuse.
+//! other. `host_fn` calls host functions. `bytes` describes memory to backends, `own_thread` identifies a
+//! thread; `announcing` guards the uses of a call that a recording may refuse.
 
-pub(crate) mod access_policy;
 pub(crate) mod announcing;
+pub(crate) mod bytes;
 pub(crate) mod completion;
 pub(crate) mod event;
 pub(crate) mod host_fn;
@@ -16,30 +15,21 @@ pub(crate) mod options;
 pub(crate) mod order;
 pub(crate) mod own_thread;
 pub(crate) mod timing;
-pub(crate) mod value;
 
-use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::refusal::host_memory;
-use crate::backend::{EndedIntervals, EventBackend, Prepared, StreamBackend};
-use crate::backend::{Place, Rows};
+use crate::backend::{EventBackend, StreamBackend};
 use crate::device::Device;
+use crate::device::account::Account;
+use crate::device::retired;
 use crate::error::Result;
-use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
-use crate::memory::Contents;
-use crate::memory::account::Account;
-use crate::memory::pool::MemoryPool;
-use crate::memory::retired;
 use crate::order::OrderedStream;
-use crate::order::access::Access;
-use crate::order::writers::Effect;
 use crate::profile::{self, Work};
-use crate::stream::announcing::Announcing;
+use crate::stream::bytes::{Place, Rows};
 use crate::stream::event::EventOptions;
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was given; work
@@ -185,11 +175,6 @@ impl StreamInner {
         self.backend.recording()
     }
 
-    /// Which stream of the process it is.
-    pub(crate) fn number(&self) -> u64 {
-        self.id
-    }
-
     /// An event at the end of all work enqueued so far, with the time of the device.
     pub(crate) fn mark(&self) -> Result<EventBackend> {
         let event = EventBackend::new(self.device.backend(), EventOptions::new())?;
@@ -204,63 +189,9 @@ impl StreamInner {
         Ok(event)
     }
 
-    /// Waits for all work enqueued so far, without reporting failures.
-    pub(crate) fn drain(&self) -> Result<()> {
-        self.backend.drain()
-    }
-
-    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. What fails
-    /// later is left to those who wait for it. `ended` is what `StreamBackend::end_interval` gave before.
-    pub(crate) fn finish(&self, event: &EventBackend, ended: Option<&EndedIntervals>) -> Result<()> {
-        self.backend.finish(event, ended)
-    }
-
-    /// From `pool`, or from that of the device.
-    pub(crate) fn allocate(
-        &self,
-        pool: Option<&MemoryPool>,
-        bytes: usize,
-        contents: Contents,
-    ) -> Result<*mut u8> {
-        let account = self.account_of(pool);
-        account.take(bytes, &self.device)?;
-        let own = pool.and_then(MemoryPool::raw);
-        let allocate = || self.backend.allocate(own, bytes, contents);
-        let allocated = if contents == Contents::Zeroed && self.backend.enqueues_zeroing() {
-            profile::observe(self, Work::Fill { bytes }, allocate)
-        } else {
-            allocate()
-        };
-        allocated.inspect_err(|_| account.give_back(bytes))
-    }
-
-    fn account_of<'a>(&'a self, pool: Option<&'a MemoryPool>) -> &'a Arc<Account> {
-        pool.map_or(&self.account, MemoryPool::account)
-    }
-
-    pub(crate) fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        self.account.take(bytes, &self.device)?;
-        let allocated = self.backend.allocate_managed(bytes, contents);
-        allocated.inspect_err(|_| self.account.give_back(bytes))
-    }
-
-    /// Frees managed memory, once all work enqueued here has run.
-    ///
-    /// # Safety
-    /// As for `free`, with memory from `allocate_managed`.
-    pub(crate) unsafe fn free_managed(&self, pointer: *mut u8, bytes: usize) {
-        // SAFETY: passed on.
-        unsafe { self.backend.free_managed(pointer, bytes, &self.account) }
-    }
-
-    /// Frees in stream order.
-    ///
-    /// # Safety
-    /// `pointer` is from `allocate` of `bytes` in `pool` on this device, is freed once, and work enqueued here
-    /// runs after all work that uses it.
-    pub(crate) unsafe fn free(&self, pool: Option<&MemoryPool>, pointer: *mut u8, bytes: usize) {
-        // SAFETY: passed on.
-        unsafe { self.backend.free(pointer, bytes, self.account_of(pool)) }
+    /// What its buffers count for.
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.account
     }
 
     /// As `copy_from_host`, into memory that nothing has used yet.
@@ -308,7 +239,7 @@ impl StreamInner {
     ) -> Result<()> {
         // SAFETY: passed on.
         let copy = || unsafe { self.backend.copy_rows(target, source, rows, places) };
-        profile::observe(self, work_of(rows.width * rows.height, places), copy)
+        profile::observe(self, work_of(rows.bytes(), places), copy)
     }
 
     /// Copies to host memory, which is filled when this returns `Ok`, and not used after it returns.
@@ -370,81 +301,6 @@ impl StreamInner {
         let bytes = pattern.len() * count;
         // SAFETY: passed on.
         profile::observe(self, Work::Fill { bytes }, || unsafe { self.backend.fill(target, pattern, count) })
-    }
-
-    /// Loads `kernel` for this device, if that has not been done.
-    #[inline]
-    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
-        self.backend.prepare(kernel)
-    }
-
-    /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.
-    ///
-    /// # Safety
-    /// As [`launch`](crate::launch::launch_with), with memory ordered, the shape within the limits, and
-    /// `prepared` from `prepare` of this kernel here.
-    #[inline]
-    pub(crate) unsafe fn launch(
-        &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        params: &[*const c_void],
-        accesses: &[Access<'_>],
-        names_writers: bool,
-    ) -> Result<()> {
-        match self.backend.driver_stream() {
-            Some(stream) if !profile::is_observed() => {
-                if names_writers {
-                    let effects = accesses.iter().map(Access::effect);
-                    // SAFETY: passed on.
-                    return unsafe { stream.launch_watched(prepared, kernel, shape, params, effects) };
-                }
-                // SAFETY: passed on.
-                unsafe { stream.launch(prepared.function, kernel, shape, params) }
-            }
-            _ => {
-                let params = (params, kernel.descriptor().params);
-                // SAFETY: passed on.
-                unsafe { self.launch_slow(prepared, kernel, *shape, params, accesses.iter()) }
-            }
-        }
-    }
-
-    /// How a launch of `kernel` uses memory, its constants among it.
-    fn effects<'a>(
-        &'a self,
-        kernel: &'static Kernel,
-        accesses: impl Iterator<Item = &'a Access<'a>> + Clone,
-    ) -> impl Iterator<Item = Effect<'a>> + Clone {
-        // They have been made ready for the launch.
-        let constants = kernel.descriptor().constants.iter();
-        let read = constants.filter_map(|constant| {
-            let resident = constant.resident(&self.device).ok()?;
-            Some((resident.writers(), constant.used_by_launches(), false))
-        });
-        accesses.map(Access::effect).chain(read)
-    }
-
-    /// The slow path of `launch`: profiled, recorded, foreign or on the CPU. `shapes` are size and alignment of each of `params`.
-    ///
-    /// # Safety
-    /// As for `launch`.
-    #[inline(never)]
-    pub(crate) unsafe fn launch_slow<'a>(
-        &'a self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        shape: LaunchShape,
-        (params, shapes): (&[*const c_void], &[(usize, usize)]),
-        accesses: impl Iterator<Item = &'a Access<'a>> + Clone,
-    ) -> Result<()> {
-        let _announcing = Announcing::on(self);
-        profile::observe(self, Work::Kernel { kernel, shape }, || {
-            let effects = self.effects(kernel, accesses);
-            // SAFETY: passed on.
-            unsafe { self.backend.launch(prepared, kernel, shape, (params, shapes), effects) }
-        })
     }
 }
 

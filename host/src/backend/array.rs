@@ -10,7 +10,7 @@ use super::{DeviceBackend, StreamBackend, cuda};
 use crate::backend::Place;
 use crate::backend::recording::refusal::{allocation, host_memory};
 use crate::error::Result;
-use crate::memory::{Contents, Memory};
+use crate::memory::{Contents, Memory, Origin};
 use crate::profile::{self, Work};
 use crate::stream::StreamInner;
 
@@ -69,7 +69,9 @@ impl ArrayBackend {
             (DeviceBackend::Cuda(device), _) => {
                 let array = Arc::new(cuda::CudaArray::new(device, shape)?);
                 let (handle, owner) = (array.as_raw().cast(), Box::new(array.clone()));
-                Ok((Memory::array(stream, handle, bytes, owner), ArrayBackend::Cuda(array)))
+                // SAFETY: the handle of an array, which `owner` keeps, and nothing uses yet.
+                let memory = unsafe { Memory::owned(stream, Origin::Array, handle, bytes, owner) };
+                Ok((memory, ArrayBackend::Cuda(array)))
             }
             (DeviceBackend::Cpu(_), _) => {
                 let memory = Memory::allocate(stream, None, bytes, Contents::Uninitialised)?;

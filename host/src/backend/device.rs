@@ -163,7 +163,7 @@ impl DeviceBackend {
 /// Streams, and the device as a whole.
 impl DeviceBackend {
     pub(crate) fn new_stream(self, options: StreamOptions) -> Result<StreamBackend> {
-        let role = if options.is_ordered_with_legacy() { cpu::Role::Ordered } else { cpu::Role::Independent };
+        let role = if options.ordered_with_legacy { cpu::Role::Ordered } else { cpu::Role::Independent };
         match self {
             DeviceBackend::Cuda(device) => device.new_stream(options).map(StreamBackend::Cuda),
             DeviceBackend::Cpu(device) => Ok(StreamBackend::Cpu(device.new_stream()?.with_role(role))),

@@ -2,11 +2,10 @@
 //! them: each enum here has a variant for each backend, and methods that take plain data.
 //!
 //! `device` (with `kernel` and `memory`), `stream`, `event`, `graph`, `array`, `shared_memory` and `virtual_memory` are such
-//! enums for one kind of object each. `copy`, `failure`, `host_fn`, `params`, `payload` and `signal` are what the backends
+//! enums for one kind of object each. `failure`, `host_fn`, `params`, `payload` and `signal` are what the backends
 //! share.
 
 pub(crate) mod array;
-mod copy;
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 mod device;
@@ -29,7 +28,6 @@ mod virtual_memory;
 
 use std::ptr::null_mut;
 
-pub(crate) use copy::{Place, Rows};
 pub(crate) use cuda::{EndedIntervals, Records};
 pub(crate) use device::DeviceBackend;
 pub(crate) use event::EventBackend;
@@ -43,6 +41,7 @@ pub(crate) use stream::{StreamBackend, StreamIdentity};
 pub(crate) use virtual_memory::VirtualMemory;
 
 use crate::kernel::Loaded;
+pub(crate) use crate::stream::bytes::{Place, Rows};
 
 /// A kernel ready to be launched on a stream: the function that a GPU loaded; null on the CPU.
 pub(crate) type Prepared = Loaded;

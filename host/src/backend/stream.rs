@@ -3,23 +3,23 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::copy::{Place, Rows};
 use super::cuda::{EndedIntervals, RawPool};
 use super::recording::RecordingStream;
 use super::recording::refusal::{allocation, host_memory, not_recordable, other_stream, waiting};
 use super::{DeviceBackend, EventBackend, HostFn, Prepared, cpu, cuda};
+use super::{Place, Rows};
+use crate::copy::value::ValueCondition;
+use crate::device::account::Account;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
+use crate::launch::access_policy::AccessPolicyWindow;
 use crate::launch::attributes::MemorySyncDomain;
 use crate::launch::event::LaunchEvent;
 use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
-use crate::memory::account::Account;
 use crate::order::writers::{Effect, Flow};
-use crate::stream::access_policy::AccessPolicyWindow;
 use crate::stream::own_thread::OwnThread;
-use crate::stream::value::ValueCondition;
 
 /// What tells a stream from the others of its device: what its handle is, and to whom it means that.
 pub(crate) type StreamIdentity = (usize, Option<OwnThread>);

@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{DeviceBackend, cpu, cuda};
 use crate::device::Device;
+use crate::device::account::Charge;
 use crate::error::Result;
-use crate::memory::account::Charge;
 
 /// Addresses that are reserved, the first of which have memory. All of it goes when this is dropped, which must be after
 /// all work that uses it.

@@ -8,17 +8,17 @@ use std::task::{Context, Poll};
 
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::Place;
-use crate::copy::agree;
+use crate::device::retired;
 use crate::error::Result;
-use crate::launch::argument::{DeviceInput, DeviceOutput};
+use crate::memory::access::enqueue;
 use crate::memory::pinned::PinnedBuffer;
-use crate::memory::retired;
 use crate::order::Use;
 use crate::order::writers::Sources;
 use crate::stream::Stream;
-use crate::stream::announcing::Announcing;
+use crate::stream::bytes::Place;
 use crate::stream::completion::Completion;
+use crate::view::agree;
+use crate::view::argument::{DeviceInput, DeviceOutput};
 
 /// A copy that is under way, and the memory of the host that it uses: made by
 /// [`Stream::upload_async`] and [`Stream::download_async`].
@@ -86,27 +86,18 @@ impl Stream {
         source: PinnedBuffer<T>,
         target: impl DeviceOutput<'a, T>,
     ) -> Result<Transfer<T>> {
-        let target = target.into_output();
-        agree("upload_async", source.mapped().len(), target.len())?;
+        let (host, target) = (source.mapped(), target.into_output());
+        agree("upload_async", host.len(), target.len())?;
         self.inner().refuse_host_memory("an upload")?;
-        let _announcing = Announcing::on(self.inner());
-        target.access().begin(self.inner())?;
-        let host = source.mapped();
-        if host.memory().bytes() > 0 {
+        let (from, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
+        enqueue(self.inner(), None, Some(target.access()), bytes, || {
             host.follow(self.inner(), Use::Read)?;
-            let (from, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
+            let places = (target.memory().place(), Place::Host);
             // SAFETY: the view is as many elements of this device as `source` has, ordered for writing
             // here; `source` is kept, and out of reach, until the copy has run, which comes after devices' writes.
-            unsafe {
-                self.inner().copy(
-                    target.start().cast(),
-                    from,
-                    bytes,
-                    (target.memory().place(), Place::Host),
-                )?
-            };
-            target.access().receive(host.memory(), self.inner());
-        }
+            unsafe { self.inner().copy(target.start().cast(), from, bytes, places) }
+        })?;
+        target.access().receive(host.memory(), self.inner());
         self.transfer(source, Sources::default())
     }
 
@@ -134,23 +125,19 @@ impl Stream {
         source: impl DeviceInput<'a, T>,
         target: PinnedBuffer<T>,
     ) -> Result<Transfer<T>> {
-        let source = source.into_input();
-        agree("download_async", source.len(), target.mapped().len())?;
+        let (source, host) = (source.into_input(), target.mapped());
+        agree("download_async", source.len(), host.len())?;
         self.inner().refuse_host_memory("a download")?;
-        let _announcing = Announcing::on(self.inner());
-        source.access().begin(self.inner())?;
         let sources = source.memory().writers().sources();
-        let host = target.mapped();
-        if host.memory().bytes() > 0 {
+        let (to, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
+        enqueue(self.inner(), Some(source.access()), None, bytes, || {
             host.follow(self.inner(), Use::Write)?;
-            let (to, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
+            let places = (Place::Host, source.memory().place());
             // SAFETY: the view is as many elements of this device as `target` has, ordered for reading
             // here; `target` is kept, and out of reach, until the copy has run, which comes after devices' uses.
-            unsafe {
-                self.inner().copy(to, source.start().cast(), bytes, (Place::Host, source.memory().place()))?
-            };
-            host.memory().writers().overwrite(true);
-        }
+            unsafe { self.inner().copy(to, source.start().cast(), bytes, places) }
+        })?;
+        host.memory().writers().overwrite(true);
         self.transfer(target, sources)
     }
 

@@ -4,14 +4,14 @@ use std::ffi::c_void;
 use std::ptr::{from_ref, null};
 
 use bytemuck::Zeroable;
-use ferrogrid_device::{DeviceCopy, Texel, TextureElement};
+use ferrogrid_device::DeviceCopy;
 
 use crate::error::Result;
-use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
 use crate::launch::host_slice::{In, InOut, Out};
-use crate::order::access::Access;
+use crate::memory::access::Access;
+use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
-use crate::texture::{SurfaceViewMut, TextureView};
+use crate::view::argument::{Staged, StagedInput, StagedOutput};
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::pointer::{DevicePtr, DevicePtrMut};
 use crate::view::{DeviceView, DeviceViewMut};
@@ -50,7 +50,7 @@ impl<'a> ParameterList<'a> {
     }
 
     /// The same, which leads to the memory of `access`.
-    fn push_pointer(&mut self, address: *const c_void, access: Access<'a>) {
+    pub(crate) fn push_pointer(&mut self, address: *const c_void, access: Access<'a>) {
         self.accesses[self.len] = Some(access);
         self.push(address, size_of::<*const u8>());
     }
@@ -211,22 +211,28 @@ impl<T: DeviceCopy> LaunchArgument for T {
     }
 }
 
+/// Arguments that are staged as those of kernels in Rust: `$way` of a pointer to them.
 macro_rules! in_memory {
-    ($way:ident, $kind:ident: $( [$($generics:tt)*] $argument:ty ),* $(,)?) => { $(
-        impl<'a, $($generics)*> LaunchArgument for $argument {
-            type Held = PointerTo<<$argument as $kind<'a, T>>::Staged>;
-            fn hold(self, stream: &Stream) -> Result<Self::Held> {
-                Ok(PointerTo::$way($kind::<T>::stage(self, stream)?))
+    ($way:ident, $Launch:ident: $( [$($generics:tt)*] $argument:ty ),* $(,)?) => { $(
+        impl<'a, $($generics)*> $crate::LaunchArgument for $argument {
+            type Held = $crate::foreign::argument::PointerTo<<$argument as $crate::$Launch<'a, T>>::Staged>;
+            fn hold(self, stream: &$crate::Stream) -> $crate::Result<Self::Held> {
+                let staged = <$argument as $crate::$Launch<'a, T>>::stage(self, stream)?;
+                Ok($crate::foreign::argument::PointerTo::$way(staged))
             }
         }
     )* };
 }
 
+pub(crate) use in_memory;
+
 in_memory!(input, LaunchInput:
+    [T: DeviceCopy] &'a DeviceBuffer<T>,
     [T: DeviceCopy] DeviceView<'a, T>,
     [T: DeviceCopy] In<'a, T>,
 );
 in_memory!(output, LaunchOutput:
+    [T: DeviceCopy] &'a mut DeviceBuffer<T>,
     [T: DeviceCopy + Zeroable] Out<'a, T>,
     [T: DeviceCopy] InOut<'a, T>,
 );
@@ -246,32 +252,6 @@ impl<'a, T: DeviceCopy> LaunchArgument for DeviceAtomicView<'a, T> {
 }
 
 /// A texture or surface object, as C++ takes it.
-impl<V, const R: usize> Held for TextureView<'_, V, R> {
-    fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
-        list.push_pointer(self.params()[0], self.access());
-    }
-}
-
-impl<T, const R: usize> Held for SurfaceViewMut<'_, T, R> {
-    fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
-        list.push_pointer(self.params()[0], self.access());
-    }
-}
-
-impl<V: Texel, const R: usize> LaunchArgument for TextureView<'_, V, R> {
-    type Held = Self;
-    fn hold(self, stream: &Stream) -> Result<Self> {
-        self.on(stream)
-    }
-}
-
-impl<T: TextureElement, const R: usize> LaunchArgument for SurfaceViewMut<'_, T, R> {
-    type Held = Self;
-    fn hold(self, stream: &Stream) -> Result<Self> {
-        self.on(stream)
-    }
-}
-
 // SAFETY of the two below: an address as 8 bytes; what it leads to is vouched for at the launch.
 impl<T: 'static> LaunchArgument for DevicePtr<T> {
     type Held = Value<u64>;

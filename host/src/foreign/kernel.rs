@@ -9,9 +9,9 @@ use ferrogrid_device::DeviceCopy;
 use super::argument::{Elements, Held, ParameterList, PointerTo, Value, for_each_tuple};
 use super::function::ForeignFunction;
 use crate::error::{Error, Result};
-use crate::launch::argument::{LaunchInput, LaunchOutput, StagedInput, StagedOutput};
 use crate::launch::grid::IntoGrid;
 use crate::stream::Stream;
+use crate::view::argument::{LaunchInput, LaunchOutput, StagedInput, StagedOutput};
 
 /// A foreign kernel of rank `R` with parameters `P`, stated by [`ForeignFunction::typed`].
 ///

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::RangeBounds;
 
 use ferrogrid_device::DeviceCopy;
 
@@ -12,11 +11,9 @@ use crate::backend::recording::Lifetime;
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::graph::GraphError;
-use crate::launch::argument::pass_by_view;
 use crate::memory::Memory;
-use crate::view::atomic::DeviceAtomicView;
-use crate::view::parts::{Chunks, ChunksMut};
-use crate::view::pointer::{DevicePtr, DevicePtrMut};
+use crate::memory::kind::{parts_to_read, parts_to_write};
+use crate::view::argument::pass_by_view;
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// A buffer of a graph while it is recorded or updated. Launches and copies take `&buffer` and `&mut buffer`, as of a
@@ -49,6 +46,8 @@ pub struct GraphBuffer<'scope, T, K = GraphKey<T>> {
 }
 
 pass_by_view!(['g, K: Copy,] GraphBuffer<'g, T, K>);
+parts_to_read!(['g, K: Copy,] GraphBuffer<'g, T, K>);
+parts_to_write!(['g, K: Copy,] GraphBuffer<'g, T, K>);
 
 /// Names a buffer of a graph, to look at it, or to use it in an update:
 /// [`ExecutableGraph::view`](crate::ExecutableGraph::view) and
@@ -163,7 +162,7 @@ impl<T: DeviceCopy> GraphKey<T> {
     /// The elements in `memory`, which is that of the buffer with this key, to write. Nothing else may use
     /// them as long as the view is there.
     pub(super) fn view_mut(self, memory: &Memory) -> DeviceViewMut<'_, T> {
-        DeviceViewMut::whole(start_of(memory), [self.len], memory)
+        DeviceViewMut::whole(start_of(memory), self.len, memory)
     }
 
     /// The number of elements.
@@ -201,11 +200,6 @@ impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
         self.view.len()
     }
 
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.view.is_empty()
-    }
-
     /// All elements, to read.
     pub fn view(&self) -> DeviceView<'_, T> {
         self.view.view()
@@ -216,107 +210,9 @@ impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
         self.view.reborrow()
     }
 
-    /// The number of bytes.
-    pub fn byte_len(&self) -> usize {
-        self.len() * size_of::<T>()
-    }
-
     /// The device whose memory this is.
     pub fn device(&self) -> &Device {
         self.view.device()
-    }
-
-    /// The elements of `range`, to read.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) if the range does not lie in the buffer.
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceView<'_, T>> {
-        self.view().slice(range)
-    }
-
-    /// The elements of `range`, to write.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) if the range does not lie in the buffer.
-    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
-        self.view_mut().slice(range)
-    }
-
-    /// The elements before `middle`, and those from `middle` on.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) if `middle` is greater than the length.
-    pub fn split_at_mut(&mut self, middle: usize) -> Result<(DeviceViewMut<'_, T>, DeviceViewMut<'_, T>)> {
-        self.view_mut().split_at(middle)
-    }
-
-    /// Pieces of `size` elements, the last one perhaps shorter, to read.
-    ///
-    /// # Errors
-    /// [`Error::ZeroChunk`](crate::Error::ZeroChunk) if `size` is 0.
-    pub fn chunks(&self, size: usize) -> Result<Chunks<'_, T>> {
-        self.view().chunks(size)
-    }
-
-    /// Pieces of `size` elements, the last one perhaps shorter, to write.
-    ///
-    /// # Errors
-    /// [`Error::ZeroChunk`](crate::Error::ZeroChunk) if `size` is 0.
-    pub fn chunks_mut(&mut self, size: usize) -> Result<ChunksMut<'_, T>> {
-        self.view_mut().chunks(size)
-    }
-
-    /// The first `width * height` elements as `height` rows of `width`: for a kernel's `Plane<T>`.
-    ///
-    /// # Errors
-    /// [`Error::ViewTooLarge`](crate::Error::ViewTooLarge) if that is more than the buffer has.
-    pub fn view_2d(&self, width: usize, height: usize) -> Result<DeviceView<'_, T, 2>> {
-        self.view().into_2d(width, height)
-    }
-
-    /// The same to write, by a kernel of rank 2.
-    ///
-    /// # Errors
-    /// [`Error::ViewTooLarge`](crate::Error::ViewTooLarge) if that is more than the buffer has.
-    pub fn view_2d_mut(&mut self, width: usize, height: usize) -> Result<DeviceViewMut<'_, T, 2>> {
-        self.view_mut().into_2d(width, height)
-    }
-
-    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`: for a kernel's
-    /// `Volume<T>`.
-    ///
-    /// # Errors
-    /// [`Error::VolumeTooLarge`](crate::Error::VolumeTooLarge) if that is more than the buffer has.
-    pub fn view_3d(&self, width: usize, height: usize, depth: usize) -> Result<DeviceView<'_, T, 3>> {
-        self.view().into_3d(width, height, depth)
-    }
-
-    /// The same to write, by a kernel of rank 3.
-    ///
-    /// # Errors
-    /// [`Error::VolumeTooLarge`](crate::Error::VolumeTooLarge) if that is more than the buffer has.
-    pub fn view_3d_mut(
-        &mut self,
-        width: usize,
-        height: usize,
-        depth: usize,
-    ) -> Result<DeviceViewMut<'_, T, 3>> {
-        self.view_mut().into_3d(width, height, depth)
-    }
-
-    /// All elements, to be changed by many threads at once: for a kernel that takes `&[DeviceAtomic<T>]`.
-    pub fn as_atomic(&mut self) -> DeviceAtomicView<'_, T> {
-        self.view_mut().into_atomic()
-    }
-
-    /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
-    pub fn as_device_ptr(&self) -> DevicePtr<T> {
-        self.view().as_device_ptr()
-    }
-
-    /// The same to write.
-    pub fn as_device_ptr_mut(&mut self) -> DevicePtrMut<T> {
-        self.view.as_device_ptr_mut()
     }
 
     /// The buffer's name, which stays valid after the recording.

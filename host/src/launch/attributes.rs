@@ -1,8 +1,8 @@
 //! What a launch asks for beyond a grid: residence at the same time, clusters, priority, how it is cached and
 //! fenced.
 
+use crate::launch::access_policy::AccessPolicyWindow;
 use crate::launch::event::LaunchEvent;
-use crate::stream::access_policy::AccessPolicyWindow;
 
 /// The attributes of a launch (`CUlaunchAttribute`), as far as the kernel itself does not have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use std::ptr::from_ref;
 use crate::error::Result;
 use crate::launch::extent::Extents;
 use crate::launch::zeros::LaunchZeros;
-use crate::order::access::Access;
+use crate::memory::access::Access;
 use crate::stream::Stream;
 
 /// The claims of one launch.

@@ -11,8 +11,8 @@ use shape::{check_block, check_fixed, check_grid, checked_cluster, cut, default_
 
 use crate::error::{Axis, Error, Result};
 use crate::kernel::Kernel;
+use crate::launch::access_policy::AccessPolicyWindow;
 use crate::launch::attributes::{LaunchAttributes, MemorySyncDomain};
-use crate::stream::access_policy::AccessPolicyWindow;
 
 /// The shape of a launch of rank `R` (1, 2 or 3): the elements to cover, or the exact blocks.
 ///

@@ -16,12 +16,14 @@ use ferrogrid_device::atomic::AtomicForm;
 
 use crate::backend::recording::refusal::not_recordable;
 use crate::error::Result;
-use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed};
 use crate::memory::Memory;
+use crate::memory::access::Access;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
-use crate::order::access::Access;
 use crate::stream::Stream;
+use crate::view::argument::{
+    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed,
+};
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -351,10 +353,6 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
     fn access(&self) -> Access<'_> {
         Access::new(&self.buffer.memory, Use::Read)
     }
-
-    fn finish(self, _: &Stream) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedOut<'_, T, R> {
@@ -387,7 +385,7 @@ impl<A: AtomicForm> StagedInput<A> for StagedAtomic<'_, A::Value> {
     fn input(&self) -> DeviceView<'_, A> {
         let buffer = &self.0.buffer;
         let start = buffer.as_device_ptr().as_raw().cast_mut();
-        DeviceAtomicView::new(start, buffer.len(), buffer.memory()).atomics()
+        DeviceAtomicView::new(start, buffer.len(), buffer.memory()).into_input()
     }
 }
 
@@ -405,24 +403,12 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T> for In<'a, T> {
     }
 }
 
-impl<'a, T: DeviceCopy> LaunchInput<'a, T, 2> for Shaped<In<'a, T>, 2> {
-    type Staged = StagedIn<T, 2>;
+impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for Shaped<In<'a, T>, R> {
+    type Staged = StagedIn<T, R>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
         let StagedIn { buffer, .. } = self.slice.stage(stream)?;
-        let [width, height] = self.extent;
-        buffer.view().into_2d(width, height)?;
-        Ok(StagedIn { buffer, extent: self.extent })
-    }
-}
-
-impl<'a, T: DeviceCopy> LaunchInput<'a, T, 3> for Shaped<In<'a, T>, 3> {
-    type Staged = StagedIn<T, 3>;
-
-    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        let StagedIn { buffer, .. } = self.slice.stage(stream)?;
-        let [width, height, depth] = self.extent;
-        buffer.view().into_3d(width, height, depth)?;
+        buffer.view().into_shape(self.extent)?;
         Ok(StagedIn { buffer, extent: self.extent })
     }
 }
@@ -464,30 +450,15 @@ impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for InOut<'a, T> {
     }
 }
 
-impl<'a, T: DeviceCopy, A> LaunchOutput<'a, T, 2> for Shaped<A, 2>
+impl<'a, T: DeviceCopy, A, const R: usize> LaunchOutput<'a, T, R> for Shaped<A, R>
 where
     A: LaunchOutput<'a, T, Staged = StagedOut<'a, T, 1>>,
 {
-    type Staged = StagedOut<'a, T, 2>;
+    type Staged = StagedOut<'a, T, R>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        let StagedOut { mut buffer, host, .. } = self.slice.stage(stream)?;
-        let [width, height] = self.extent;
-        buffer.view_2d_mut(width, height)?;
-        Ok(StagedOut { buffer, extent: self.extent, host })
-    }
-}
-
-impl<'a, T: DeviceCopy, A> LaunchOutput<'a, T, 3> for Shaped<A, 3>
-where
-    A: LaunchOutput<'a, T, Staged = StagedOut<'a, T, 1>>,
-{
-    type Staged = StagedOut<'a, T, 3>;
-
-    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        let StagedOut { mut buffer, host, .. } = self.slice.stage(stream)?;
-        let [width, height, depth] = self.extent;
-        buffer.view_3d_mut(width, height, depth)?;
+        let StagedOut { buffer, host, .. } = self.slice.stage(stream)?;
+        buffer.view().into_shape(self.extent)?;
         Ok(StagedOut { buffer, extent: self.extent, host })
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::launch::grid::Grid;
 use crate::launch::zeros::LaunchZeros;
-use crate::order::access::Access;
+use crate::memory::access::Access;
 use crate::stream::Stream;
 
 /// The state of one launch.

@@ -3,9 +3,9 @@
 use crate::backend::recording::Scratch;
 use crate::error::Result;
 use crate::memory::Memory;
+use crate::memory::access::Access;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
-use crate::order::access::Access;
 use crate::stream::Stream;
 
 /// Words that are 0 when the launch starts.

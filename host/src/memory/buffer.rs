@@ -2,18 +2,16 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::RangeBounds;
 
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::memory::pool::MemoryPool;
-use crate::memory::{ALIGNMENT, Contents, Memory};
+use crate::memory::kind::{parts_to_read, parts_to_write};
+use crate::memory::{ALIGNMENT, Contents, Memory, Origin};
 use crate::stream::Stream;
-use crate::view::atomic::DeviceAtomicView;
-use crate::view::pointer::{DevicePtr, DevicePtrMut};
+use crate::view::pointer::DevicePtrMut;
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// `len` elements of type `T` in the memory of a device.
@@ -59,11 +57,6 @@ pub struct DeviceBuffer<T> {
     elements: PhantomData<T>,
 }
 
-// SAFETY: a buffer owns its elements, like a `Vec<T>`.
-unsafe impl<T: Send> Send for DeviceBuffer<T> {}
-// SAFETY: `&DeviceBuffer<T>` gives read access to elements, like `&Vec<T>`.
-unsafe impl<T: Sync> Sync for DeviceBuffer<T> {}
-
 /// Memory is not taken over while nothing runs: a graph could not use it, and would have to be told when it is free.
 pub(crate) fn refuse_recording(stream: &Stream) -> Result<()> {
     match stream.inner().recording() {
@@ -76,33 +69,20 @@ pub(crate) fn refuse_recording(stream: &Stream) -> Result<()> {
 }
 
 impl<T: DeviceCopy> DeviceBuffer<T> {
+    /// `len` elements in the memory that `allocate` gives for their bytes; they are elements.
+    pub(crate) fn in_memory(len: usize, allocate: impl FnOnce(usize) -> Result<Memory>) -> Result<Self> {
+        Ok(DeviceBuffer { memory: allocate(Self::bytes_of(len)?)?, len, elements: PhantomData })
+    }
+
     /// Allocates `len` elements in the order of `stream`.
     pub(crate) fn allocate(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
-        let memory = Memory::allocate(stream.inner(), None, Self::bytes_of(len)?, contents)?;
-        Ok(DeviceBuffer { memory, len, elements: PhantomData })
-    }
-
-    /// As `allocate`, from a pool that users have made, and of its device.
-    pub(crate) fn allocate_from(
-        pool: &MemoryPool,
-        stream: &Stream,
-        len: usize,
-        contents: Contents,
-    ) -> Result<Self> {
-        let memory = Memory::allocate(stream.inner(), Some(pool), Self::bytes_of(len)?, contents)?;
-        Ok(DeviceBuffer { memory, len, elements: PhantomData })
-    }
-
-    /// As `allocate`, in managed memory.
-    pub(crate) fn allocate_managed(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
-        let memory = Memory::managed(stream.inner(), Self::bytes_of(len)?, contents)?;
-        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+        Self::in_memory(len, |bytes| Memory::allocate(stream.inner(), None, bytes, contents))
     }
 
     /// `len` elements from `start` on.
     ///
     /// # Safety
-    /// As for `Memory::foreign`; they are elements.
+    /// As for `Memory::owned`; they are elements.
     pub(crate) unsafe fn foreign(
         stream: &Stream,
         start: *mut T,
@@ -110,10 +90,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         owner: Box<dyn Send>,
     ) -> Result<Self> {
         refuse_recording(stream)?;
-        let bytes = Self::bytes_of(len)?;
         // SAFETY: passed on.
-        let memory = unsafe { Memory::foreign(stream.inner(), start.cast(), bytes, owner) };
-        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+        let owned =
+            |bytes| unsafe { Memory::owned(stream.inner(), Origin::Foreign, start.cast(), bytes, owner) };
+        Self::in_memory(len, |bytes| Ok(owned(bytes)))
     }
 
     /// A buffer of `len` elements in memory that another library has allocated, used on `stream` first. It takes part
@@ -181,16 +161,6 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         self.len
     }
 
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The number of bytes.
-    pub fn byte_len(&self) -> usize {
-        self.len * size_of::<T>()
-    }
-
     /// The device whose memory this is.
     pub fn device(&self) -> &Device {
         self.memory.device()
@@ -203,207 +173,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
 
     /// All elements, to write.
     pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
-        DeviceViewMut::whole(self.start(), [self.len], &self.memory)
-    }
-
-    /// The elements of `range`, to read.
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// let stream = Device::cpu().new_stream()?;
-    /// let mut buffer = stream.upload(&[1, 2, 3, 4])?;
-    /// assert_eq!(stream.download(buffer.slice(1..3)?)?, [2, 3]);
-    /// stream.fill_into(0, buffer.slice_mut(2..)?)?;
-    /// assert_eq!(stream.download(&buffer)?, [1, 2, 0, 0]);
-    /// assert!(buffer.slice(3..9).is_err());
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] if the range does not lie in the buffer.
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceView<'_, T>> {
-        self.view().slice(range)
-    }
-
-    /// The elements of `range`, to write.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] if the range does not lie in the buffer.
-    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
-        self.view_mut().slice(range)
-    }
-
-    /// The first `middle` elements and the rest, to write independently.
-    ///
-    /// The two parts may be given to one launch. Work on them on different streams is ordered as if
-    /// they overlapped: order is kept per buffer.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let mut buffer = stream.zeros::<u32>(5)?;
-    /// let (left, right) = buffer.split_at_mut(2)?;
-    /// stream.fill_into(1, left)?;
-    /// stream.fill_into(9, right)?;
-    /// assert_eq!(stream.download(&buffer)?, [1, 1, 9, 9, 9]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] if `middle` is greater than the length.
-    pub fn split_at_mut(&mut self, middle: usize) -> Result<(DeviceViewMut<'_, T>, DeviceViewMut<'_, T>)> {
-        self.view_mut().split_at(middle)
-    }
-
-    /// The first `width * height` elements as `height` rows of `width`: for a kernel's `Plane<T>`.
-    ///
-    /// # Errors
-    /// [`Error::ViewTooLarge`] if that is more than the buffer has.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let image = stream.upload(&[0.0_f32; 12])?;
-    /// assert_eq!(image.view_2d(4, 3)?.extent(), [4, 3]);
-    /// assert!(image.view_2d(4, 4).is_err());
-    /// # Ok(()) }
-    /// ```
-    pub fn view_2d(&self, width: usize, height: usize) -> Result<DeviceView<'_, T, 2>> {
-        self.view().into_2d(width, height)
-    }
-
-    /// The first `width * height` elements as `height` rows of `width`, to write by a kernel of
-    /// rank 2.
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # #[ferrogrid::module(host_only)]
-    /// # mod kernels {
-    /// # use ferrogrid::device::prelude::*;
-    /// /// Each element gets 10 times its row, and its column.
-    /// #[kernel]
-    /// pub fn number(t: Thread<2>, mut y: DisjointSlice<u32, 2>) {
-    ///     let i = t.index();
-    ///     if let Some(y) = y.get_mut(i) {
-    ///         *y = (10 * i.y() + i.x()) as u32;
-    ///     }
-    /// }
-    /// # }
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// # let stream = Device::cpu().new_stream()?;
-    /// let mut buffer = stream.zeros::<u32>(6)?;
-    /// kernels::number(&stream, Grid::cover([3, 2]), buffer.view_2d_mut(3, 2)?)?;
-    /// assert_eq!(stream.download(&buffer)?, [0, 1, 2, 10, 11, 12]);
-    /// assert!(buffer.view_2d_mut(4, 2).is_err()); // 8 elements of 6
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::ViewTooLarge`] if that is more than the buffer has.
-    pub fn view_2d_mut(&mut self, width: usize, height: usize) -> Result<DeviceViewMut<'_, T, 2>> {
-        self.view_mut().into_2d(width, height)
-    }
-
-    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`: for a kernel's
-    /// `Volume<T>`.
-    ///
-    /// # Errors
-    /// [`Error::VolumeTooLarge`] if that is more than the buffer has.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let volume = stream.zeros::<f32>(24)?;
-    /// assert_eq!(volume.view_3d(4, 3, 2)?.extent(), [4, 3, 2]); // x, y, z
-    /// assert!(volume.view_3d(4, 3, 3).is_err());
-    /// # Ok(()) }
-    /// ```
-    pub fn view_3d(&self, width: usize, height: usize, depth: usize) -> Result<DeviceView<'_, T, 3>> {
-        self.view().into_3d(width, height, depth)
-    }
-
-    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`, to write by
-    /// a kernel of rank 3.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let mut volume = stream.zeros::<f32>(24)?;
-    /// assert_eq!(volume.view_3d_mut(4, 3, 2)?.extent(), [4, 3, 2]); // x, y, z
-    /// assert!(volume.view_3d_mut(4, 3, 3).is_err());
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::VolumeTooLarge`] if that is more than the buffer has.
-    pub fn view_3d_mut(
-        &mut self,
-        width: usize,
-        height: usize,
-        depth: usize,
-    ) -> Result<DeviceViewMut<'_, T, 3>> {
-        self.view_mut().into_3d(width, height, depth)
-    }
-
-    /// All elements, to be changed by many threads at once: for a kernel that takes
-    /// `&[DeviceAtomic<T>]`.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let mut counts = stream.zeros::<u32>(256)?;
-    /// let counts = counts.as_atomic();
-    /// assert_eq!(counts.len(), 256); // histogram(&stream, grid, &data, counts)?;
-    /// # Ok(()) }
-    /// ```
-    pub fn as_atomic(&mut self) -> DeviceAtomicView<'_, T> {
-        self.view_mut().into_atomic()
-    }
-
-    /// The address of the first element, for kernels that take raw pointers and for other libraries.
-    /// Well aligned and not null even if the buffer is empty. Uses through it are not ordered with
-    /// other streams, and do not keep the buffer alive; that is the business of the `unsafe` code
-    /// that uses it.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let buffer = stream.upload(&[1_u32, 2])?;
-    /// assert!(!buffer.as_device_ptr().as_raw().is_null());
-    /// # Ok(()) }
-    /// ```
-    pub fn as_device_ptr(&self) -> DevicePtr<T> {
-        DevicePtr::new(self.start())
-    }
-
-    /// As [`DeviceBuffer::as_device_ptr`], to write through.
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # #[ferrogrid::module(host_only)]
-    /// # mod kernels {
-    /// # use ferrogrid::device::prelude::*;
-    /// /// x[i] <- 2 x[i]
-    /// ///
-    /// /// # Safety
-    /// /// `x` leads to an element for each thread.
-    /// #[kernel]
-    /// pub unsafe fn double(t: Thread<1>, x: *mut u32) {
-    ///     // SAFETY: there is an element for each thread.
-    ///     unsafe { *x.add(t.index().get()) *= 2 };
-    /// }
-    /// # }
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// # let stream = Device::cpu().new_stream()?;
-    /// let mut x = stream.upload(&[1, 2, 3])?;
-    /// // SAFETY: three threads, three elements, in a buffer that lives longer than the launch.
-    /// unsafe { kernels::double(&stream, Grid::new(1, 3), x.as_device_ptr_mut())? };
-    /// assert_eq!(stream.download(&x)?, [2, 4, 6]);
-    /// # Ok(()) }
-    /// ```
-    pub fn as_device_ptr_mut(&mut self) -> DevicePtrMut<T> {
-        DevicePtrMut::new(self.start())
+        DeviceViewMut::whole(self.start(), self.len, &self.memory)
     }
 
     /// Changes how many elements there are.
@@ -428,6 +198,9 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         self.memory.pointer().cast()
     }
 }
+
+parts_to_read!([] DeviceBuffer<T>);
+parts_to_write!([] DeviceBuffer<T>);
 
 impl<T> fmt::Debug for DeviceBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

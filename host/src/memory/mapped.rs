@@ -82,9 +82,7 @@ impl<T: DeviceCopy> Mapped<T> {
     /// Waits for what the host's use must come after.
     #[cold]
     fn wait(&self, usage: Use) -> Result<()> {
-        self.memory.wait_on_host(usage)?;
-        self.memory.device().deliver_output();
-        self.memory.writers().sources().check()
+        self.memory.begin_on_host(usage)
     }
 
     /// Makes `stream` wait for what a use there must come after. The use itself is not entered: whoever asks sees to it
@@ -109,7 +107,7 @@ impl<T: DeviceCopy> Mapped<T> {
         if self.memory.bytes() > 0 {
             *self.uses.get_mut() = WRITTEN;
         }
-        DeviceViewMut::whole(self.memory.pointer().cast(), [self.len], &self.memory)
+        DeviceViewMut::whole(self.memory.pointer().cast(), self.len, &self.memory)
     }
 
     /// Drops `owner` once no device uses the elements, which belong to it.

@@ -15,13 +15,13 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::backend::cuda::{CudaDevice, OwnPool, RawPool};
 use crate::device::Device;
+use crate::device::account::Account;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
-use crate::memory::Contents;
-use crate::memory::account::Account;
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::managed::ManagedBuffer;
 use crate::memory::pool::options::{PoolKind, PoolOptions};
+use crate::memory::{Contents, Memory};
 use crate::stream::Stream;
 
 /// A pool that buffers of a device are allocated from, in stream order: that of the device
@@ -244,11 +244,6 @@ impl MemoryPool {
         self.kind != PoolKind::Device
     }
 
-    #[cfg(unix)]
-    pub(crate) fn is_shareable(&self) -> bool {
-        self.shareable
-    }
-
     fn check_host_can_use(&self) -> Result<()> {
         if self.is_of_host() {
             return Ok(());
@@ -267,19 +262,8 @@ impl MemoryPool {
         if self.device != *stream.device() {
             return Err(Error::device_mismatch(&self.device, stream.device()));
         }
-        if matches!(self.which, Which::OfDevice) {
-            return DeviceBuffer::allocate(stream, len, contents);
-        }
-        DeviceBuffer::allocate_from(self, stream, len, contents)
-    }
-
-    /// The driver's, of one that was made here on a GPU.
-    #[cfg(unix)]
-    pub(crate) fn own(&self) -> Option<&Arc<OwnPool>> {
-        match &self.which {
-            Which::Own(own) => own.as_ref(),
-            Which::OfDevice | Which::Foreign(_) => None,
-        }
+        let pool = Some(self).filter(|_| !matches!(self.which, Which::OfDevice));
+        DeviceBuffer::in_memory(len, |bytes| Memory::allocate(stream.inner(), pool, bytes, contents))
     }
 
     pub(crate) fn account(&self) -> &Arc<Account> {

@@ -10,10 +10,11 @@ use ferrogrid_device::DeviceCopy;
 use super::slot::{Lengths, Slot, Slots};
 use crate::error::Result;
 use crate::foreign::argument::for_each_tuple;
-use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
 use crate::launch::host_slice::{In, InOut, Out, Shaped};
-use crate::order::access::Access;
+use crate::memory::access::Access;
+use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
+use crate::view::argument::{Staged, StagedInput, StagedOutput};
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -152,31 +153,28 @@ impl<S: Staged> HeldArgument for Elements<S> {
     }
 }
 
-macro_rules! read {
-    ($( [$($generics:tt)*] $argument:ty, $rank:literal );* $(;)?) => { $(
-        impl<'a, $($generics)*> SourceArgument<'a> for $argument {
-            type Held = Elements<<$argument as LaunchInput<'a, T, $rank>>::Staged>;
+/// Arguments that are staged as those of kernels in Rust, and then `$way` by the kernel.
+macro_rules! in_memory {
+    ($way:ident, $Launch:ident: $( [$($generics:tt)*] $argument:ty, $rank:literal; )*) => { $(
+        impl<'a, $($generics)*> $crate::SourceArgument<'a> for $argument {
+            type Held = $crate::source::argument::Elements<<$argument as $crate::$Launch<'a, T, $rank>>::Staged>;
 
-            fn hold(self, stream: &Stream, slots: &mut Slots) -> Result<Self::Held> {
-                Elements::read(LaunchInput::<T, $rank>::stage(self, stream)?, slots.next())
+            fn hold(
+                self,
+                stream: &$crate::Stream,
+                slots: &mut $crate::source::slot::Slots,
+            ) -> $crate::Result<Self::Held> {
+                let staged = <$argument as $crate::$Launch<'a, T, $rank>>::stage(self, stream)?;
+                $crate::source::argument::Elements::$way(staged, slots.next())
             }
         }
     )* };
 }
 
-macro_rules! written {
-    ($( [$($generics:tt)*] $argument:ty, $rank:literal );* $(;)?) => { $(
-        impl<'a, $($generics)*> SourceArgument<'a> for $argument {
-            type Held = Elements<<$argument as LaunchOutput<'a, T, $rank>>::Staged>;
+pub(crate) use in_memory;
 
-            fn hold(self, stream: &Stream, slots: &mut Slots) -> Result<Self::Held> {
-                Elements::written(LaunchOutput::<T, $rank>::stage(self, stream)?, slots.next())
-            }
-        }
-    )* };
-}
-
-read! {
+in_memory! { read, LaunchInput:
+    [T: DeviceCopy + NoUninit] &'a DeviceBuffer<T>, 1;
     [T: DeviceCopy + NoUninit] DeviceView<'a, T, 1>, 1;
     [T: DeviceCopy + NoUninit] DeviceView<'a, T, 2>, 2;
     [T: DeviceCopy + NoUninit] In<'a, T>, 1;
@@ -185,7 +183,8 @@ read! {
     [T: DeviceCopy + NoUninit] Shaped<In<'a, T>, 3>, 3;
 }
 
-written! {
+in_memory! { written, LaunchOutput:
+    [T: DeviceCopy + Pod] &'a mut DeviceBuffer<T>, 1;
     [T: DeviceCopy + Pod] DeviceViewMut<'a, T, 1>, 1;
     [T: DeviceCopy + Pod] DeviceViewMut<'a, T, 2>, 2;
     [T: DeviceCopy + Pod] DeviceViewMut<'a, T, 3>, 3;

@@ -86,7 +86,7 @@ impl Completion<'_> {
     /// Reports as the future does; waits, if this is the future of a stream.
     pub(crate) fn finish(&self) -> Result<()> {
         match &self.stream {
-            Some(stream) => stream.finish(self.event.get(), self.ended.as_ref()),
+            Some(stream) => stream.backend().finish(self.event.get(), self.ended.as_ref()),
             // No waiting: the event may have been recorded again since it was awaited.
             None => {
                 self.deliver_output();

@@ -12,7 +12,6 @@ use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
-use crate::memory::ipc::no_events;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
 
@@ -69,9 +68,9 @@ pub struct Event {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventOptions {
-    timing: bool,
-    blocking_sync: bool,
-    interprocess: bool,
+    pub(crate) timing: bool,
+    pub(crate) blocking_sync: bool,
+    pub(crate) interprocess: bool,
 }
 
 impl EventOptions {
@@ -112,18 +111,6 @@ impl EventOptions {
     pub const fn interprocess(self) -> Self {
         EventOptions { interprocess: true, timing: false, ..self }
     }
-
-    pub(crate) const fn is_interprocess(self) -> bool {
-        self.interprocess
-    }
-
-    pub(crate) const fn has_timing(self) -> bool {
-        self.timing
-    }
-
-    pub(crate) const fn is_blocking_sync(self) -> bool {
-        self.blocking_sync
-    }
 }
 
 impl Default for EventOptions {
@@ -152,7 +139,7 @@ impl Device {
     /// # Errors
     /// If the device cannot be opened; [`Error::Unsupported`] for an interprocess event of the CPU device.
     pub fn new_event(&self, options: EventOptions) -> Result<Event> {
-        if options.is_interprocess() && !self.is_cuda() {
+        if options.interprocess && !self.is_cuda() {
             return Err(no_events(self));
         }
         Ok(Event { device: self.clone(), backend: Arc::new(EventBackend::new(self.backend(), options)?) })
@@ -196,7 +183,7 @@ impl Stream {
     /// Those of [`Device::new_event`]; [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) for an event for other processes in a recording; and if the
     /// device fails.
     pub fn record_with(&self, options: EventOptions) -> Result<Event> {
-        if options.is_interprocess() && self.inner().recording().is_some() {
+        if options.interprocess && self.inner().recording().is_some() {
             return Err(not_recordable(
                 "an event for other processes",
                 "record it after the launch of the graph",
@@ -368,6 +355,10 @@ impl Event {
     }
 }
 
+pub(crate) fn no_events(device: &Device) -> Error {
+    Error::unsupported("an event for several processes", device, "its events live in one process")
+}
+
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event").field("complete", &self.backend.is_complete().ok()).finish_non_exhaustive()
@@ -381,10 +372,10 @@ mod tests {
     #[test]
     fn each_option_is_kept_beside_the_others() {
         let all = EventOptions::new().blocking_sync().without_timing();
-        assert!(all.is_blocking_sync() && !all.has_timing() && !all.is_interprocess());
+        assert!(all.blocking_sync && !all.timing && !all.interprocess);
         let plain = EventOptions::new();
-        assert!(plain.has_timing() && !plain.is_blocking_sync());
+        assert!(plain.timing && !plain.blocking_sync);
         let shared = EventOptions::new().interprocess().blocking_sync();
-        assert!(shared.is_interprocess() && shared.is_blocking_sync() && !shared.has_timing());
+        assert!(shared.interprocess && shared.blocking_sync && !shared.timing);
     }
 }

@@ -32,8 +32,7 @@ impl Device {
     /// # Errors
     /// [`Error::PriorityOutOfRange`], or as [`Device::new_stream`].
     pub fn new_stream_with(&self, options: StreamOptions) -> Result<Stream> {
-        let priority = options.priority();
-        self.check_priority(priority)?;
+        self.check_priority(options.priority)?;
         Ok(Stream::new(self, self.backend().new_stream(options)?))
     }
 

@@ -43,9 +43,9 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[must_use]
 pub struct Sampler {
-    filter: FilterMode,
-    addresses: [AddressMode; 3],
-    has_normalized_coordinates: bool,
+    pub(super) filter: FilterMode,
+    pub(super) addresses: [AddressMode; 3],
+    pub(super) has_normalized_coordinates: bool,
 }
 
 impl Sampler {
@@ -82,18 +82,6 @@ impl Sampler {
     /// Coordinates go from 0 to 1, whatever the extents are (`cudaTextureDesc::normalizedCoords`).
     pub const fn normalized_coordinates(self) -> Self {
         Sampler { has_normalized_coordinates: true, ..self }
-    }
-
-    pub(crate) fn filter(&self) -> FilterMode {
-        self.filter
-    }
-
-    pub(crate) fn addresses(&self) -> [AddressMode; 3] {
-        self.addresses
-    }
-
-    pub(crate) fn has_normalized_coordinates(&self) -> bool {
-        self.has_normalized_coordinates
     }
 
     /// Whether a texture of that rank can be read so; `is_float` if it gives `f32`.

@@ -7,7 +7,6 @@ use bytemuck::{AnyBitPattern, NoUninit, Pod};
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::{Error, Result};
-use crate::memory::buffer::DeviceBuffer;
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// The parts of a view, to read; from [`DeviceView::chunks`].
@@ -69,23 +68,6 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
         Ok((self.slice(..middle)?, self.slice(middle..)?))
     }
 
-    /// The elements in parts of `size`, the last of which may be shorter.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let buffer = stream.upload(&[1, 2, 3, 4, 5])?;
-    /// let lengths: Vec<usize> = buffer.view().chunks(2)?.map(|part| part.len()).collect();
-    /// assert_eq!(lengths, [2, 2, 1]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::ZeroChunk`] if `size` is 0.
-    pub fn chunks(self, size: usize) -> Result<Chunks<'a, T>> {
-        if size == 0 { Err(Error::ZeroChunk) } else { Ok(Chunks { rest: Some(self), size }) }
-    }
-
     /// The same bytes as elements of another type, both plain data.
     ///
     /// ```
@@ -108,25 +90,6 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
 }
 
 impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
-    /// The elements in parts of `size`, the last of which may be shorter, to write independently.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let mut buffer = stream.zeros::<usize>(5)?;
-    /// for (index, part) in buffer.view_mut().chunks(2)?.enumerate() {
-    ///     stream.fill_into(index, part)?;
-    /// }
-    /// assert_eq!(stream.download(&buffer)?, [0, 0, 1, 1, 2]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::ZeroChunk`] if `size` is 0.
-    pub fn chunks(self, size: usize) -> Result<ChunksMut<'a, T>> {
-        if size == 0 { Err(Error::ZeroChunk) } else { Ok(ChunksMut { rest: Some(self), size }) }
-    }
-
     /// The same bytes as elements of another type, both plain data.
     ///
     /// ```
@@ -153,73 +116,51 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     }
 }
 
-impl<T: DeviceCopy> DeviceBuffer<T> {
-    /// The elements in parts of `size`, to read; see [`DeviceView::chunks`].
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// # let stream = Device::cpu().new_stream()?;
-    /// let buffer = stream.upload(&[1, 2, 3, 4, 5])?;
-    /// let parts: Vec<_> = buffer.chunks(3)?.collect();
-    /// assert_eq!(stream.download(parts[1])?, [4, 5]); // the last is shorter
-    /// assert!(matches!(buffer.chunks(0), Err(Error::ZeroChunk)));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::ZeroChunk`] if `size` is 0.
-    pub fn chunks(&self, size: usize) -> Result<Chunks<'_, T>> {
-        self.view().chunks(size)
-    }
+/// Views taken apart one by one.
+macro_rules! parts {
+    ($Parts:ident, $View:ident) => {
+        impl<'a, T: DeviceCopy> $View<'a, T> {
+            /// The elements in parts of `size`, the last of which may be shorter; those to write may be written
+            /// independently.
+            ///
+            /// ```
+            /// # fn main() -> ferrogrid_host::Result<()> {
+            /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+            /// let mut buffer = stream.zeros::<usize>(5)?;
+            /// for (index, part) in buffer.view_mut().chunks(2)?.enumerate() {
+            ///     stream.fill_into(index, part)?;
+            /// }
+            /// assert_eq!(stream.download(&buffer)?, [0, 0, 1, 1, 2]);
+            /// let lengths: Vec<usize> = buffer.view().chunks(2)?.map(|part| part.len()).collect();
+            /// assert_eq!(lengths, [2, 2, 1]);
+            /// # Ok(()) }
+            /// ```
+            ///
+            /// # Errors
+            /// [`Error::ZeroChunk`] if `size` is 0.
+            pub fn chunks(self, size: usize) -> Result<$Parts<'a, T>> {
+                if size == 0 { Err(Error::ZeroChunk) } else { Ok($Parts { rest: Some(self), size }) }
+            }
+        }
 
-    /// The elements in parts of `size`, to write independently; see [`DeviceViewMut::chunks`].
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// # let stream = Device::cpu().new_stream()?;
-    /// let devices_work = [10, 20];
-    /// let mut buffer = stream.zeros::<u32>(4)?;
-    /// for (value, part) in devices_work.into_iter().zip(buffer.chunks_mut(2)?) {
-    ///     stream.fill_into(value, part)?;
-    /// }
-    /// assert_eq!(stream.download(&buffer)?, [10, 10, 20, 20]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::ZeroChunk`] if `size` is 0.
-    pub fn chunks_mut(&mut self, size: usize) -> Result<ChunksMut<'_, T>> {
-        self.view_mut().chunks(size)
-    }
+        impl<'a, T: DeviceCopy> Iterator for $Parts<'a, T> {
+            type Item = $View<'a, T>;
+
+            fn next(&mut self) -> Option<Self::Item> {
+                let rest = self.rest.take().filter(|rest| !rest.is_empty())?;
+                let middle = self.size.min(rest.len());
+                let (first, rest) = rest.split_at(middle).ok()?;
+                self.rest = Some(rest);
+                Some(first)
+            }
+        }
+
+        impl<T: DeviceCopy> FusedIterator for $Parts<'_, T> {}
+    };
 }
 
-impl<'a, T: DeviceCopy> Iterator for Chunks<'a, T> {
-    type Item = DeviceView<'a, T>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.rest.take().filter(|rest| !rest.is_empty())?;
-        let (first, rest) = rest.split_at(self.size.min(rest.len())).ok()?;
-        self.rest = Some(rest);
-        Some(first)
-    }
-}
-
-impl<'a, T: DeviceCopy> Iterator for ChunksMut<'a, T> {
-    type Item = DeviceViewMut<'a, T>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.rest.take().filter(|rest| !rest.is_empty())?;
-        let middle = self.size.min(rest.len());
-        let (first, rest) = rest.split_at(middle).ok()?;
-        self.rest = Some(rest);
-        Some(first)
-    }
-}
-
-impl<T: DeviceCopy> FusedIterator for Chunks<'_, T> {}
-impl<T: DeviceCopy> FusedIterator for ChunksMut<'_, T> {}
+parts!(Chunks, DeviceView);
+parts!(ChunksMut, DeviceViewMut);
 
 /// How many elements of type `U` there are in `length` of type `T`, if they may be there.
 fn elements<T, U>(start: *const T, length: usize) -> Result<usize> {

@@ -13,9 +13,9 @@ use super::device::CpuDevice;
 use super::execute::spin;
 use crate::backend::Rows;
 use crate::backend::recording::node::Address;
+use crate::copy::value::ValueCondition;
 use crate::error::{Error, Result};
 use crate::memory::{ALIGNMENT, Contents};
-use crate::stream::value::ValueCondition;
 
 /// How long a stream that waits for a value sleeps between looks.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);

@@ -19,14 +19,14 @@ use crate::backend::Rows;
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;
+use crate::copy::value::ValueCondition;
+use crate::device::account::Account;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
-use crate::memory::account::Account;
 use crate::order::writers::Flow;
 use crate::stream::own_thread::OwnThread;
-use crate::stream::value::ValueCondition;
 use event::{CpuEvent, CpuMark};
 use legacy::Role;
 

@@ -25,8 +25,8 @@ use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
 use crate::backend::host_fn::HostFn;
 use crate::backend::{EventBackend, Fault, StreamIdentity};
+use crate::device::retired::retire;
 use crate::error::{Error, Result};
-use crate::memory::retired::retire;
 use crate::stream::event::EventOptions;
 use crate::stream::options::StreamOptions;
 use event::{CudaEvent, UNTIMED};
@@ -124,10 +124,10 @@ impl CudaStream {
     ) -> Result<Self> {
         let driver = device.driver();
         bind(driver, context)?;
-        let flags = if options.is_ordered_with_legacy() { 0 } else { NON_BLOCKING };
+        let flags = if options.ordered_with_legacy { 0 } else { NON_BLOCKING };
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call, and the context is bound.
-        let code = unsafe { driver.stream_create(&mut raw, flags, options.priority()) };
+        let code = unsafe { driver.stream_create(&mut raw, flags, options.priority) };
         device.check(code, "cuStreamCreateWithPriority", &device.to_string())?;
         Ok(CudaStream::of(device, context, raw, Owner::Us))
     }

@@ -9,11 +9,11 @@ use ferrogrid_device::DeviceCopy;
 use super::{Capture, recording};
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::node::{Allocation, Operation};
+use crate::device::account::Charge;
 use crate::error::Result;
 use crate::graph::GraphNode;
 use crate::graph::buffer::{GraphBuffer, GraphKey};
 use crate::memory::Contents;
-use crate::memory::account::Charge;
 use crate::memory::buffer::DeviceBuffer;
 
 /// Names what a node of a graph allocates, to use it in an update:

@@ -11,10 +11,12 @@ use crate::backend::recording::Scratch;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::graph::buffer::{GraphBuffer, PinnedKey};
-use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed};
+use crate::memory::access::Access;
 use crate::order::Use;
-use crate::order::access::Access;
 use crate::stream::Stream;
+use crate::view::argument::{
+    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed,
+};
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -165,10 +167,6 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedGraphIn<T, R> {
     fn access(&self) -> Access<'_> {
         Access::new(self.copy.memory(), Use::Read)
     }
-
-    fn finish(self, _: &Stream) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedGraphOut<'_, T, R> {
@@ -206,7 +204,7 @@ impl<T: DeviceCopy, const R: usize> StagedOutput<T, R> for StagedGraphOut<'_, T,
 impl<A: AtomicForm> StagedInput<A> for StagedGraphAtomic<'_, A::Value> {
     fn input(&self) -> DeviceView<'_, A> {
         let (memory, len) = (self.0.copy.memory(), self.0.target.len());
-        DeviceAtomicView::new(memory.pointer().cast(), len, memory).atomics()
+        DeviceAtomicView::new(memory.pointer().cast(), len, memory).into_input()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The memory that a device keeps for what nodes of graphs allocate.
 
 use crate::device::Device;
+use crate::device::account::Account;
 use crate::error::Result;
-use crate::memory::account::Account;
 use crate::memory::pool::PoolStatistics;
 
 /// The memory of a device for what nodes of its graphs allocate ([`Capture::zeros`](crate::Capture::zeros)), of all graphs

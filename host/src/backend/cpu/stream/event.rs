@@ -35,7 +35,7 @@ impl CpuEvent {
     }
 
     pub(crate) fn new(options: EventOptions) -> Self {
-        CpuEvent { mark: Mutex::new(None), timing: options.has_timing() }
+        CpuEvent { mark: Mutex::new(None), timing: options.timing }
     }
 
     /// Makes the event stand for `mark` from now on.

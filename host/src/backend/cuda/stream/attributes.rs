@@ -13,9 +13,9 @@ use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::module::function;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::launch::access_policy::{AccessPolicyWindow, AccessProperty};
 use crate::launch::attributes::{LaunchAttributes, MemorySyncDomain};
 use crate::launch::grid::LaunchShape;
-use crate::stream::access_policy::{AccessPolicyWindow, AccessProperty};
 
 /// The most attributes that a launch of this crate has.
 const MOST: usize = 7;

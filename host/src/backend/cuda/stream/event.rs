@@ -51,15 +51,15 @@ pub(crate) fn create(device: &CudaDevice, flags: u32) -> Result<CUevent> {
 impl CudaEvent {
     pub(crate) fn new(device: &'static CudaDevice, options: EventOptions) -> Result<Self> {
         device.bind()?;
-        let timing = if options.has_timing() { 0 } else { UNTIMED };
-        let blocking = if options.is_blocking_sync() { BLOCKING_SYNC } else { 0 };
-        let interprocess = if options.is_interprocess() { INTERPROCESS } else { 0 };
+        let timing = if options.timing { 0 } else { UNTIMED };
+        let blocking = if options.blocking_sync { BLOCKING_SYNC } else { 0 };
+        let interprocess = if options.interprocess { INTERPROCESS } else { 0 };
         let raw = Handle(create(device, timing | blocking | interprocess)?);
         Ok(CudaEvent {
             device,
             raw,
-            timing: options.has_timing(),
-            interprocess: options.is_interprocess(),
+            timing: options.timing,
+            interprocess: options.interprocess,
             recorded: AtomicBool::new(false),
             owned: true,
         })

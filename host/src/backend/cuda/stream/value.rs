@@ -5,8 +5,8 @@ use cudarc::driver::sys::CUstreamWriteValue_flags;
 use super::CudaStream;
 use crate::backend::cuda::device::address;
 use crate::backend::cuda::driver::Code;
+use crate::copy::value::ValueCondition;
 use crate::error::{Error, Result};
-use crate::stream::value::ValueCondition;
 
 /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`.
 const INVALID_VALUE: Code = Code(1);

@@ -11,6 +11,7 @@ use crate::memory::Memory;
 use crate::order::Use;
 use crate::order::writers::Effect;
 use crate::stream::StreamInner;
+use crate::stream::announcing::Announcing;
 
 /// The bits of the address that tell the use; an allocation's record is aligned, so they are 0 there.
 const USE: usize = 3;
@@ -112,6 +113,34 @@ impl<'a> Access<'a> {
     pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
         self.memory().check_device(stream)
     }
+}
+
+/// Enqueues `work` on `stream`, which moves `bytes` from `source` to `target`, in the order of their uses. Neither is named
+/// where it is memory of the host, or a value. There is nothing to do for no bytes.
+///
+/// # Errors
+/// If memory is another device's, or the device fails.
+pub(crate) fn enqueue(
+    stream: &Arc<StreamInner>,
+    source: Option<Access<'_>>,
+    target: Option<Access<'_>>,
+    bytes: usize,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let _announcing = Announcing::on(stream);
+    for access in source.iter().chain(&target) {
+        access.begin(stream)?;
+    }
+    if bytes == 0 {
+        return Ok(());
+    }
+    work()?;
+    match (source, target) {
+        (Some(source), Some(target)) => target.receive(source.memory(), stream),
+        (None, Some(target)) => target.overwrite(stream),
+        (_, None) => {}
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Access<'_> {

@@ -3,8 +3,8 @@
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::Result;
+use crate::memory::access::Access;
 use crate::memory::buffer::DeviceBuffer;
-use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -168,12 +168,15 @@ pub trait LaunchOutput<'a, T, const R: usize = 1> {
 /// An argument on its device. Only types of this crate are one: launches rely on their telling the same each
 /// time.
 #[doc(hidden)]
-pub trait Staged: sealed::Sealed {
+pub trait Staged: sealed::Sealed + Sized {
     /// What a launch with it uses.
     fn access(&self) -> Access<'_>;
 
     /// After the launch: brings back what the host is to see, and waits for that.
-    fn finish(self, stream: &Stream) -> Result<()>;
+    #[inline]
+    fn finish(self, _: &Stream) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// An argument for `&[T]`, `Plane<T>` or `Volume<T>` on its device.
@@ -199,11 +202,6 @@ impl<T, const R: usize> Staged for DeviceView<'_, T, R> {
     fn access(&self) -> Access<'_> {
         DeviceView::access(self)
     }
-
-    #[inline]
-    fn finish(self, _: &Stream) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl<T, const R: usize> StagedInput<T, R> for DeviceView<'_, T, R> {
@@ -220,11 +218,6 @@ impl<T, const R: usize> Staged for DeviceViewMut<'_, T, R> {
     fn access(&self) -> Access<'_> {
         DeviceViewMut::access(self)
     }
-
-    #[inline]
-    fn finish(self, _: &Stream) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
@@ -232,60 +225,6 @@ impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
     fn output(&mut self) -> DeviceViewMut<'_, T, R> {
         self.shorter()
     }
-}
-
-/// Lets `&memory` stand for elements that kernels of other compilers, and those from text, read.
-macro_rules! read_by_other_kernels {
-    ([$($generics:tt)*] $memory:ty, $element:path) => {
-        impl<'a, $($generics)* T: $element> $crate::LaunchArgument for &'a $memory {
-            type Held = $crate::foreign::argument::PointerTo<$crate::DeviceView<'a, T>>;
-
-            fn hold(self, _: &$crate::Stream) -> $crate::Result<Self::Held> {
-                Ok($crate::foreign::argument::PointerTo::input::<T>(self.view()))
-            }
-        }
-
-        #[cfg(feature = "jit")]
-        impl<'a, $($generics)* T: $element + bytemuck::NoUninit> $crate::SourceArgument<'a> for &'a $memory {
-            type Held = $crate::source::argument::Elements<$crate::DeviceView<'a, T>>;
-
-            fn hold(
-                self,
-                _: &$crate::Stream,
-                slots: &mut $crate::source::slot::Slots,
-            ) -> $crate::Result<Self::Held> {
-                $crate::source::argument::Elements::read::<T, 1>(self.view(), slots.next())
-            }
-        }
-    };
-}
-
-/// Lets `&mut memory` stand for elements that kernels of other compilers, and those from text, write.
-macro_rules! written_by_other_kernels {
-    ([$($generics:tt)*] $memory:ty) => {
-        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy> $crate::LaunchArgument for &'a mut $memory {
-            type Held = $crate::foreign::argument::PointerTo<$crate::DeviceViewMut<'a, T>>;
-
-            fn hold(self, _: &$crate::Stream) -> $crate::Result<Self::Held> {
-                Ok($crate::foreign::argument::PointerTo::output::<T, 1>(self.view_mut()))
-            }
-        }
-
-        #[cfg(feature = "jit")]
-        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy + bytemuck::Pod> $crate::SourceArgument<'a>
-            for &'a mut $memory
-        {
-            type Held = $crate::source::argument::Elements<$crate::DeviceViewMut<'a, T>>;
-
-            fn hold(
-                self,
-                _: &$crate::Stream,
-                slots: &mut $crate::source::slot::Slots,
-            ) -> $crate::Result<Self::Held> {
-                $crate::source::argument::Elements::written::<T, 1>(self.view_mut(), slots.next())
-            }
-        }
-    };
 }
 
 /// Lets `&memory` stand for elements to read: of kernels in Rust, foreign ones and those from text, and in copies. The
@@ -307,14 +246,18 @@ macro_rules! read_by_view {
             }
         }
 
-        $crate::launch::argument::read_by_other_kernels!([$($generics)*] $memory, $element);
+        $crate::foreign::argument::in_memory!(input, LaunchInput: [$($generics)* T: $element] &'a $memory);
+        #[cfg(feature = "jit")]
+        $crate::source::argument::in_memory!(
+            read, LaunchInput: [$($generics)* T: $element + bytemuck::NoUninit] &'a $memory, 1;
+        );
     };
 }
 
 /// The same, and `&mut memory` for elements to write. The memory has a method `view_mut`, too.
 macro_rules! pass_by_view {
     ([$($generics:tt)*] $memory:ty) => {
-        $crate::launch::argument::read_by_view!([$($generics)*] $memory, ferrogrid_device::DeviceCopy);
+        $crate::view::argument::read_by_view!([$($generics)*] $memory, ferrogrid_device::DeviceCopy);
 
         impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy> $crate::LaunchOutput<'a, T>
             for &'a mut $memory
@@ -335,11 +278,17 @@ macro_rules! pass_by_view {
             }
         }
 
-        $crate::launch::argument::written_by_other_kernels!([$($generics)*] $memory);
+        $crate::foreign::argument::in_memory!(
+            output, LaunchOutput: [$($generics)* T: ferrogrid_device::DeviceCopy] &'a mut $memory
+        );
+        #[cfg(feature = "jit")]
+        $crate::source::argument::in_memory!(
+            written, LaunchOutput: [$($generics)* T: ferrogrid_device::DeviceCopy + bytemuck::Pod] &'a mut $memory, 1;
+        );
     };
 }
 
-pub(crate) use {pass_by_view, read_by_other_kernels, read_by_view, written_by_other_kernels};
+pub(crate) use {pass_by_view, read_by_view};
 
 // Those of the usual buffer are written out, because rustc shows them where an argument does not fit.
 
@@ -372,9 +321,6 @@ impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut DeviceBuffer<T> {
         self.view_mut()
     }
 }
-
-read_by_other_kernels!([] DeviceBuffer<T>, DeviceCopy);
-written_by_other_kernels!([] DeviceBuffer<T>);
 
 impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for DeviceView<'a, T, R> {
     type Staged = DeviceView<'a, T, R>;

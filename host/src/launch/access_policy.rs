@@ -8,9 +8,9 @@ use ferrogrid_device::DeviceCopy;
 use crate::device::Device;
 use crate::device::attribute::DeviceAttribute;
 use crate::error::{Error, Result};
-use crate::launch::argument::DeviceInput;
 use crate::launch::attributes::MemorySyncDomain;
 use crate::stream::Stream;
+use crate::view::argument::DeviceInput;
 
 /// What becomes of a line of the second-level cache that was used (`CUaccessProperty`).
 ///
