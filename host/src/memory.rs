@@ -67,7 +67,7 @@ const _: () = assert!(offset_of!(Memory, bytes) == 40 && offset_of!(Memory, orde
 /// Where memory is from, and so how it is freed.
 pub(crate) enum Origin {
     /// Allocated in stream order: from that pool, or from the device's.
-    Stream(Option<MemoryPool>),
+    Stream(Option<Box<MemoryPool>>),
     /// Managed memory.
     Managed,
     /// Somebody else's.
@@ -107,7 +107,8 @@ impl Memory {
         if bytes > 0 && pool.is_some_and(MemoryPool::is_of_host) {
             stream.device().backend().note_managed();
         }
-        Ok(Memory::new(stream, pointer, bytes, Origin::Stream(pool.cloned()), None))
+        let origin = Origin::Stream(pool.cloned().map(Box::new));
+        Ok(Memory::new(stream, pointer, bytes, origin, None))
     }
 
     /// Memory that the host can use, too.
@@ -172,7 +173,7 @@ impl Memory {
     fn is_managed(&self) -> bool {
         match &self.origin {
             Origin::Managed => true,
-            Origin::Stream(pool) => pool.as_ref().is_some_and(MemoryPool::is_of_host),
+            Origin::Stream(pool) => pool.as_deref().is_some_and(MemoryPool::is_of_host),
             _ => false,
         }
     }
@@ -181,7 +182,7 @@ impl Memory {
     #[cfg(unix)]
     pub(crate) fn pool(&self) -> Option<&MemoryPool> {
         match &self.origin {
-            Origin::Stream(pool) => pool.as_ref(),
+            Origin::Stream(pool) => pool.as_deref(),
             _ => None,
         }
     }
@@ -325,33 +326,20 @@ impl Memory {
         self.order.begin_as_guest(stream, usage)
     }
 
+    /// All GPUs can use page-locked memory that has one address for them all, and all CPU devices that of the host. Other
+    /// memory is for its device and that device's peers.
     pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        match &self.origin {
-            Origin::Host { start, is_mapped } => self.check_mapped(*start, *is_mapped, stream),
-            _ if self.device == *stream.device() => Ok(()),
-            _ => self.check_peer(stream),
-        }
-    }
-
-    /// All GPUs can use page-locked memory that has one address for them all, and all CPU devices that of the host.
-    fn check_mapped(&self, start: *mut u8, is_mapped: bool, stream: &Arc<StreamInner>) -> Result<()> {
-        if !is_mapped {
-            return Err(Error::Unsupported {
-                operation: "page-locked memory in place",
-                device: self.device.to_string().into(),
-                reason: "it cannot map memory of the host (CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)",
-            });
-        }
         let (own, other) = (self.device.backend(), stream.device().backend());
-        // SAFETY: page-locked as long as this exists.
-        let reached = unsafe { own.maps_alike(other, start, self.pointer, self.bytes)? };
-        if reached { Ok(()) } else { Err(self.mismatch(stream)) }
-    }
-
-    #[cold]
-    fn check_peer(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        let reached = stream.device().backend().has_peer(self.device.backend());
-        if reached { Ok(()) } else { Err(self.mismatch(stream)) }
+        let is_reached = match &self.origin {
+            Origin::Host { is_mapped: false, .. } => {
+                let reason = "it cannot map memory of the host (CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)";
+                return Err(Error::unsupported("page-locked memory in place", &self.device, reason));
+            }
+            // SAFETY: page-locked as long as this exists.
+            Origin::Host { start, .. } => unsafe { own.maps_alike(other, *start, self.pointer, self.bytes)? },
+            _ => self.device == *stream.device() || other.has_peer(own),
+        };
+        if is_reached { Ok(()) } else { Err(self.mismatch(stream)) }
     }
 
     #[cold]
@@ -384,7 +372,7 @@ impl Drop for Memory {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
             // `stream` has been made to run after every use.
             (Origin::Stream(pool), Ok(stream)) => unsafe {
-                let account = account_of(&stream, pool.as_ref());
+                let account = account_of(&stream, pool.as_deref());
                 stream.backend().free(self.pointer, self.bytes, account);
             },
             // SAFETY: as above, from `allocate_managed`.

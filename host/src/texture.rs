@@ -7,7 +7,6 @@ mod limits;
 mod sampler;
 mod view;
 
-pub(crate) use argument::sealed;
 pub use argument::{ArrayInput, ArrayOutput};
 pub use array::TextureArray;
 pub use sampler::Sampler;

@@ -43,9 +43,8 @@ use crate::view::argument::{DeviceInput, DeviceOutput};
 #[must_use = "it owns the memory; `wait` gives it back"]
 pub struct Transfer<T: DeviceCopy> {
     /// `None` once it has been given back.
-    buffer: Option<PinnedBuffer<T>>,
-    completion: Option<Completion<'static>>,
-    /// What wrote what is downloaded.
+    /// The memory, and what is waited for; `None` once the memory has been given back.
+    under_way: Option<(PinnedBuffer<T>, Completion<'static>)>,
     sources: Sources,
 }
 
@@ -144,7 +143,7 @@ impl Stream {
     /// The transfer that ends with what has been enqueued just now.
     fn transfer<T: DeviceCopy>(&self, buffer: PinnedBuffer<T>, sources: Sources) -> Result<Transfer<T>> {
         match self.completed() {
-            Ok(completion) => Ok(Transfer { buffer: Some(buffer), completion: Some(completion), sources }),
+            Ok(completion) => Ok(Transfer { under_way: Some((buffer, completion)), sources }),
             Err(error) => {
                 // The copy may be under way, and nothing tells when it ends.
                 std::mem::forget(buffer);
@@ -174,7 +173,7 @@ impl<T: DeviceCopy> Transfer<T> {
     /// # Errors
     /// If the device has failed.
     pub fn is_complete(&self) -> Result<bool> {
-        let Some(completion) = &self.completion else { return Ok(true) };
+        let Some((_, completion)) = &self.under_way else { return Ok(true) };
         let complete = completion.is_complete();
         completion.deliver_output();
         complete
@@ -186,14 +185,13 @@ impl<T: DeviceCopy> Transfer<T> {
     /// A failure of the work before, as [`Stream::synchronize`]; that of the kernel that wrote what was downloaded, as
     /// [`Stream::download`]; or of the device. The memory is dropped then.
     pub fn wait(mut self) -> Result<PinnedBuffer<T>> {
-        let result = self.completion.as_ref().map_or(Ok(()), Completion::finish);
+        let result = self.under_way.as_ref().map_or(Ok(()), |(_, completion)| completion.finish());
         self.give_back(result)
     }
 
     /// After the completion has told `result`: then nothing uses the memory any more.
     fn give_back(&mut self, result: Result<()>) -> Result<PinnedBuffer<T>> {
-        self.completion = None;
-        let buffer = self.buffer.take();
+        let buffer = self.under_way.take().map(|(buffer, _)| buffer);
         retired::collect();
         result?;
         self.sources.check()?;
@@ -206,9 +204,9 @@ impl<T: DeviceCopy> Future for Transfer<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let transfer = self.get_mut();
-        let result = match &mut transfer.completion {
+        let result = match &mut transfer.under_way {
             None => Poll::Ready(Ok(())),
-            Some(completion) => Pin::new(completion).poll(context),
+            Some((_, completion)) => Pin::new(completion).poll(context),
         };
         result.map(|result| transfer.give_back(result))
     }
@@ -219,7 +217,7 @@ impl<T: DeviceCopy> Unpin for Transfer<T> {}
 
 impl<T: DeviceCopy> Drop for Transfer<T> {
     fn drop(&mut self) {
-        let (Some(buffer), Some(completion)) = (self.buffer.take(), self.completion.take()) else { return };
+        let Some((buffer, completion)) = self.under_way.take() else { return };
         if let Some(event) = completion.into_event() {
             retired::retire(event, Box::new(Memory { _buffer: buffer }));
         }
@@ -228,7 +226,7 @@ impl<T: DeviceCopy> Drop for Transfer<T> {
 
 impl<T: DeviceCopy> fmt::Debug for Transfer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let complete = self.completion.as_ref().map_or(Some(true), |it| it.is_complete().ok());
+        let complete = self.under_way.as_ref().map_or(Some(true), |(_, it)| it.is_complete().ok());
         f.debug_struct("Transfer").field("complete", &complete).finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// The bytes that buffers of one device, or of one of its pools, use.
 #[derive(Debug)]
 pub(crate) struct Account {
-    balance: Arc<Balance>,
+    pub(crate) balance: Arc<Balance>,
 }
 
 type Accounts = Mutex<Vec<(Device, Arc<Account>)>>;
@@ -93,25 +93,5 @@ impl Account {
     /// Enters that so much is free again.
     pub(crate) fn give_back(&self, bytes: usize) {
         self.balance.give_back(bytes as u64);
-    }
-
-    pub(crate) fn used(&self) -> u64 {
-        self.balance.used()
-    }
-
-    pub(crate) fn high(&self) -> u64 {
-        self.balance.high()
-    }
-
-    pub(crate) fn reset_high(&self) {
-        self.balance.reset_high();
-    }
-
-    pub(crate) fn limit(&self) -> Option<u64> {
-        self.balance.limit()
-    }
-
-    pub(crate) fn set_limit(&self, limit: Option<u64>) {
-        self.balance.set_limit(limit);
     }
 }

@@ -124,7 +124,9 @@ impl DlpackTensor {
     pub fn into_managed<T: DlpackElement>(self, stream: &Stream) -> Result<ManagedBuffer<T>> {
         self.check_writable()?;
         self.check::<T>(stream.device(), (&[CUDA_MANAGED], &[CPU]))?;
-        ManagedBuffer::of(self.into_device_memory(stream)?)
+        let buffer = self.into_device_memory(stream)?;
+        stream.device().backend().check_managed()?;
+        Ok(ManagedBuffer::of(buffer))
     }
 
     /// The tensor as page-locked memory for `device` ([`CUDA_HOST`]; on the CPU device [`CPU`] too), without a copy.

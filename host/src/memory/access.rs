@@ -38,12 +38,7 @@ unsafe impl Sync for Access<'_> {}
 impl<'a> Access<'a> {
     #[inline]
     pub(crate) fn new(memory: &'a Memory, usage: Use) -> Self {
-        let bits = match usage {
-            Use::Read => 0,
-            Use::Write => 1,
-            Use::WritePart => 2,
-        };
-        let tagged = NonNull::from(memory).map_addr(|address| address | bits);
+        let tagged = NonNull::from(memory).map_addr(|address| address | usage as usize);
         Access { tagged, memory: PhantomData }
     }
 

@@ -204,17 +204,8 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
         Ok(ManagedBuffer { buffer: DeviceBuffer::in_memory(len, managed)? })
     }
 
-    /// `buffer`, which is of managed memory.
-    ///
-    /// # Errors
-    /// `Error::Unsupported` if the host may not use it while the device works.
-    pub(crate) fn of(buffer: DeviceBuffer<T>) -> Result<Self> {
-        buffer.device().backend().check_managed()?;
-        Ok(ManagedBuffer { buffer })
-    }
-
-    /// `buffer`, which is of a pool whose memory the host can use.
-    pub(crate) fn in_pool(buffer: DeviceBuffer<T>) -> Self {
+    /// `buffer`, whose memory the host can use while the device works.
+    pub(crate) fn of(buffer: DeviceBuffer<T>) -> Self {
         ManagedBuffer { buffer }
     }
 

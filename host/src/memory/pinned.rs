@@ -126,7 +126,6 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// ```
 pub struct PinnedBuffer<T: DeviceCopy> {
     mapped: Mapped<T>,
-    device: Device,
     /// `None` once they have been given away.
     pages: Option<Pages<T>>,
 }
@@ -153,7 +152,7 @@ pass_by_view!([] PinnedBuffer<T>);
 /// The slice panics as that of a [`PinnedBuffer`] does.
 pub struct PinnedSlice<'a, T: DeviceCopy> {
     mapped: Mapped<T>,
-    locked: Locked,
+    _locked: Locked,
     borrow: PhantomData<&'a mut [T]>,
 }
 
@@ -325,12 +324,7 @@ impl<'a, T: DeviceCopy> PinnedSlice<'a, T> {
         let locked = unsafe { Locked::lock(device, start.as_ptr().cast(), bytes)? };
         // SAFETY: as above; `drop` ends the lock when no device uses it.
         let mapped = unsafe { Mapped::new(device, start, len)? };
-        Ok(PinnedSlice { mapped, locked, borrow: PhantomData })
-    }
-
-    /// The device that it was page-locked with; all can use it.
-    pub fn device(&self) -> &Device {
-        &self.locked.device
+        Ok(PinnedSlice { mapped, _locked: locked, borrow: PhantomData })
     }
 }
 
@@ -395,7 +389,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     fn of(device: &Device, start: NonNull<T>, len: usize, pages: Pages<T>) -> Result<Self> {
         // SAFETY: `pages` has that many elements, page-locked, until `drop` gives it to `keep`.
         let mapped = unsafe { Mapped::new(device, start, len)? };
-        Ok(PinnedBuffer { mapped, device: device.clone(), pages: Some(pages) })
+        Ok(PinnedBuffer { mapped, pages: Some(pages) })
     }
 
     fn zeroed(device: &Device, len: usize, write_combined: bool) -> Result<Self>
@@ -407,12 +401,6 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
         unsafe { buffer.mapped.start().as_ptr().write_bytes(0, len) };
         Ok(buffer)
     }
-
-    /// The device that it was made with; all can use it.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
     /// The elements in ordinary memory: those that were given to [`Device::pin`] (`cuMemHostUnregister`), or a copy. Waits
     /// for devices that use them in place.
     ///
@@ -420,7 +408,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     /// As the slice does, if a kernel that was to write the elements has failed.
     pub fn into_vec(mut self) -> Vec<T> {
         // Waits. What is left in `self` owns nothing.
-        let elements = &mut *self.mapped;
+        let elements = self.mapped.write().unwrap_or_else(|error| unreadable(&error));
         match self.pages.take() {
             Some(Pages { locked, data: Some(data), .. }) => {
                 drop(locked);
@@ -445,8 +433,8 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     /// the failure of a kernel that was to write it.
     pub(crate) fn into_memory(mut self, stream: &Arc<StreamInner>) -> Result<Memory> {
         let device = stream.device();
-        if device.is_cuda() && !self.device.is_cuda() {
-            return Err(Error::device_mismatch(&self.device, device));
+        if device.is_cuda() && !self.device().is_cuda() {
+            return Err(Error::device_mismatch(self.device(), device));
         }
         let elements = self.mapped.write()?;
         let (start, bytes) = (elements.as_mut_ptr().cast(), size_of_val(elements));
@@ -454,11 +442,9 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
             // SAFETY: it is page-locked.
             && unsafe { device.backend().mapped_address(start)? } != Some(start)
         {
-            return Err(Error::Unsupported {
-                operation: "page-locked memory as a part of a graph",
-                device: device.to_string().into(),
-                reason: "the device has it under another address than the host, as it has write-combined memory",
-            });
+            let reason =
+                "the device has it under another address than the host, as it has write-combined memory";
+            return Err(Error::unsupported("page-locked memory as a part of a graph", device, reason));
         }
         // SAFETY: it is page-locked for all GPUs, and the device uses it under the host's address. Nobody uses it now, and
         // the owner is all that could reach it, out of reach from here on.
@@ -496,6 +482,11 @@ macro_rules! in_turn {
                 self.mapped.write()
             }
 
+            /// The device that it was page-locked with; all can use it.
+            pub fn device(&self) -> &Device {
+                self.mapped.memory().device()
+            }
+
             /// All elements, for a device to read in place.
             pub fn view(&self) -> DeviceView<'_, T> {
                 self.mapped.view()
@@ -527,16 +518,18 @@ macro_rules! in_turn {
         impl<T: DeviceCopy> Deref for $name<$($life,)? T> {
             type Target = [T];
 
+            #[inline]
             #[track_caller]
             fn deref(&self) -> &[T] {
-                &self.mapped
+                self.mapped.read().unwrap_or_else(|error| unreadable(&error))
             }
         }
 
         impl<T: DeviceCopy> DerefMut for $name<$($life,)? T> {
+            #[inline]
             #[track_caller]
             fn deref_mut(&mut self) -> &mut [T] {
-                &mut self.mapped
+                self.mapped.write().unwrap_or_else(|error| unreadable(&error))
             }
         }
 
@@ -553,3 +546,9 @@ macro_rules! in_turn {
 
 in_turn!(PinnedBuffer);
 in_turn!(PinnedSlice<'_>);
+
+#[cold]
+#[track_caller]
+fn unreadable(error: &Error) -> ! {
+    panic!("page-locked memory that a device was to use: {error}")
+}

@@ -8,8 +8,8 @@ use super::Capture;
 use crate::error::Result;
 use crate::graph::slot::Slot;
 use crate::order::Use;
-use crate::texture::sealed::Sealed;
 use crate::texture::{ArrayInput, ArrayOutput, Sampler, SurfaceViewMut, TextureArray, TextureView};
+use crate::view::argument::sealed::Sealed;
 
 /// A texture array of a graph while it is recorded: see [`Capture::write_array`].
 pub struct GraphArray<'scope, T, const R: usize> {

@@ -148,12 +148,11 @@ pub(crate) static ENQUEUERS: Enqueuers = Enqueuers { lock: RwLock::new(()) };
 pub(crate) fn begin_launch(
     constants: &[&'static ConstantMemory],
     stream: &Arc<StreamInner>,
-) -> Result<Enqueueing<'static>> {
+) -> Result<Option<Enqueueing<'static>>> {
     for constant in constants {
         constant.resident(stream.device())?;
     }
-    let are_read = constants.iter().all(|constant| constant.by_launches == Use::Read);
-    let enqueueing = if are_read { ENQUEUERS.with_others() } else { ENQUEUERS.alone() };
+    let enqueueing = ENQUEUERS.for_uses(constants.iter().map(|constant| constant.by_launches));
     for constant in constants {
         constant.resident(stream.device())?.begin(stream, constant.by_launches)?;
     }
