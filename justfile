@@ -1,4 +1,4 @@
-# Daily commands; `just NAME`. CONTRIBUTING.md says which test concerns which folder.
+# Daily commands; `just NAME`. CONTRIBUTING.md lists the tests of each folder.
 
 _default:
     @just --list
@@ -11,24 +11,33 @@ test:
 run example="saxpy":
     cargo ferrogrid run {{example}}
 
-# Format, spelling and lints, as CI has them
+# Format, spelling and lints, as in CI
 lint:
-    cargo fmt --all --check
-    .ci/typos
-    cargo clippy --workspace --all-targets --features ferrogrid-examples/jit,ferrogrid-book/jit,ferrogrid-host/nvml --quiet -- -D warnings
+    sh .ci/lint
 
-# One case of the conformance suite, or those whose name has it, on the CPU device
+# Cases of the conformance suite whose name contains it, on the CPU device
 case name:
     cargo test --quiet -p ferrogrid-tests --test conformance -- cpu::{{name}}
 
-# UI tests whose path has it
+# UI tests whose path contains it
 ui pattern:
     cargo test --quiet -p ferrogrid --test ui mistakes -- trybuild={{pattern}}
 
-# What must hold at every commit
+# All checks that must pass at every commit
 ci:
     .ci/run
 
 # Tests, examples and benches for a machine with a GPU
 bundle:
     cargo ferrogrid bundle
+
+# Licences and sources of dependencies
+deny:
+    sh .ci/deny
+
+# Renews everything that tests compare with: listings and expansions in the book, expected compile errors, shapes of JSON
+renew:
+    FERROGRID_RENEW_LISTINGS=1 cargo test --quiet -p ferrogrid-book --test chapters
+    FERROGRID_RENEW_EXPANSIONS=1 cargo test --quiet -p ferrogrid-macros-tests book
+    TRYBUILD=overwrite cargo test --quiet -p ferrogrid --test ui
+    FERROGRID_RENEW_GOLDEN=1 cargo test --quiet -p cargo-ferrogrid -p ferrogrid-bench

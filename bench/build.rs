@@ -1,4 +1,4 @@
-//! Compiles the kernels that measure what a device can do at most.
+//! Compiles the kernels that measure the roofs of a device.
 
 fn main() {
     ferrogrid_build::compile()

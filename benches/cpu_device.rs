@@ -1,6 +1,6 @@
-//! Kernels on the CPU device beside rayon loops over the same arithmetic, on all cores: saxpy, Mandelbrot
-//! and Black-Scholes over 2^24 elements, none of which wait; and two that do: a tiled product of 512 x 512
-//! matrices and sums of blocks over 2^22 elements. It must not measure GPUs.
+//! Kernels on the CPU device beside rayon loops over the same arithmetic, on all cores: saxpy, Mandelbrot and
+//! Black-Scholes over 2^24 elements, without waits; and with waits a tiled product of 512 x 512 matrices and
+//! sums of blocks over 2^22 elements.
 //!
 //! `cargo bench --bench cpu_device`; the bars are at most twice rayon's time in the same run, and 20 million
 //! crossings of a barrier by a thread per second and core. Unix only, for the processor's time.
@@ -25,7 +25,7 @@ mod kernels {
         }
     }
 
-    /// How often z <- z^2 + c stays within 2, at most 64 times, for pixel `i` of a plane 4096 wide.
+    /// The number of steps for which z <- z^2 + c stays within 2, at most 64 times, for pixel `i` of a plane 4096 wide.
     pub fn escape(i: usize) -> u8 {
         let (x, y) = ((i % 4096) as f32, (i / 4096) as f32);
         let (re, im) = (x * (3.0 / 4096.0) - 2.25, y * (2.0 / 4096.0) - 1.0);
@@ -55,8 +55,8 @@ mod kernels {
         if x > 0.0 { 1.0 - tail } else { tail }
     }
 
-    /// Black-Scholes: what a call option on `price` with this strike and time in years is worth, at an
-    /// interest of 2 % and a volatility of 30 %.
+    /// Black-Scholes: the value of a call option on `price` with this strike and time in years, at an
+    /// interest rate of 2 % and a volatility of 30 %.
     pub fn call(price: f32, strike: f32, years: f32) -> f32 {
         let deviation = 0.3 * years.sqrt();
         let d1 = ((price / strike).ln() + (0.02 + 0.045) * years) / deviation;
@@ -127,7 +127,7 @@ mod kernels {
 
 const N: usize = 1 << 24;
 
-/// Elements of a task of the loops by rayon alone.
+/// Elements per task of the rayon loops.
 const CHUNK: usize = 4096;
 
 fn saxpy(c: &mut Criterion) {
@@ -170,7 +170,7 @@ fn mandelbrot(c: &mut Criterion) {
             });
         });
     });
-    assert!(stream.download(&picture).unwrap() == pixels, "both count alike");
+    assert!(stream.download(&picture).unwrap() == pixels, "both count the same");
 }
 
 fn black_scholes(c: &mut Criterion) {
@@ -236,7 +236,7 @@ fn waiting(c: &mut Criterion) {
     assert!(stream.download(&sums).unwrap().iter().all(|&sum| sum == 256));
 }
 
-/// What `rounds` calls of `work` take of the processor (`clock_gettime`).
+/// The processor time of `rounds` calls of `work` (`clock_gettime`).
 fn processor_time(rounds: u64, work: &mut dyn FnMut()) -> Duration {
     let now = || {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

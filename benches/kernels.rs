@@ -1,4 +1,4 @@
-//! Memory-bound and compute-bound kernels on every device: `cargo ferrogrid bench kernels`. A model for your
+//! Memory-bound and compute-bound kernels on every device: `cargo ferrogrid bench kernels`. A template for your
 //! own benches; the examples and the conformance suite check results.
 
 use ferrogrid::prelude::*;

@@ -25,14 +25,14 @@ tests() {
 # without reports of such calls.
 refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a_typed_error \
     more_blocks_than_can_wait_are_refused_with_the_limit clusters_of_sixteen_blocks_run_or_are_refused \
-    too_many_threads_in_a_block_are_refused a_kernel_with_a_thread_limit_keeps_it a_device_says_what_it_is \
+    too_many_threads_in_a_block_are_refused a_kernel_with_a_thread_limit_keeps_it a_device_reports_its_properties \
     foreign_arguments_are_checked foreign_launches_are_cooperative_if_asked foreign_launches_form_clusters \
     foreign_shared_memory_is_opted_in_to foreign_variables_are_read_and_written \
     a_foreign_kernel_has_the_same_questions ptx_that_does_not_load_is_explained wrong_ipc_handles_are_refused \
     a_suggested_block_fills_the_device_and_runs cuda_cpp_templates_are_found_by_their_expressions \
     occupancy_by_the_rules_is_that_of_the_driver modules_of_the_driver_are_launched \
     a_launch_asks_for_clusters_that_the_kernel_takes a_buffer_that_cannot_grow_keeps_its_elements \
-    memory_in_which_there_can_be_no_number_is_named more_memory_than_there_is_cannot_be_allocated"
+    memory_that_cannot_hold_a_value_is_named more_memory_than_there_is_cannot_be_allocated"
 
 # Other processes are left out: one traps on purpose. racecheck at times loses track of launches that several threads make
 # at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a sanitizer the driver takes half a

@@ -1,14 +1,16 @@
 //! 2.8 clusters: a histogram with more bins than one block can hold, spread over the blocks of a cluster.
 //!
-//! Shows: blocks that form clusters (`#[kernel(cluster = 4)]`), and that reach each other's shared memory
+//! Shows: blocks that form clusters (`#[kernel(cluster = 4)]`), and that read each other's shared memory
 //! between two barriers of the cluster (`t.publish_cluster(..)`, `bins.block(&t, rank)`).
 //! Look at: the time beside that of counting in global memory. Most pairs of bytes are rare: every block adds
-//! to all 65536 counters, so what little it counts in shared memory saves most of the traffic. GPUs have
-//! clusters from compute capability 9.0 on; before that, the launch is an error that says so, and only the
-//! other way is shown.
+//! to all 65536 counters, so counting in shared memory first saves most of the traffic. GPUs have clusters
+//! from compute capability 9.0 on; before that, the launch is an error that says so, and only the second
+//! method runs.
 //!
 //! `cargo ferrogrid run clusters`
 
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 #[ferrogrid::module]
@@ -94,7 +96,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     measure("global", false)?;
     match measure("clusters", true) {
         Ok(()) => {}
-        Err(error @ (Error::NoClusters { .. } | Error::NoClusterCode { .. })) => {
+        Err(error @ (Error::Launch(LaunchError::NoClusters { .. } | LaunchError::NoClusterCode { .. }))) => {
             println!("clusters  {error}")
         }
         Err(error) => return Err(error.into()),

@@ -1,6 +1,6 @@
 //! 3.2 coalescing: neighbouring threads that read neighbouring elements, or distant ones.
 //!
-//! Shows: what the distance between the elements of neighbouring threads costs. Every element is read once,
+//! Shows: the cost of a distance between the elements of neighbouring threads. Every element is read once,
 //! and the amount of work is the same at every distance: only the order differs.
 //! Look at: target/gallery/coalescing.svg. A GPU moves 32 bytes at least: of a warp that reads every 8th
 //! number of 4 bytes, each access brings 32 bytes for 4 that are used.
@@ -25,7 +25,7 @@ mod kernels {
         }
     }
 
-    /// The i-th place of all, if they are taken 2^shift apart, again and again, each time one further on.
+    /// The i-th index in an order that steps by 2^shift, in rounds that each start one further.
     fn place(i: usize, log_n: u32, shift: u32) -> usize {
         let in_row = i & ((1 << (log_n - shift)) - 1);
         (in_row << shift) + (i >> (log_n - shift))

@@ -29,7 +29,7 @@ mod kernels {
             for i in t.grid_stride(from.len()) {
                 to[i.get()].store(step(from, i.get()), Relaxed);
             }
-            // Nobody goes on before all blocks have written.
+            // No block continues before all blocks have written.
             t.sync_grid();
         }
     }
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let grid = Grid::new(8, 128);
 
     let (mut a, mut b) = (stream.upload(&ring)?, stream.zeros::<f32>(PLACES)?);
-    // The first launches load the kernels: not to be measured. They leave `a` as it is.
+    // The first launches load the kernels: not measured. They leave `a` unchanged.
     kernels::spread(&stream, grid, 0, a.as_atomic(), b.as_atomic())?;
     kernels::spread_once(&stream, grid, a.as_atomic(), b.as_atomic())?;
     let start = stream.record()?;

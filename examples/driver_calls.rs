@@ -1,10 +1,10 @@
 //! 5.3 driver_calls: calls of CUDA's driver by the crate cudarc, combined with launches of Ferrogrid.
 //!
-//! Shows: a context, streams and kernels that are passed out by `as_raw`; memory, an event and a graph of
-//! other code that are taken in by `from_raw`. Look at: from there on they are an ordinary buffer, event or
-//! graph, and safe to use; each `unsafe` names what the other code must guarantee.
+//! Shows: a context, streams and kernels passed to other code by `as_raw`; memory, an event and a graph of
+//! other code taken in by `from_raw`. Look at: from there on they are an ordinary buffer, event or graph, and
+//! safe to use; each `unsafe` names what the other code must guarantee.
 //!
-//! The CPU device has no driver: there this says so, and ends.
+//! The CPU device has no driver: there the program says so, and ends.
 //!
 //! `cargo ferrogrid run driver_calls`
 
@@ -26,7 +26,7 @@ mod kernels {
 
 const LENGTH: usize = 1000;
 
-/// Memory that the driver gave to this file, and gets back from it.
+/// Memory that this file allocates and frees by driver calls.
 struct Theirs(sys::CUdeviceptr);
 
 impl Drop for Theirs {
@@ -68,10 +68,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let registers = unsafe { result::function::get_function_attribute(function.cast(), registers)? };
     println!("{} has {registers} registers, says the driver", kernel.name());
     if registers.unsigned_abs() != device.attributes(kernel)?.num_regs {
-        return Err("Ferrogrid says another number".into());
+        return Err("Ferrogrid reports another number".into());
     }
 
-    // An event that they record on one of our streams; another waits for it.
+    // An event that cudarc records on one of our streams; another stream waits for it.
     let theirs = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
     // SAFETY: event and stream are live, until the end of this function.
     let event = unsafe {
@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     stream.wait(&event)?;
 
-    // A graph that they make of our buffer; it is launched as one of ours.
+    // A graph that cudarc builds for our buffer, launched by Ferrogrid.
     let start = x.as_device_ptr_mut().as_raw().expose_provenance() as u64;
     let (definition, instance) = fill(start, 7, &context)?;
     // SAFETY: the instance lives longer, and `x`, which it writes, is used on this stream only.

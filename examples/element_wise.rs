@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             continue;
         }
         with_roots += 1;
-        // What the solutions are is not asked for: what they do is.
+        // Checks that the solutions satisfy the equations, not their values.
         for x in roots[i].x {
             let residue = ((a[i] * x + b[i]) * x + c[i]).abs() / (a[i] * x * x + (b[i] * x).abs() + c[i]);
             if residue.is_nan() || residue > 8.0 * f64::EPSILON {

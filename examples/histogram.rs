@@ -15,7 +15,7 @@ mod kernels {
     use ferrogrid::device::atomic::Ordering;
     use ferrogrid::device::prelude::*;
 
-    /// Adds to `counts[b]` how often the byte `b` occurs in `data`.
+    /// Adds the number of bytes `b` in `data` to `counts[b]`.
     #[kernel]
     pub fn histogram(t: Thread<1>, data: &[Aligned16<[u8; 16]>], counts: &[DeviceAtomic<u32>]) {
         for i in t.grid_stride(data.len()) {

@@ -4,7 +4,7 @@
 //! its variables. Look at: one `unsafe` line asserts the kernel's types; rustc checks every launch after it.
 //! The linker's log is in its error: the first link lacks a function.
 //!
-//! PTX runs on GPUs only; on the CPU device this says so, and ends.
+//! PTX runs on GPUs only; on the CPU device the program says so, and ends.
 //!
 //! `cargo ferrogrid run linking`
 

@@ -2,8 +2,8 @@
 //!
 //! Shows: a generic kernel with its instances listed (`T = [f32, f64]`), mathematics under std's names
 //! (`Float`), an ordinary Rust function called from a kernel, and an output that is also the input.
-//! Look at: the launch says nothing of the type: rustc takes it from the buffer. With a buffer of `u32` this
-//! does not compile, and the error names the types that are listed.
+//! Look at: the launch does not name the type: rustc infers it from the buffer. With a buffer of `u32` this
+//! does not compile, and the error names the listed types.
 //!
 //! `cargo ferrogrid run map`
 
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// How far `y` is from the logistic function of `x`, which is computed here in another form, and in double
+/// The error of `y` as the logistic function of `x`, which is computed here in another form, and in double
 /// precision.
 fn relative_error(x: f64, y: f64) -> f64 {
     let expected = x.exp() / (x.exp() + 1.0);
@@ -64,7 +64,7 @@ fn report(
     errors: impl Iterator<Item = f64>,
     limit: f64,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    // By this order a NaN is the largest; `f64::max` would pass it over.
+    // By this order a NaN is the largest; `f64::max` would ignore it.
     let error = errors.max_by(f64::total_cmp).unwrap_or(0.0);
     println!("{name}       max relative error {error:.1e}, allowed {limit:.1e}");
     if error.is_nan() || error > limit {

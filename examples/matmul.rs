@@ -108,6 +108,6 @@ fn max_error([m, n, p]: [usize; 3], a: &[f32], b: &[f32], c: &[f32]) -> f64 {
         }
         errors.extend(expected.iter().zip(&c[row * p..]).map(|(sum, &c)| (sum - f64::from(c)).abs()));
     }
-    // By this order a NaN, from an element that no thread has written, is the largest.
+    // By this order a NaN (an element that no thread has written) is the largest.
     errors.into_iter().max_by(f64::total_cmp).unwrap_or(0.0)
 }

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stream = device.new_stream()?;
     println!("device  {}", device.name());
 
-    // Without this, kernels print to standard output. This program wants to see the lines, too.
+    // Without this, kernels print to standard output. This program also checks the lines.
     let lines = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&lines);
     device.set_output(move |text| {

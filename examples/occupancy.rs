@@ -1,7 +1,7 @@
 //! 3.5 occupancy: what a device is, what a kernel needs of it, and the block size that follows.
 //!
-//! Shows: device properties, kernel attributes, occupancy with what limits it, a suggested block size and
-//! grid, and the same arithmetic for architectures that are not here.
+//! Shows: device properties, kernel attributes, occupancy with its limit, a suggested block size and grid,
+//! and the same computation for architectures that this machine does not have.
 //! Look at: the launch takes as many blocks as the device runs at a time, and each thread strides over the
 //! elements, so that no block waits for another.
 //!
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    println!("\n256 threads with 72 registers each, elsewhere");
+    println!("\n256 threads with 72 registers each, on other architectures");
     for architecture in ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"] {
         let limits = MultiprocessorLimits::for_architecture(architecture).ok_or("unknown")?;
         println!("{architecture:7}  {}", limits.occupancy(&BlockResources::new(256).with_registers(72)));

@@ -1,8 +1,8 @@
 //! 4.2 overlap: copy and compute at the same time.
 //!
-//! Shows: data in parts, each of which is uploaded, worked on and downloaded; on three streams one part is
-//! copied while another is worked on. Copies in the background own their host memory (`upload_async`,
-//! `download_async`), and events say when each step began and ended.
+//! Shows: data in parts, each of which is uploaded, processed and downloaded; on three streams one part is
+//! copied while another is processed. Copies in the background own their host memory (`upload_async`,
+//! `download_async`), and events record when each step began and ended.
 //! Look at: target/gallery/overlap.svg: the same work on one stream (the lowest row) and on three.
 //!
 //! `cargo ferrogrid run overlap`
@@ -16,7 +16,7 @@ use plotters::prelude::*;
 mod kernels {
     use ferrogrid::device::prelude::*;
 
-    /// x[i] <- what the logistic map makes of x[i] in `steps` steps.
+    /// x[i] <- the logistic map applied `steps` times to x[i].
     #[kernel]
     pub fn iterate(t: Thread<1>, steps: u32, mut x: DisjointSlice<f32>) {
         if let Some(x) = x.get_mut(t.index()) {
@@ -34,7 +34,7 @@ mod kernels {
 
 /// A step of a part: the row of its stream, which step it is, start and end in milliseconds.
 type Bar = (f64, usize, [f64; 2]);
-/// Host memory of a part: the input, and where the output goes.
+/// Host memory of a part: the input and the output.
 type Part = (PinnedBuffer<f32>, PinnedBuffer<f32>);
 
 const PARTS: usize = 9;
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // No steps, so the data stays: this loads the kernel and fills the memory pool, and is not measured.
     let (parts, _) = pipeline(&streams, 0.0, 0, parts)?;
-    // Each run goes on from the results of the one before.
+    // Each run continues from the results of the previous one.
     let (parts, mut bars) = pipeline(&streams[..1], 0.0, steps, parts)?;
     let (parts, overlapped) = pipeline(&streams, 1.0, steps, parts)?;
     let [one, three] = [&bars, &overlapped].map(|bars| bars.iter().map(|bar| bar.2[1]).fold(0.0, f64::max));
@@ -84,8 +84,8 @@ fn start_value(i: usize) -> f32 {
     (i % 1000) as f32 / 1000.0
 }
 
-/// Sends all parts through, in turns on the streams; gives them back, input and output exchanged, and when
-/// each step was.
+/// Sends all parts through, alternating between the streams; returns them, input and output exchanged, with
+/// the times of each step.
 fn pipeline(
     streams: &[Stream],
     first_row: f64,

@@ -1,14 +1,15 @@
 //! 5.2 pitfalls: the four classic mistakes of CUDA programs, and their results here.
 //!
-//! Shows: leaks (memory is freed after its last use, on every way out), missing synchronisation (results
-//! come only by calls that wait), wrong dimensions (typed errors with value and limit), and resources handled
-//! wrongly (failures that name the cause, and leave the device fit for use).
-//! Look at: the error texts. What cannot be shown is what does not compile: a kernel with the wrong arguments,
-//! a buffer as input and output at once, host memory that is read while a copy writes it.
+//! Shows: leaks (memory is freed after its last use, on every path), missing synchronisation (results come
+//! only by calls that wait), wrong dimensions (typed errors with value and limit), and misused resources
+//! (failures that name the cause, and leave the device usable).
+//! Look at: the error texts. Other mistakes do not compile: a kernel with the wrong arguments, a buffer as
+//! input and output at once, host memory that is read while a copy writes it.
 //!
 //! `cargo ferrogrid run pitfalls`
 
-use ferrogrid::{CpuOptions, prelude::*};
+use ferrogrid::prelude::*;
+use ferrogrid::{CpuOptions, LaunchError};
 
 #[ferrogrid::module]
 mod kernels {
@@ -22,7 +23,7 @@ mod kernels {
         }
     }
 
-    /// y[i] = x[i + offset], and no check whether there is such an element.
+    /// y[i] = x[i + offset], without a check of the bounds.
     #[kernel]
     pub fn shifted(t: Thread<1>, offset: usize, x: &[u32], mut y: DisjointSlice<u32>) {
         let i = t.index();
@@ -72,7 +73,7 @@ fn missing_synchronisation(stream: &Stream) -> Outcome {
     let (other, mut x) = (stream.device().new_stream()?, stream.zeros::<u32>(1 << 16)?);
     for _ in 0..50 {
         kernels::increment(stream, Grid::cover(x.len()), &mut x)?;
-        // On another stream, and nothing said about the order: the buffer knows it.
+        // On another stream, without an explicit order: the buffer orders the work.
         kernels::increment(&other, Grid::cover(x.len()), &mut x)?;
     }
     let result = other.download(&x)?;
@@ -86,11 +87,14 @@ fn wrong_dimensions(stream: &Stream) -> Outcome {
     let mut x = stream.zeros::<u32>(1000)?;
     let error = kernels::increment(stream, Grid::new(1, 2048), &mut x).unwrap_err();
     println!("   {error}");
-    demand(matches!(error, Error::BlockTooLarge { value: 2048, .. }), "2048 threads are too many")?;
+    demand(
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { value: 2048, .. })),
+        "2048 threads are too many",
+    )?;
     let error = x.view_2d_mut(100, 11).unwrap_err();
     println!("   {error}");
     demand(matches!(error, Error::ViewTooLarge { .. }), "11 rows are too many")?;
-    // More threads than elements: the others have nothing to do.
+    // More threads than elements: the others do nothing.
     kernels::increment(stream, Grid::new(64, 64), &mut x)?;
     demand(stream.download(&x)? == [1; 1000], "a thread without an element did something")?;
 
@@ -100,10 +104,10 @@ fn wrong_dimensions(stream: &Stream) -> Outcome {
     println!("   {error}");
     demand(matches!(error, Error::KernelPanic { .. }), "an index is out of bounds")?;
     kernels::increment(stream, Grid::cover(x.len()), &mut x)?;
-    demand(stream.download(&x)? == [2; 1000], "the device goes on")
+    demand(stream.download(&x)? == [2; 1000], "the device remains usable")
 }
 
-/// Mistake 4: resources that are exhausted, confused, or used after they are gone.
+/// Mistake 4: resources that are exhausted, confused, or used after they were dropped.
 fn resources(stream: &Stream) -> Outcome {
     println!("\n4. resources");
     let error = stream.zeros::<u64>(1 << 46).unwrap_err();
@@ -116,7 +120,7 @@ fn resources(stream: &Stream) -> Outcome {
     println!("   {error}");
     demand(matches!(error, Error::DeviceMismatch { .. }), "the buffer is of another device")?;
 
-    // The stream goes first; its work and the buffer do not mind.
+    // The stream is dropped first; its work and the buffer stay valid.
     let short_lived = stream.device().new_stream()?;
     let mut x = short_lived.zeros::<u32>(10)?;
     kernels::increment(&short_lived, Grid::cover(x.len()), &mut x)?;

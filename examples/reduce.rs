@@ -1,10 +1,10 @@
 //! 2.4 reduce: the sum of many numbers.
 //!
-//! Shows: three scopes of work: a thread adds what its grid-stride loop meets, a block adds its threads'
+//! Shows: three scopes of work: a thread adds the elements of its grid-stride loop, a block adds its threads'
 //! sums (`block_reduce`: shuffles in each warp, then shared memory), and a second launch of one block adds
 //! the blocks' sums.
-//! Look at: the error. Sums of parts are more exact than one long sum in the same precision, which is
-//! printed beside it; and the result is the same in every run, because nothing depends on timing.
+//! Look at: the error. Sums of parts are more exact than one long sum in the same precision, which is printed
+//! beside it; and the result is the same in every run, because it does not depend on timing.
 //!
 //! `cargo ferrogrid run reduce`
 
@@ -14,7 +14,7 @@ use ferrogrid::prelude::*;
 mod kernels {
     use ferrogrid::device::prelude::*;
 
-    /// sums[block] <- the sum of those x that the block's threads meet.
+    /// sums[block] <- the sum of the elements that the block's threads read.
     #[kernel]
     pub fn sum(
         t: Thread<1>,

@@ -1,7 +1,7 @@
 //! 2.5 scan: running sums, y[i] = x[0] + ... + x[i].
 //!
-//! Shows: a scan of each block (`block_inclusive_scan`), and what it takes to join blocks: the scan of the
-//! blocks' totals, by the same function, which calls itself; then each block adds what lies before it.
+//! Shows: a scan of each block (`block_inclusive_scan`), and how to join blocks: a recursive scan of the
+//! blocks' totals; then each block adds the total before it.
 //! Look at: no launch waits for the one before it on the host. The stream keeps them in order, and
 //! buffers that go out of scope on the way are freed after their last use.
 //!
@@ -27,7 +27,7 @@ mod kernels {
         if let Some(x) = x.get_mut(t.index()) {
             *x = sum;
         }
-        // The last thread has the block's total; the one that writes it is another.
+        // The last thread has the block's total; another thread writes it.
         last.fill_with(&t, |_| sum);
         let total = t.publish(last)[255];
         totals.fill_with(&t, |_| total);
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stream = device.new_stream()?;
     println!("device  {}", device.name());
     println!("{:>9}  {:>9}", "elements", "ms");
-    // The first launches load the kernels: not to be measured.
+    // The first launches load the kernels and are not measured.
     scan(&stream, &mut stream.zeros(1000)?)?;
     let mut random = fastrand::Rng::with_seed(6);
     let large = if device.is_cuda() { 1 << 24 } else { 300_000 };

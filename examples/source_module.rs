@@ -1,11 +1,12 @@
 //! 5.4 source_module: a kernel whose formula is known only at run time, compiled while the program runs.
 //!
-//! Shows: `KernelSource`, Rust text that becomes a kernel; a launch without `unsafe`, whose arguments are checked against
-//! what the compiler says of the kernel's types; errors with lines of the text. Look at: the error of a formula with a
-//! mistake, and that of an argument of another type; both come while the program runs, and neither ends it.
+//! Shows: `KernelSource`, Rust text that becomes a kernel; a launch without `unsafe`, whose arguments are
+//! checked against the compiler's types; errors with lines of the text. Look at: the error for a formula with
+//! a mistake, and that for an argument of another type; both come while the program runs, and neither ends
+//! it.
 //!
-//! The text is compiled by a device toolchain, as `cargo ferrogrid setup` provides it. What it becomes runs on GPUs only;
-//! on the CPU device this compiles it, and ends.
+//! A device toolchain compiles the text, as `cargo ferrogrid setup` installs it. The result runs on GPUs
+//! only; on the CPU device the program compiles it, and ends.
 //!
 //! `cargo ferrogrid run source_module 'x * x + 1.0'`
 

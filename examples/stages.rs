@@ -2,9 +2,9 @@
 //!
 //! Shows: events between the stages of a stream's work, read after all of it has run, so that measuring
 //! does not make the host wait in between.
-//! Look at: target/gallery/stages.svg, and the share of the copies: a kernel that touches each element once
-//! is not worth the way to a GPU. The same as a timeline, with the calls of the host and the times of the device,
-//! is target/gallery/stages.json: open it at https://ui.perfetto.dev.
+//! Look at: target/gallery/stages.svg, and the share of the copies: for a kernel that touches each element
+//! once, the copies to a GPU and back cost more than it saves. The same as a timeline, with the host's calls
+//! and the device's times, is target/gallery/stages.json: open it at https://ui.perfetto.dev.
 //!
 //! `cargo ferrogrid run stages`
 

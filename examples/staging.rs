@@ -2,8 +2,8 @@
 //!
 //! Shows: shared memory in two phases. While it is written, each thread reaches its own elements;
 //! `t.publish` waits for the block, and then all may read all of it.
-//! Look at: without staging every element is read 33 times. On a GPU its cache takes most of that; compare
-//! the times, there and on the CPU, whose shared memory is only a part of its cache.
+//! Look at: without staging every element is read 33 times. On a GPU the cache serves most of these reads;
+//! compare the times there and on the CPU, whose shared memory is only a part of its cache.
 //!
 //! `cargo ferrogrid run staging`
 
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Compares with a running sum in double precision, which adds what enters and takes what leaves.
+/// Compares with a running sum in double precision, which adds the entering element and subtracts the leaving one.
 fn check(name: &str, x: &[f32], y: &[f32]) -> Result<(), Box<dyn std::error::Error>> {
     let at = |i: usize| f64::from(x.get(i).copied().unwrap_or(0.0));
     let mut sum: f64 = (0..kernels::RADIUS).map(at).sum();

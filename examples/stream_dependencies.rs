@@ -1,8 +1,8 @@
 //! 4.3 stream_dependencies: one stream becomes two and one again, without the host waiting.
 //!
 //! Shows: `fork` and `join`, `record` and `wait`, and host functions in the order of a stream (`launch_host_func`).
-//! Look at: the kernels need none of it. Buffers know which stream used them last, and launches wait for each
-//! other by that alone. Host functions use no buffers: their order is what the program says.
+//! Look at: the kernels need none of it. Buffers record which stream used them last, so launches that share a
+//! buffer are ordered. Host functions use no buffers: the program states their order.
 //!
 //! `cargo ferrogrid run stream_dependencies`
 
@@ -45,10 +45,10 @@ mod kernels {
     }
 }
 
-/// What has been reached, in that order.
+/// The events, in order.
 type Diary = Arc<Mutex<Vec<&'static str>>>;
 
-/// Enters `text` once all that `stream` holds so far has run.
+/// Records `text` once all work enqueued on `stream` so far has run.
 fn note(stream: &Stream, diary: &Diary, text: &'static str) -> ferrogrid::Result<()> {
     let diary = Arc::clone(diary);
     stream.launch_host_func(move || diary.lock().unwrap().push(text))
@@ -67,14 +67,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut result = stream.zeros::<i64>(n)?;
     note(&stream, &diary, "start")?;
 
-    // Two streams that start after all that the first one holds.
+    // Two streams that start after all work of the first one.
     let (left, right) = (stream.fork()?, stream.fork()?);
     kernels::square(&left, grid, &x, &mut squares)?;
     note(&left, &diary, "squares")?;
     kernels::triangle(&right, grid, &x, &mut triangles)?;
     note(&right, &diary, "triangles")?;
 
-    // The first one goes on after both; waiting for an event is the same for a single point of a stream.
+    // The first one continues after both; an event marks a single point of a stream in the same way.
     stream.join([&left])?;
     let triangles_done = right.record()?;
     stream.wait(&triangles_done)?;

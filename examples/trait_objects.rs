@@ -1,10 +1,10 @@
 //! 2.9 trait_objects: which function runs is found out by each thread.
 //!
-//! Shows: `dyn Trait` in a kernel. The functions that it leads to are compiled for the device, and called through a
-//! table, as on the host; threads of a warp that call different ones take turns.
-//! Look at: the references are made in the kernel. A table of functions of the host means nothing on a device, so a
-//! `&dyn Trait` is no parameter; what says which type is meant (an enum, a number) is. On a GPU, messages of panics and
-//! prints of a program with `dyn` in its kernels come without the values in them.
+//! Shows: `dyn Trait` in a kernel. The implementations are compiled for the device, and called through a
+//! vtable, as on the host; threads of a warp that call different ones diverge.
+//! Look at: the references are created in the kernel. A vtable of the host is invalid on a device, so a `&dyn
+//! Trait` cannot be a parameter; pass a value that selects the type (an enum, a number). On a GPU, panic
+//! messages and prints of a program with `dyn` in its kernels omit the values.
 //!
 //! `cargo ferrogrid run trait_objects`
 
@@ -14,7 +14,7 @@ use ferrogrid::prelude::*;
 mod kernels {
     use ferrogrid::device::prelude::*;
 
-    /// What has an area.
+    /// A shape with an area.
     pub trait Shape {
         /// In square units.
         fn area(&self) -> f32;
@@ -38,13 +38,13 @@ mod kernels {
         }
     }
 
-    /// Twice the area of whatever it is.
+    /// Twice the area of any shape.
     #[inline(never)]
     pub fn doubled(shape: &dyn Shape) -> f32 {
         2.0 * shape.area()
     }
 
-    /// areas[i] <- twice the area of a square or a triangle of this size, by what `is_square` says.
+    /// areas[i] <- twice the area of a square or a triangle of this size, as `is_square` selects.
     #[kernel]
     pub fn areas(t: Thread<1>, is_square: &[bool], sizes: &[f32], mut areas: DisjointSlice<f32>) {
         let i = t.index();

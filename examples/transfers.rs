@@ -63,7 +63,7 @@ fn upload(stream: &Stream, memory: &[u8], part: usize) -> Result<f64, Box<dyn st
         best = best.min(end.elapsed_since(&start)?.as_secs_f64());
     }
     if stream.download(&buffer)? != memory {
-        return Err(format!("what came in parts of {part} bytes is not what was sent").into());
+        return Err(format!("the data received in parts of {part} bytes differ from the data sent").into());
     }
     Ok(best)
 }

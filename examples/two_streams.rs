@@ -1,9 +1,9 @@
 //! 4.1 two_streams: two kernels at the same time.
 //!
 //! Shows: streams as queues: work in one is in order, work in two may overlap.
-//! Look at: the times. Each kernel is a single block, so that it leaves most of a GPU free: on one stream the
-//! second waits for the first, on two it does not. Each stream has a buffer of its own: one that moves to another stream
-//! waits there for all that its old stream holds by then.
+//! Look at: the times. Each kernel is a single block, which leaves most of a GPU free: on one stream the
+//! second waits for the first, on two it does not. Each stream has its own buffer: a buffer that moves to
+//! another stream waits there for all work enqueued on its old stream.
 //!
 //! `cargo ferrogrid run two_streams`
 
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seeds: Vec<u32> = (1..=ELEMENTS as u32).collect();
     let mut buffers = [streams[0].upload(&seeds)?, streams[1].upload(&seeds)?];
 
-    // The first launch of a kernel loads it: not to be measured.
+    // The first launch of a kernel loads it and is not measured.
     scramble_both([&streams[0], &streams[1]], 1, &mut buffers)?;
     let two = scramble_both([&streams[0], &streams[1]], steps, &mut buffers)?;
     let one = scramble_both([&streams[0], &streams[0]], steps, &mut buffers)?;
@@ -71,7 +71,7 @@ fn scramble_both(
     for (stream, buffer) in streams.into_iter().zip(buffers) {
         kernels::scramble(stream, Grid::cover(ELEMENTS), steps, buffer)?;
     }
-    // The first stream goes on when the second has come as far.
+    // The first stream continues when the second has reached this point.
     streams[0].wait_stream(streams[1])?;
     streams[0].record()?.elapsed_since(&start)
 }

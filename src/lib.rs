@@ -35,30 +35,30 @@
 //! }
 //! ```
 //!
-//! # Where to look
+//! # Overview
 //!
-//! - What a kernel is and may take: [`module`], [`kernel`] and [`constant`]; what it may use: [`device`], with a table from
-//!   CUDA C++'s names.
-//! - Where it runs: [`Device`] and [`Stream`]; with what shape: [`Grid`].
-//! - What it works on: [`DeviceBuffer`] and its views ([`DeviceView`], [`DeviceViewMut`], [`DeviceAtomicView`]), host
-//!   slices for one launch ([`In`], [`Out`], [`InOut`]), [`PinnedBuffer`], [`ManagedBuffer`], [`PitchedBuffer`], [`TextureArray`]; which types:
-//!   [`DeviceCopy`](trait@DeviceCopy).
-//! - When, and how long it takes: [`Event`], [`Stream::time`], [`profile::Timeline`].
-//! - Many launches as one: [`Stream::capture`], [`Graph`].
-//! - What a kernel needs, and how many of its blocks fit: [`Device::attributes`], [`Device::occupancy`].
-//! - Kernels that were compiled elsewhere: [`ForeignModule`], [`Nvrtc`].
-//! - What goes wrong: [`Error`], with the kernel, the limit and the value; a panic in a kernel is
+//! - Kernels and their parameters: [`module`], [`kernel`] and [`constant`]; the API inside kernels:
+//!   [`device`], with a table of CUDA C++'s names.
+//! - Devices and streams to run on: [`Device`] and [`Stream`]; the shape of a launch: [`Grid`].
+//! - Memory: [`DeviceBuffer`] and its views ([`DeviceView`], [`DeviceViewMut`], [`DeviceAtomicView`]), host
+//!   slices for one launch ([`In`], [`Out`], [`InOut`]), [`PinnedBuffer`], [`ManagedBuffer`],
+//!   [`PitchedBuffer`], [`TextureArray`]; element types: [`DeviceCopy`](trait@DeviceCopy).
+//! - Timing and ordering: [`Event`], [`Stream::time`], [`profile::Timeline`].
+//! - Many launches as one graph: [`Stream::capture`], [`Graph`].
+//! - Resources and occupancy of kernels: [`Device::attributes`], [`Device::occupancy`].
+//! - Kernels of other compilers: [`ForeignModule`], [`Nvrtc`].
+//! - Errors: [`Error`], with the kernel, the limit and the value; a panic in a kernel is
 //!   [`Error::KernelPanic`].
 //!
 //! # In a crate of yours
 //!
 //! `ferrogrid` is a dependency, `ferrogrid-build` a build dependency, and `build.rs` is
-//! `fn main() { ferrogrid_build::compile() }`. `cargo ferrogrid new NAME` makes such a crate, `cargo ferrogrid doctor` says
-//! what a machine lacks.
+//! `fn main() { ferrogrid_build::compile() }`. `cargo ferrogrid new NAME` makes such a crate, `cargo
+//! ferrogrid doctor` lists what a machine lacks.
 
 #![deny(missing_docs)]
 
-// Kernels of this crate name it as those of any other crate do.
+// Kernels of this crate use the same path as those of any other crate.
 extern crate self as ferrogrid;
 
 pub use ferrogrid_device as device;
@@ -102,7 +102,7 @@ pub use ferrogrid_macros::{constant, kernel, module};
 #[doc(hidden)]
 pub use ferrogrid_host::__private;
 
-/// What a program that launches kernels imports: `use ferrogrid::prelude::*`.
+/// The prelude of host code that launches kernels: `use ferrogrid::prelude::*`.
 ///
 /// ```
 /// use ferrogrid::prelude::*;

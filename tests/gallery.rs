@@ -72,10 +72,10 @@ fn reads_well(name: &str, text: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Those that have nothing to check on the CPU device, and say so.
+/// Examples that check nothing on the CPU device, and say so.
 const ONLY_ON_A_GPU: [&str; 3] = ["driver_calls", "linking", "source_module"];
 
-/// Those that need a feature of their package, and may not be built.
+/// Examples that need a feature of their package, and may not be built.
 const WITH_A_FEATURE: [&str; 1] = ["source_module"];
 
 /// The program that cargo has built beside this test.

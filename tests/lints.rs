@@ -1,5 +1,5 @@
-//! The macros' expansions cause no lints: the strictest lints are denied here and `unsafe` is forbidden, and
-//! kernels of all kinds compile. `cargo clippy` and rustc judge.
+//! The macros' expansions cause no lints: the strictest lints are denied here, `unsafe` is forbidden, and
+//! kernels of all kinds compile. `cargo clippy` and rustc check this.
 
 #![forbid(unsafe_code)]
 #![deny(
@@ -51,7 +51,7 @@ mod kernels {
         }
     }
 
-    /// Instances, and a promise.
+    /// Instances, and a launch bound.
     #[kernel(block = 64, T = [f32, u32], N = [1, 2])]
     pub(crate) fn fill<T: DeviceCopy, const N: usize>(t: Thread<1>, value: T, mut y: DisjointSlice<T>) {
         if let Some(y) = y.get_mut(t.index()) {

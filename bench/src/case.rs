@@ -1,4 +1,4 @@
-//! What a bench is written with: the device, cases, and the launches of a case.
+//! The types that a bench uses: the device, cases, and the launches of a case.
 
 use std::cell::RefCell;
 

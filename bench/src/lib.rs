@@ -1,5 +1,6 @@
 //! Benches of kernels: each case on every device, timed by the device's own clock. Cases can be swept over
-//! block sizes, and are compared with what the device can do at most. The result is a table, JSON and plots.
+//! block sizes, and are compared with the measured roofs of the device. The result is a table, JSON and
+//! plots.
 //!
 //! A bench is a target of the package without cargo's harness:
 //!
@@ -43,7 +44,7 @@
 //!
 //! `cargo ferrogrid bench` builds and runs the benches of a package; `cargo bench` runs them, too. A program that cargo has
 //! built runs without cargo: `./kernels --bench --json results.json --plots plots`. Without `--bench`, as `cargo test
-//! --benches` calls it, each case runs once, to see that it works.
+//! --benches` calls it, each case runs once, to check that it works.
 
 #![deny(missing_docs)]
 
@@ -73,7 +74,7 @@ pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 #[used]
 static MARK: [u8; 36] = *b"ferrogrid-bench harness, interface 1";
 
-/// Runs `cases` on every device that the command line selects, prints a table, and writes JSON and plots if asked to.
+/// Runs `cases` on every device that the command line selects, prints a table, and writes JSON and plots if requested.
 /// `name` is the name of the bench. Fails if a case fails; the other devices are measured all the same.
 pub fn main(name: &str, cases: impl Fn(&Bench) -> Outcome) -> ExitCode {
     match run(name, cases, std::env::args_os().skip(1)) {
@@ -86,7 +87,7 @@ pub fn main(name: &str, cases: impl Fn(&Bench) -> Outcome) -> ExitCode {
     }
 }
 
-/// The same with the arguments of a command line; returns whether all cases ran.
+/// As [`main`], with the arguments of a command line; returns whether all cases ran.
 fn run(
     name: &str,
     cases: impl Fn(&Bench) -> Outcome,

@@ -1,10 +1,10 @@
-//! How long work takes on a device, by the device's own clock (events).
+//! Times work on a device by the device's own clock (events).
 
 use std::time::Duration;
 
 use ferrogrid::{Result, Stream};
 
-/// How long to measure.
+/// The effort of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     /// The time of the launches of one sample.

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_said() {
+    fn meaningless_settings_are_reported() {
         assert!(parsed(&["--bensh"]).unwrap_err().contains("--bensh"));
         let options = parsed(&["--device", "gpu"]).unwrap();
         assert!(options.devices(Vec::new()).unwrap_err().to_string().contains("`--device gpu`"));

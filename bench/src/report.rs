@@ -31,15 +31,15 @@ pub struct DeviceReport {
     pub multiprocessors: u32,
     /// The peak bytes per second of its memory bus, if the driver reports it.
     pub peak_memory_bandwidth: Option<u64>,
-    /// What the device can do at most.
+    /// The roofs of the device.
     pub roof: Roof,
     /// The cases, in order.
     pub cases: Vec<CaseReport>,
-    /// Why the cases ended early, if they did.
+    /// The error that ended the cases early, if any.
     pub failure: Option<String>,
 }
 
-/// What a device can do at most, as measured with kernels that do nothing else.
+/// The roofs of a device, measured with dedicated kernels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Roof {
     /// Bytes read and written per second by a copy in its memory.

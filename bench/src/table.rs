@@ -11,7 +11,7 @@ pub(crate) fn of_device(device: &DeviceReport, quick: bool) -> String {
         return format!("device {}: tried once (measure with --bench): {}", device.name, names.join(", "));
     }
     let mut text = format!(
-        "device {}\nat most, as measured: {}B/s (copy), {}FLOP/s (f32 multiply-add)\n\n",
+        "device {}\nmeasured roofs: {}B/s (copy), {}FLOP/s (f32 multiply-add)\n\n",
         device.name,
         with_prefix(device.roof.bytes_per_second),
         with_prefix(device.roof.flops_per_second)

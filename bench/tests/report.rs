@@ -1,4 +1,4 @@
-//! Runs a bench on the CPU device: what it writes, and the shape of its JSON.
+//! Runs a bench on the CPU device, and checks its output and the shape of its JSON.
 
 #[path = "../../cli/tests/shape/mod.rs"]
 mod shape;
@@ -79,7 +79,7 @@ fn without_bench_each_case_runs_once() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_an_error() {
+fn a_missing_device_is_an_error() {
     let output = tiny(&["--device", "cuda:99"]);
     assert!(!output.status.success());
     assert!(!output.stderr.is_empty());

@@ -12,7 +12,7 @@ pub mod kernels {
 
     /// The pull of all bodies (x, y, z, mass) on each; their number is a multiple of 256.
     #[kernel(block = 256, min_blocks = 1, same_shape(bodies, pulls))]
-    // A loop with barriers goes over a range: of those all threads are known to make the same rounds.
+    // A loop with barriers iterates over a range, which is known to be the same in all threads.
     #[allow(clippy::needless_range_loop)]
     pub fn pull(
         t: Thread<1>,
@@ -106,7 +106,7 @@ pub mod kernels {
         }
     }
 
-    /// After how many steps of z^2 + c a point leaves the circle of radius 2, at most `most`.
+    /// The number of steps of z^2 + c after which a point leaves the circle of radius 2, at most `most`.
     #[kernel(block = [16, 16])]
     pub fn mandelbrot(
         t: Thread<2>,

@@ -1,5 +1,5 @@
-//! Two kernels with the same work, alternating on one stream: first each alone on a poisoned output that is
-//! checked, then timed.
+//! Two kernels with the same work, alternating on one stream: first each runs on a poisoned output that is
+//! checked, then both are timed.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use ferrogrid::{DeviceCopy, ForeignFunction, ForeignModule};
 
 use crate::Outcome;
 
-/// Rounds of each side; their median is the figure.
+/// Rounds of each side; the result is their median.
 const ROUNDS: usize = 21;
 
 /// How long the launches of one round should take together.
 const ROUND: Duration = Duration::from_millis(4);
 
-/// Where duels take place.
+/// The device, stream and kernels of the comparisons.
 pub struct Arena<'a> {
     pub stream: &'a Stream,
     /// The kernels of benches/cuda/kernels.cu.
@@ -22,13 +22,13 @@ pub struct Arena<'a> {
 }
 
 impl Arena<'_> {
-    /// The kernel of that name in CUDA C++.
+    /// The CUDA C++ kernel of this name.
     pub fn cpp(&self, name: &str) -> Outcome<ForeignFunction> {
         Ok(self.module.function(name)?)
     }
 
-    /// Checks both sides' output, which begins as `initial`, by `check`, and prints the median of the time
-    /// per launch of each.
+    /// Checks both sides' output, which starts as `initial`, by `check`, and prints the median time per
+    /// launch of each.
     pub fn duel<T: DeviceCopy>(
         &self,
         name: &str,
@@ -78,24 +78,24 @@ impl Arena<'_> {
     }
 }
 
-/// The middle one.
+/// The median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-/// Numbers evenly distributed over `range`, others in each run.
+/// Numbers evenly distributed over `range`, different in each run.
 pub fn random(n: usize, range: std::ops::Range<f32>) -> Vec<f32> {
     let mut random = fastrand::Rng::new();
     (0..n).map(|_| range.start + random.f32() * (range.end - range.start)).collect()
 }
 
-/// That all elements are `exact`, but for an absolute `error`.
+/// Checks that all elements are `exact`, up to an absolute `error`.
 pub fn near(found: &[f32], exact: impl Fn(usize) -> f64, error: f64) -> Outcome<()> {
     (0..found.len()).try_for_each(|i| near_at(found, i, &exact, error))
 }
 
-/// That 500 elements, other ones each time, and the first and last are `exact`, but for an absolute `error`.
+/// Checks that 500 random elements, and the first and last, are `exact`, up to an absolute `error`.
 pub fn near_sampled(found: &[f32], exact: impl Fn(usize) -> f64, error: f64) -> Outcome<()> {
     let places = (0..500).map(|_| fastrand::usize(..found.len())).chain([0, found.len() - 1]);
     places.into_iter().try_for_each(|i| near_at(found, i, &exact, error))?;

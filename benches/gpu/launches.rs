@@ -1,5 +1,4 @@
-//! What a typed launch costs beside the driver's `cuLaunchKernel` for the same kernel in the same process.
-//! It must not judge.
+//! The cost of a typed launch beside the driver's `cuLaunchKernel` for the same kernel in the same process.
 
 use std::ffi::{CString, c_void};
 use std::time::Instant;
@@ -11,7 +10,7 @@ use crate::Outcome;
 use crate::duel::median;
 use crate::memory::kernels;
 
-/// Typed and raw launches of one kernel on one thread block, in turns.
+/// Typed and raw launches of one kernel on one thread block, alternating.
 pub fn launches(stream: &Stream) -> Outcome<()> {
     let x = stream.upload(&[1.0_f32; 256])?;
     let mut y = stream.upload(&[1.0_f32; 256])?;
@@ -73,13 +72,13 @@ impl Raw {
         ];
         let mut launch = || {
             // SAFETY: all parameters of the types that the entry takes; both buffers have 256
-            // elements, outlive the synchronisation below, and nobody else uses them meanwhile.
+            // elements, outlive the synchronisation below, and are not used elsewhere meanwhile.
             unsafe {
                 result::launch_kernel(self.function, (1, 1, 1), (256, 1, 1), 0, self.stream, &mut params)
             }
         };
         launch()?;
-        // SAFETY: the stream is ours and alive.
+        // SAFETY: the stream is alive.
         unsafe { result::stream::synchronize(self.stream)? };
         let start = Instant::now();
         for _ in 0..count {

@@ -1,7 +1,7 @@
 //! Times kernels on a GPU against the same algorithms in CUDA C++ (benches/cuda/kernels.cu, compiled to a
-//! cubin that `FERROGRID_BENCH_CUBIN` names), in turns in one process on the same buffers, and typed
-//! launches against the driver's own. One JSON line per figure. It must not judge: benches/compare.py
-//! does. `FERROGRID_BENCH_ONLY=softmax` runs only the benches with that in their name.
+//! cubin that `FERROGRID_BENCH_CUBIN` names), alternating in one process on the same buffers, and typed
+//! launches against the driver's own. It prints one JSON line per figure, for benches/compare.py.
+//! `FERROGRID_BENCH_ONLY=softmax` runs only the benches with that in their name.
 
 mod arithmetic;
 mod duel;

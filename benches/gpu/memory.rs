@@ -50,7 +50,7 @@ pub mod kernels {
     ) {
         let [first_row, first_column] = t.block_idx().map(|it| (it * 32) as usize);
         tile.fill_with(&t, |[i, j]| {
-            // What lies outside of the plane is not read back.
+            // Elements outside the plane are not read back.
             input.get(first_row + i, first_column + j).copied().unwrap_or(0.0)
         });
         let tile = t.publish(tile);

@@ -1,4 +1,4 @@
-//! Sorts of blocks.
+//! Block-wide sorts.
 
 use ferrogrid::prelude::*;
 

@@ -8,7 +8,7 @@ use crate::kernels::functions as kernels;
 use crate::report::{self, Line};
 use crate::{Effort, Outcome};
 
-/// How many numbers are on the device at once.
+/// The number of arguments on the device at once.
 const BATCH: usize = 1 << 23;
 
 const SPECIAL: [f64; 16] = [
@@ -50,7 +50,7 @@ fn numbers(at: u64, domains: [[f64; 2]; 2]) -> [f64; 2] {
     [number(places[0], domains[0]), number(places[1], domains[1])]
 }
 
-/// How many units in the last place, as the judge's result has them, lie between two numbers.
+/// The distance of two numbers in units in the last place of the judge's result.
 fn ulps(found: f64, exact: f64) -> f64 {
     if found.is_nan() && exact.is_nan() || found == exact {
         return 0.0;
@@ -70,7 +70,7 @@ fn weight(name: &str, exact: f64) -> f64 {
     if name == "ln_gamma" && exact.abs() < 1.0 { exact.abs().max(1e-300) } else { 1.0 }
 }
 
-/// Numbers, and what the judge says of them, as bits in hexadecimal, for another program to check.
+/// Numbers with the judge's results, as bits in hexadecimal, for check_judge.py.
 pub fn print_judgements(count: u64) {
     for name in kernels::ONE {
         let (judge, domain) = judge_of_one(name);
@@ -86,12 +86,12 @@ pub fn print_judgements(count: u64) {
     }
 }
 
-/// The larger error, and where it is.
+/// The larger error, with its argument.
 fn worse(a: (f64, u64), b: (f64, u64)) -> (f64, u64) {
     if b.0 > a.0 { b } else { a }
 }
 
-/// The largest errors of both results of many elements.
+/// The largest errors of both results over many elements.
 fn largest(found: &[[f64; 2]], first: usize, exact: impl Fn(u64) -> (f64, f64) + Sync) -> [(f64, u64); 2] {
     let of_one = |(i, found): (usize, &[f64; 2])| {
         let at = (first + i) as u64;

@@ -5,7 +5,7 @@
 pub type One = fn(f64) -> f64;
 pub type Two = fn(f64, f64) -> f64;
 
-/// What judges a function of one number, and where half of the numbers lie.
+/// The reference for a function of one number, and the range of half of the numbers.
 pub fn judge_of_one(name: &str) -> (One, [f64; 2]) {
     match name {
         "exp" => (exp, [-745.0, 710.0]),
@@ -37,7 +37,7 @@ pub fn judge_of_one(name: &str) -> (One, [f64; 2]) {
     }
 }
 
-/// What judges a function of two numbers, and where half of the first and of the second numbers lie.
+/// The reference for a function of two numbers, and the ranges of half of the first and second numbers.
 pub fn judge_of_two(name: &str) -> (Two, [[f64; 2]; 2]) {
     match name {
         "powf" => (powf, [[0.0, 8.0], [-200.0, 200.0]]),
@@ -47,7 +47,7 @@ pub fn judge_of_two(name: &str) -> (Two, [[f64; 2]; 2]) {
     }
 }
 
-/// `pxfm` (0.1.30) flushes subnormal results; for them the C library, which states less than one ulp, is the judge.
+/// `pxfm` (0.1.30) flushes subnormal results; for these the C library, which states less than one ulp, is the reference.
 fn exp(x: f64) -> f64 {
     if x < -708.0 { x.exp() } else { pxfm::f_exp(x) }
 }
@@ -57,7 +57,7 @@ fn gamma(x: f64) -> f64 {
     if x == 0.0 { 1.0 / x } else { pxfm::f_tgamma(x) }
 }
 
-/// `pxfm` ends too early; for large numbers the first terms of Stirling's series are enough, within 1.5 ulp.
+/// `pxfm` ends too early; for large numbers the first terms of Stirling's series suffice, within 1.5 ulp.
 fn ln_gamma(x: f64) -> f64 {
     if x > 1e17 { x * (pxfm::f_log(x) - 1.0) } else { pxfm::f_lgamma(x) }
 }

@@ -1,5 +1,5 @@
-//! Every function on a device, and the errors of those of `f32`, which are found there: each library's
-//! against the other's `f64`, so that nobody is its own judge.
+//! Every function on a device, and the errors of the `f32` functions, which are computed there. Each library
+//! is compared with the other's `f64` functions, so that none is its own reference.
 
 #[ferrogrid::module]
 pub mod functions {
@@ -15,7 +15,7 @@ pub mod functions {
         1.0 / libm::sqrt(x)
     }
 
-    /// `libm` answers some numbers below 1 with a number; Ferrogrid's functions by `libm` do not.
+    /// `libm` returns numbers for some arguments below 1; Ferrogrid's functions by `libm` return NaN.
     fn acoshf(x: f32) -> f32 {
         if x < 1.0 { f32::NAN } else { libm::acoshf(x) }
     }
@@ -38,7 +38,7 @@ pub mod functions {
             /// The functions of two numbers, by their numbers.
             pub const TWO: &[&str] = &[$(stringify!($name_two)),*];
 
-            /// As kernels call it, and that of `libm`.
+            /// The kernels' function, and that of `libm`.
             fn single(function: u32, x: f32) -> [f32; 2] {
                 match function {
                     $($number => [$own(x), $single(x)],)*
@@ -129,7 +129,7 @@ pub mod functions {
         f64::from_bits(((1023 + 23 - exponent) as u64) << 52)
     }
 
-    /// What an error counts: next to its zeros `ln_gamma` is as good as for results near 1.
+    /// The error as reported: near its zeros, errors of `ln_gamma` count as for results near 1.
     fn weight(function: u32, exact: f64) -> f64 {
         if function == 24 && exact.abs() < 1.0 { exact.abs().max(1e-30) } else { 1.0 }
     }
@@ -139,8 +139,9 @@ pub mod functions {
         u64::from((error as f32).to_bits()) << 32 | u64::from(at)
     }
 
-    /// The errors of one function of one `f32`: of the own function, judged by `libm`'s of `f64`, and of `libm`'s,
-    /// judged by the own of `f64`. Tries each `step`-th number; the arguments are in the low half of the words.
+    /// The errors of one `f32` function of one argument: of the kernels' function, compared with `libm`'s for
+    /// `f64`, and of `libm`'s, compared with the kernels' for `f64`. Tries each `step`-th number; the
+    /// arguments are in the low half of the words.
     #[kernel(F = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25])]
     pub fn errors_of_one<const F: u32>(t: Thread<1>, count: u64, step: u32, worst: &[DeviceAtomic<u64>]) {
         let mut largest = [0_u64; 2];
@@ -174,7 +175,7 @@ pub mod functions {
         [x as f32 * (8.0 * unit), y as f32 * (40.0 * unit) - 20.0]
     }
 
-    /// As `errors_of_one`, of two `f32`s; the low half of the words is the number of the pair.
+    /// As `errors_of_one`, for two `f32`s; the low half of the words is the number of the pair.
     #[kernel(F = [0, 1, 2, 3])]
     pub fn errors_of_two<const F: u32>(t: Thread<1>, count: u64, worst: &[DeviceAtomic<u64>]) {
         let mut largest = [0_u64; 2];

@@ -7,9 +7,9 @@
 //! cargo bench --bench math_errors -- --judge 2000 | python3 benches/math_errors/check_judge.py
 //! ```
 //!
-//! `--device cpu` and `--device cuda` choose one; `--step N` takes each N-th `f32` instead of all. With
-//! `FERROGRID_MATH_ERRORS_LIMIT` no function gets more arguments than that, whatever is asked for: a test of
-//! the command line. It ends with 1 if a documented bound does not hold.
+//! `--device cpu` and `--device cuda` select a device; `--step N` takes each N-th `f32` instead of all.
+//! `FERROGRID_MATH_ERRORS_LIMIT` bounds the number of arguments of each function, for a test of the command
+//! line. The exit code is 1 if a documented bound does not hold.
 
 /// Launches the instance of a kernel that is for one function.
 macro_rules! for_function {
@@ -40,17 +40,17 @@ use report::Line;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// How much is tried.
+/// The extent of the measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Each how many-th `f32` is tried; odd, so that all bits vary.
+    /// The step between tested `f32`s; odd, so that all bits vary.
     pub step: u32,
-    /// How many arguments of functions of `f64` and of two `f32`s.
+    /// The number of arguments for functions of `f64` and of two `f32`s.
     pub random: usize,
 }
 
 fn main() -> ExitCode {
-    // What `cargo bench` adds.
+    // `cargo bench` adds this.
     let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     match run(arguments.collect()) {
         Ok(beyond) if beyond.is_empty() => ExitCode::SUCCESS,

@@ -48,7 +48,7 @@ impl Line {
         line
     }
 
-    /// Whether an approximation is worse than it is documented to be.
+    /// Whether an approximation exceeds its documented bound.
     pub fn is_beyond(&self) -> bool {
         self.unit == "of its bound" && (self.error.is_nan() || self.error > 1.0)
     }
@@ -74,7 +74,7 @@ impl Line {
     }
 }
 
-/// The library that the functions of kernels are from on a device.
+/// The library of the kernels' functions on a device.
 pub fn library(device: &Device) -> String {
     if !device.is_cuda() {
         return "std".to_owned();
@@ -83,7 +83,7 @@ pub fn library(device: &Device) -> String {
     library.map_or_else(|| "none".to_owned(), |library| library.to_string())
 }
 
-/// The lines for the own function and for `libm`'s; one where both are the same.
+/// The lines for the own function and for `libm`'s; one if both are the same.
 pub fn pair(device: &Device, ty: &str, function: &str, count: u64, found: [(f64, String); 2]) -> Vec<Line> {
     let library = library(device);
     let [own, libm] = found;
@@ -107,7 +107,7 @@ pub fn csv(lines: &[Line]) -> String {
     text
 }
 
-/// The lines of such files.
+/// Parses such files.
 pub fn read(files: &[PathBuf]) -> Outcome<Vec<Line>> {
     let mut lines = Vec::new();
     for file in files {
@@ -162,7 +162,7 @@ pub fn table(lines: &[Line]) -> String {
     text
 }
 
-/// With two digits after the point, never less than it is.
+/// With two digits after the point, rounded up.
 fn rounded_up(error: f64) -> String {
     if error == error.trunc() { error.to_string() } else { format!("{:.2}", (error * 100.0).ceil() / 100.0) }
 }

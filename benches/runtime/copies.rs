@@ -1,4 +1,4 @@
-//! Copies between page-locked memory and the device, each with the wait for it, on the same memory. It must not judge.
+//! Copies between page-locked memory and the device, each with its wait, on the same memory.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ pub fn copies(device: &Device, cpp: &Cpp) -> Outcome<()> {
         let name = |direction: &str| format!("pinned_{direction}_{}_KiB", bytes >> 10);
 
         let ours = || timed(&mut host, count, |host| stream.upload_async(host, &mut buffer)?.wait());
-        // SAFETY: both have these bytes; nobody uses them between the rounds.
+        // SAFETY: both have these bytes; no other code uses them between the rounds.
         let theirs = || unsafe { cpp.copies(on_device, on_host, bytes, &stream, count) };
         duel(&name("upload"), rounds, count.into(), ours, theirs)?;
 
@@ -55,7 +55,7 @@ pub fn copies(device: &Device, cpp: &Cpp) -> Outcome<()> {
     Ok(())
 }
 
-/// Seconds for `count` copies, each of which takes the memory of the host and gives it back.
+/// Seconds for `count` copies, each of which takes and returns the host memory.
 fn timed(
     host: &mut Option<PinnedBuffer<u8>>,
     count: u32,

@@ -10,7 +10,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: all is the system allocator's.
+// SAFETY: all calls go to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How often memory was allocated or grown so far.
+/// The number of allocations and reallocations so far.
 pub fn allocations() -> u64 {
     CALLS.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! The C++ side, benches/cuda/runtime.cu, as functions. It must not measure.
+//! The C++ side, benches/cuda/runtime.cu, as functions.
 
 use std::ffi::{CString, c_char, c_void};
 use std::path::Path;
@@ -23,7 +23,7 @@ type Pipeline = unsafe extern "C" fn(
     u32,
 ) -> f64;
 
-/// The functions of the library, as they are declared there.
+/// The functions of the library, as declared there.
 pub struct Cpp {
     load_function: unsafe extern "C" fn(*const c_char, *const c_char) -> Pointer,
     launches: unsafe extern "C" fn(Pointer, *const Pointer, *const *const Pointer, u32, u32) -> f64,
@@ -37,16 +37,16 @@ pub struct Cpp {
     _library: Library,
 }
 
-/// A kernel of ours, loaded by the driver's own calls, and launched by them.
+/// A Ferrogrid kernel, loaded and launched by the driver's own calls.
 pub struct RawKernel(Pointer);
 
-/// A graph of empty kernels, made by C++.
+/// A graph of empty kernels, created in C++.
 pub struct CppGraph(Pointer);
 
 impl Cpp {
     pub fn load(path: &Path) -> Outcome<Self> {
-        // SAFETY: the library is that of benches/cuda/runtime.cu, and has nothing that runs when it is loaded but
-        // the CUDA runtime's own; the types are those declared there.
+        // SAFETY: the library is that of benches/cuda/runtime.cu, and runs nothing when it is loaded except
+        // the CUDA runtime's own initialisation; the types are those declared there.
         unsafe {
             let library = Library::new(path)?;
             Ok(Cpp {
@@ -70,10 +70,10 @@ impl Cpp {
         if function.is_null() { Err("the kernel does not load".into()) } else { Ok(RawKernel(function)) }
     }
 
-    /// Seconds for `count` launches of one block of 256 threads, by turns on the streams.
+    /// Seconds for `count` launches of one block of 256 threads, alternating between the streams.
     ///
     /// # Safety
-    /// `params` has for each stream the addresses of the kernel's flattened parameters, whose memory nobody else uses.
+    /// `params` has for each stream the addresses of the kernel's flattened parameters, whose memory no other work uses.
     pub unsafe fn launches(
         &self,
         kernel: &RawKernel,
@@ -108,16 +108,16 @@ impl Cpp {
         if graph.is_null() { Err("no graph in C++".into()) } else { Ok(CppGraph(graph)) }
     }
 
-    /// Seconds for `count` replays and the wait for them.
+    /// Seconds for `count` replays, including the final wait.
     pub fn replays(&self, graph: &mut CppGraph, stream: &Stream, count: u32) -> Outcome<f64> {
         // SAFETY: both handles are live.
         seconds(unsafe { (self.replays)(graph.0, raw(stream)?, count) })
     }
 
-    /// Seconds for `count` copies, each with the wait for it.
+    /// Seconds for `count` copies, each with its wait.
     ///
     /// # Safety
-    /// Both are `bytes` of the host or the device that nobody else uses.
+    /// Both are `bytes` of the host or the device that no other work uses.
     pub unsafe fn copies(
         &self,
         to: *mut c_void,

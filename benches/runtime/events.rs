@@ -1,4 +1,4 @@
-//! What it costs to record and to query an event beside `cuEventRecord` and `cuEventQuery`. It must not judge.
+//! The cost of recording and querying an event beside `cuEventRecord` and `cuEventQuery`.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Replays of a graph of 100 empty kernels, one after the other, per node. It must not judge.
+//! Replays of a graph of 100 empty kernels, one after the other, per node.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! What typed launches cost the host beside `cuLaunchKernel` for the same kernel, and how often they allocate. It
-//! must not judge.
+//! The host cost of typed launches beside `cuLaunchKernel` for the same kernel, and the number of their
+//! allocations.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
@@ -34,14 +34,14 @@ impl Flat {
     }
 }
 
-/// Behind the parameters of kernels that may panic: no record.
+/// After the parameters of kernels that may panic: no record.
 const NO_RECORD: u64 = 0;
 
 fn param<T>(value: &T) -> *const c_void {
     from_ref(value).cast()
 }
 
-/// Seconds of `work` alone; what it enqueued is waited for after it.
+/// Seconds of `work` alone, without the wait for the work that it enqueued.
 fn enqueueing(streams: &[&Stream], work: impl FnOnce() -> ferrogrid::Result<()>) -> Outcome<f64> {
     let start = Instant::now();
     work()?;
@@ -100,7 +100,7 @@ pub fn launches(device: &Device, cpp: &Cpp) -> Outcome<()> {
     duel("launch_16_arguments", ROUNDS, BATCH.into(), ours, theirs)
 }
 
-/// One input that two streams read, each with an output of its own.
+/// One input that two streams read, each with its own output.
 pub fn launches_of_two_streams(device: &Device, cpp: &Cpp) -> Outcome<()> {
     let streams = &[&device.new_stream()?, &device.new_stream()?];
     let [one, two] = streams;
@@ -127,7 +127,7 @@ pub fn launches_of_two_streams(device: &Device, cpp: &Cpp) -> Outcome<()> {
     duel("launch_2_streams_1_input", ROUNDS, BATCH.into(), ours, theirs)
 }
 
-/// How often launches allocate on the host: on one stream, and on two that share an input.
+/// The number of host allocations of launches: on one stream, and on two that share an input.
 pub fn allocations(device: &Device, _cpp: &Cpp) -> Outcome<()> {
     let (one, two) = (device.new_stream()?, device.new_stream()?);
     let grid = Grid::new(1, THREADS as u32);

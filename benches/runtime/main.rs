@@ -1,6 +1,7 @@
-//! Times the host runtime on a GPU against the driver's own calls and against CUDA C++ (benches/cuda/runtime.cu,
-//! compiled to a shared library that `FERROGRID_BENCH_LIBRARY` names): in turns in one process, in one context, on
-//! the same streams and memory. One JSON line per figure. It must not judge: benches/runtime.py does.
+//! Times the host runtime on a GPU against the driver's own calls and against CUDA C++
+//! (benches/cuda/runtime.cu, compiled to a shared library that `FERROGRID_BENCH_LIBRARY` names): alternating
+//! in one process, in one context, on the same streams and memory. It prints one JSON line per figure, for
+//! benches/runtime.py.
 
 mod copies;
 mod counting;

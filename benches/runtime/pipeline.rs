@@ -1,5 +1,5 @@
-//! Copies and computation at the same time: chunks to the device, through a kernel, and back, on three streams; and
-//! on one, to show what overlapping them gains. It must not judge.
+//! Copies and computation at the same time: chunks go to the device, through a kernel, and back, on three
+//! streams; and on one stream, to show the gain from overlap.
 
 use std::time::Instant;
 

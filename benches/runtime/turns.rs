@@ -2,8 +2,8 @@
 
 use crate::Outcome;
 
-/// Prints the middle half of each side's seconds over `rounds`, divided by `per`. Both run once before; who is first
-/// alternates.
+/// Prints the middle half of each side's seconds over `rounds`, divided by `per`. Both run once before; the
+/// order alternates.
 pub fn duel(
     name: &str,
     rounds: usize,

@@ -1,4 +1,4 @@
-//! The user's cache directory, files that are written whole or not at all, and locks between processes.
+//! The user's cache directory, atomic writes of files, and locks between processes.
 //! `cache/size.rs` keeps the cache below a limit.
 
 pub mod size;
@@ -23,7 +23,7 @@ pub fn root() -> PathBuf {
     variables::path("FERROGRID_CACHE").unwrap_or_else(default)
 }
 
-/// Where a build keeps what it shares with others: the user's cache, or its own `OUT_DIR` where that is not
+/// The folder for results that builds share: the user's cache, or the build's `OUT_DIR` if the cache is not
 /// writable (a read-only home, a container without one, files of another user).
 #[derive(Debug)]
 pub(crate) struct Caches {
@@ -70,8 +70,8 @@ pub(crate) fn key(content: &[u8]) -> String {
     format!("{:032x}", xxh3_128(content))[..16].to_owned()
 }
 
-/// Identifies this program, and so the code of this crate in it: another version may make something else of
-/// the same sources.
+/// Identifies this program, and so the code of this crate in it: another version may compile the same sources
+/// differently.
 pub(crate) fn program_key() -> &'static str {
     static KEY: OnceLock<String> = OnceLock::new();
     KEY.get_or_init(|| {
@@ -80,7 +80,7 @@ pub(crate) fn program_key() -> &'static str {
     })
 }
 
-/// Changes when the file is replaced or gone.
+/// Changes when the file is replaced or removed.
 pub(crate) fn file_key(path: &Path) -> String {
     let Ok(metadata) = path.metadata() else { return "gone".to_owned() };
     let modified = metadata.modified().ok().and_then(|it| it.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -100,7 +100,7 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
     remove(&file)
 }
 
-/// Removes a file, or a directory with all that is in it, if it is there.
+/// Removes a file, or a directory with its contents, if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match removed {
@@ -109,12 +109,12 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The files and folders in `folder`; none where it cannot be read.
+/// The files and folders in `folder`; none if it cannot be read.
 pub(crate) fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// Removes what is in `folder`, except for what `is_kept` holds.
+/// Removes the contents of `folder` for which `is_kept` is false.
 pub(crate) fn retain(folder: &Path, is_kept: impl Fn(&Path) -> bool) -> Result<(), Error> {
     entries(folder).filter(|it| !is_kept(it)).try_for_each(|it| remove(&it))
 }
@@ -143,7 +143,7 @@ pub(crate) fn write_bytes(path: &Path, content: &[u8]) -> Result<(), Error> {
     fs::rename(&partial, path).map_err(Error::io("write", path))
 }
 
-/// A name beside `path` that no other process uses.
+/// A name next to `path` that no other process uses.
 fn partial_name(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".partial-{}-{:?}", std::process::id(), std::thread::current().id()));
@@ -199,11 +199,11 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_file_that_cannot_be_written_can_be_locked() {
-        // Nobody, not even root, may write to a program that runs.
+        // No user, not even root, may write to a running program.
         let program = std::env::current_exe().unwrap();
         assert!(File::options().write(true).open(&program).is_err());
         drop(Lock::shared(&program).unwrap());
-        Lock::exclusive(&program, || panic!("nobody holds it")).unwrap();
+        Lock::exclusive(&program, || panic!("the lock is free")).unwrap();
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_goes() {
+    fn unused_libraries_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a", "b", "c"] {
             fs::write(folder.path().join(name), "").unwrap();

@@ -1,4 +1,4 @@
-//! What cargo says and does: the build script's [`Environment`], the package, and inner cargos.
+//! The interface to cargo: the build script's [`Environment`], package metadata, and inner builds.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Runs rustc on a device crate: to PTX, or to an rlib that other device crates link. Unchanged input runs
-//! nothing.
+//! Compiles a device crate with rustc: to PTX, or to an rlib that other device crates link. Unchanged input
+//! is not compiled again.
 //!
 //! | file | holds |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `rustc.rs` | the command line of rustc |
 //! | `pipeline.rs` | from rustc's PTX to the PTX that is embedded: passes, proofs, checks |
 //! | `cubin.rs` | machine code beside the PTX, by ptxas |
-//! | `kept.rs` | PTX of earlier builds, by the content of what it was made of |
+//! | `kept.rs` | PTX of earlier builds, by the content of its inputs |
 //! | `inputs.rs` | the files and variables that a compiler has read |
 //! | `diagnostics.rs`, `hints.rs` | rustc's errors, and advice for them |
 
@@ -39,7 +39,7 @@ use kept::Kept;
 
 pub(crate) use jobs::compile_all;
 
-/// What all device crates of a package have in common for one architecture.
+/// The settings shared by all device crates of a package for one architecture.
 #[derive(Debug)]
 pub(crate) struct Compiler<'a> {
     pub(crate) toolchain: &'a Toolchain,
@@ -56,7 +56,7 @@ pub(crate) struct Compiler<'a> {
     pub(crate) folder: &'a Path,
     /// Messages show paths below this folder without it.
     pub(crate) workspace_root: &'a Path,
-    /// Folders in the line table, and what stands for them on every machine.
+    /// Folders in the line table, and their machine-independent names.
     pub(crate) folders: &'a [(PathBuf, String)],
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Image {
     pub(crate) ptx: Ptx,
     /// The layouts that the PTX states, by entry point.
     pub(crate) layouts: BTreeMap<String, Vec<u64>>,
-    /// The files and variables it was made of, besides the device crate.
+    /// The files and variables that it was built from, besides the device crate.
     pub(crate) inputs: Inputs,
     /// Files with device code to link it with when it is loaded.
     pub(crate) links: Vec<PathBuf>,
@@ -89,13 +89,12 @@ pub(crate) struct Rlib {
     inputs: Inputs,
 }
 
-/// What a device crate is linked with besides the externs of its package: the libraries that it uses, by
-/// name.
+/// The externs of a device crate besides those of its package: the libraries that it uses, by name.
 pub(crate) type Linked<'a> = BTreeMap<&'a str, &'a Rlib>;
 
 impl Compiler<'_> {
-    /// The PTX of `device_crate`, checked against its modules. PTX of the same input is made once, whatever
-    /// was built in between.
+    /// The PTX of `device_crate`, checked against its modules. Equal input is compiled once, even with other
+    /// builds in between.
     pub(crate) fn image(&self, device_crate: &DeviceCrate, linked: &Linked<'_>) -> Result<Image, Error> {
         let file = self.folder.join(format!("{}.{}.ptx", device_crate.slug, self.arch));
         let work = self.work_folder(&device_crate.slug);

@@ -50,10 +50,10 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// A program ran and failed.
+    /// A program failed.
     #[error("{what} failed\n  command: {command}\n{output}")]
     Program {
-        /// What it was run for.
+        /// The purpose of the run.
         what: String,
         /// The command line.
         command: String,
@@ -61,7 +61,7 @@ pub enum Error {
         output: String,
     },
 
-    /// `cargo metadata` said something unexpected.
+    /// `cargo metadata` returned something unexpected.
     #[error("cannot read the package's metadata: {0}")]
     Metadata(String),
 
@@ -99,11 +99,11 @@ pub enum Error {
     UnknownSetting {
         /// The manifest.
         manifest: PathBuf,
-        /// What was written.
+        /// The unknown name.
         key: String,
-        /// The known setting that is most like it.
+        /// The most similar setting.
         near: Option<&'static str>,
-        /// All settings at that place.
+        /// All settings of that table.
         known: Vec<&'static str>,
     },
 
@@ -142,7 +142,7 @@ pub enum Error {
         path: String,
     },
 
-    /// A program given as text is not Rust, or its kernels cannot be kernels.
+    /// A program given as text is not valid Rust, or has invalid kernels.
     #[error("{problems}", problems = problems.iter().map(|(line, column, problem)| format!(
         "error: {problem}\n  --> {name}:{line}:{column}"
     )).collect::<Vec<_>>().join("\n"))]
@@ -153,7 +153,7 @@ pub enum Error {
         problems: Vec<(usize, usize, String)>,
     },
 
-    /// A program that must be safe has unsafe code, or includes files, which may have some.
+    /// A safe program contains `unsafe` code, or includes files, which may contain some.
     #[error(
         "{name} {finding}, which nothing can check at run time; if you know that the code is sound, compile it by an \
          `unsafe` call"
@@ -185,7 +185,7 @@ pub enum Error {
         "{diagnostics}\nerror: the crates that kernels use do not compile for the device ({crates})\n  kernels can use no_std crates; look for a feature (often `std`) to switch off"
     )]
     Dependencies {
-        /// Their names.
+        /// The crates' names.
         crates: String,
         /// What cargo printed.
         diagnostics: String,
@@ -197,9 +197,9 @@ pub enum Error {
          compiled: give one of them another name"
     )]
     AmbiguousTarget {
-        /// The one.
+        /// One target.
         first: String,
-        /// The other.
+        /// The other target.
         second: String,
         /// The module.
         module: String,
@@ -208,14 +208,14 @@ pub enum Error {
     /// The package's library, which other targets' kernels use, could not be compiled.
     #[error("the library that these kernels use: {problem}")]
     Library {
-        /// Why.
+        /// The reason.
         problem: String,
     },
 
     /// libdevice is required and not installed.
     #[error(
         "`math` is `\"libdevice\"`, which is not installed on this machine\n{places}\
-         a CUDA toolkit has it, and so has a package from PyPI: `pip install nvidia-nvvm`; if it is in another place, \
+         a CUDA toolkit contains it, and so does a PyPI package: `pip install nvidia-nvvm`; if it is in another place, \
          set FERROGRID_LIBDEVICE to the file libdevice.10.bc",
         places = places.iter().map(|place| format!("  not there: {}\n", place.display())).collect::<String>()
     )]
@@ -230,7 +230,7 @@ pub enum Error {
         file = file.display()
     )]
     BadLibdevice {
-        /// What was named.
+        /// The named file.
         file: PathBuf,
     },
 
@@ -260,13 +260,13 @@ pub enum Error {
         }
     )]
     NoKernel {
-        /// The name that was asked for.
+        /// The requested name.
         wanted: Option<String>,
         /// The package or cargo target that was searched.
         place: String,
-        /// The kernel whose name is most like it.
+        /// The kernel with the most similar name.
         near: Option<String>,
-        /// All kernels there, most alike first.
+        /// All kernels there, most similar first.
         known: Vec<String>,
     },
 
@@ -277,7 +277,7 @@ pub enum Error {
         target: String,
         /// The architecture.
         arch: String,
-        /// What is wrong.
+        /// The mismatch.
         problem: String,
         /// The PTX.
         file: PathBuf,
@@ -286,7 +286,7 @@ pub enum Error {
     /// No device toolchain could be provided.
     #[error("no device toolchain could be set up:\n{tried}By hand, do one of these:\n{by_hand}", by_hand = crate::toolchain::BY_HAND)]
     Setup {
-        /// One line for each thing that was tried, with its outcome.
+        /// One line for each attempt, with its outcome.
         tried: String,
     },
 }
@@ -306,7 +306,7 @@ impl Error {
         }
     }
 
-    /// PTX that is not what the source promises.
+    /// PTX that does not match the source.
     pub(crate) fn ptx(target: &str, arch: impl ToString, file: &Path, problem: impl ToString) -> Error {
         let (target, file) = (target.to_owned(), file.to_owned());
         Error::Ptx { target, arch: arch.to_string(), problem: problem.to_string(), file }

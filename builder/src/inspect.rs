@@ -1,5 +1,5 @@
-//! What a build has made of kernels: PTX and machine code beside the source, and the resources that kernels
-//! need. It works from the record that the build left in its `OUT_DIR`. It needs no GPU, and uses NVIDIA's
+//! Inspection of compiled kernels: PTX and machine code beside the source, and the resources that kernels
+//! need. It reads the record that the build left in its `OUT_DIR`. It needs no GPU, and uses NVIDIA's
 //! assembler and disassembler where they are installed.
 //!
 //! | file | holds |

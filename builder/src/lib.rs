@@ -7,8 +7,8 @@
 //! ferrogrid_build::compile()
 //! ```
 //!
-//! What the step needs is a rustc that can compile for `nvptx64-nvidia-cuda`; [`toolchain`] finds
-//! one and [`setup`] provides one. See [`Build`] for options and [`cache`] for where things are kept.
+//! The step needs a rustc that can compile for `nvptx64-nvidia-cuda`; [`toolchain`] finds one and [`setup`]
+//! installs one. See [`Build`] for options and [`cache`] for the files that are kept.
 
 #![deny(missing_docs)]
 

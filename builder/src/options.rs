@@ -1,4 +1,4 @@
-//! The options of a build, from Cargo.toml and from the build script; `None` where nothing was chosen.
+//! The options of a build, from Cargo.toml and from the build script; `None` where nothing is set.
 //!
 //! | file | holds |
 //! |---|---|
@@ -23,7 +23,7 @@ pub use arch::Arch;
 pub use math::Math;
 pub use panic_strategy::PanicStrategy;
 
-/// The choices of Cargo.toml, of a build script, or of both.
+/// The options of Cargo.toml, of a build script, or of both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) panic: Option<PanicStrategy>,
@@ -111,7 +111,7 @@ impl Options {
         })
     }
 
-    /// These choices, and those of `general` where nothing is chosen; `cfg`s and variables add up.
+    /// These options, with those of `general` where one is not set; `cfg`s and variables add up.
     pub(crate) fn or(self, general: Options) -> Self {
         let mut cfgs = self.cfgs;
         cfgs.extend(general.cfgs.into_iter().filter(|cfg| !cfgs.contains(cfg)).collect::<Vec<_>>());
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same() {
+    fn written_text_is_read_back() {
         let options = Options {
             panic: Some(PanicStrategy::Trap),
             overflow_checks: Some(true),

@@ -1,4 +1,4 @@
-//! What a build step leaves behind, by who reads it.
+//! The output of a build step, by reader.
 //!
 //! | file | reader |
 //! |---|---|

@@ -1,10 +1,10 @@
-//! Programs that are given as text at run time, without a package: compiled by the build step, and described
-//! for launches.
+//! Programs given as text at run time, without a package: compiled by the build step, and described for
+//! launches.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `text.rs` | the text of a program, and its annotated modules |
-//! | `kernels.rs` | what a launch must know of each kernel |
+//! | `kernels.rs` | the description of each kernel for launches |
 
 mod kernels;
 mod text;
@@ -23,7 +23,7 @@ use crate::toolchain;
 pub use kernels::{Facts, ProgramKernel, ProgramParameter, Travels};
 use text::Text;
 
-/// Kernels as text: an annotated module, or what stands in one.
+/// Kernels as text: an annotated module, or the content of one.
 ///
 /// ```no_run
 /// use ferrogrid_build::{Build, Program};
@@ -48,10 +48,10 @@ pub struct Program {
     pub features: Vec<String>,
 }
 
-/// What was made of a [`Program`].
+/// A compiled [`Program`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledProgram {
-    /// Differs between programs with other code, or with kernels of other signatures.
+    /// A hash of the code and of the kernels' signatures.
     pub id: u128,
     /// The architecture that it was compiled for.
     pub arch: Arch,
@@ -203,7 +203,7 @@ pub fn pairs(t: Thread<1>, x: &[f32], p: &[Pair], n: &[DeviceAtomic<u32>], s: Sh
     }
 
     #[test]
-    fn what_the_device_compiler_says_names_lines_of_the_text() {
+    fn errors_of_the_device_compiler_name_lines_of_the_text() {
         let error = compile(&SCALE.replace("*= a", "*= \"a\"")).unwrap_err();
         let Error::Device { diagnostics, places, .. } = &error else { panic!("{error}") };
         assert!(diagnostics.contains("scale.rs:6:"), "{diagnostics}");

@@ -1,11 +1,11 @@
-//! The proofs on the compiled code, made before it is embedded: on what will run, whatever the source looks
-//! like.
+//! Proofs about the compiled code, before it is embedded: they hold for the code that runs, whatever the
+//! source looks like.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `barriers.rs` | all threads that a barrier waits for reach it together |
 //! | `pointers.rs` | no warp or block operation stands behind a pointer |
-//! | `marks.rs` | the marks by which device code says what is to be proven |
+//! | `marks.rs` | the marks of device code that state what must be proven |
 //! | `place.rs` | where in the user's source a statement comes from |
 
 mod barriers;

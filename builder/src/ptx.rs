@@ -1,6 +1,6 @@
-//! What the build checks of a PTX text: version, target, entry points with the size and alignment of each
-//! parameter, and functions that are declared but not defined. `ptx/layout.rs` reads the layouts that it
-//! states.
+//! The declarations of a PTX text that the build checks: version, target, entry points with the size and
+//! alignment of each parameter, and functions that are declared but not defined. `ptx/layout.rs` reads the
+//! layouts.
 //!
 //! ```
 //! let text = ".version 6.3\n.target sm_75\n.visible .entry k(\n\t.param .f32 k_param_0\n)\n{\n\tret;\n}\n";
@@ -12,9 +12,8 @@
 
 pub(crate) mod layout;
 
+use ferrogrid_abi::failure::RECORD_PARAMETER;
 use ferrogrid_ptx::{Declaration, Function, Linkage, Module};
-
-use crate::passes::record::RECORD;
 
 /// What a PTX text declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +116,7 @@ impl Ptx {
 
 impl Entry {
     fn of(function: &Function<'_>) -> Result<Self, String> {
-        let own = function.parameters().iter().filter(|parameter| parameter.name() != RECORD);
+        let own = function.parameters().iter().filter(|parameter| parameter.name() != RECORD_PARAMETER);
         let params = own.map(|parameter| {
             let param = Param::of(parameter);
             param.ok_or_else(|| format!("malformed parameter `{}` of `{}`", parameter.text, function.name))
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_must_be_there() {
+    fn expected_entry_points_must_exist() {
         let ptx = Ptx::parse(TEXT).unwrap();
         ptx.verify([("nothing", (0, 1)), ("saxpy_0123456789abcdef", (6, 6))]).unwrap();
         let missing = ptx.verify([("gemm", (3, 3))]).unwrap_err();
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_what_is_not_there_are_found() {
+    fn calls_of_undefined_functions_are_found() {
         let text = format!("{TEXT}.extern .func sin\n(\n);\n.extern .func  (.param .b32 r) cosf\n(\n)\n;\n");
         let ptx = Ptx::parse(&text).unwrap();
         assert_eq!(ptx.unresolved, ["sin", "cosf"]);

@@ -1,5 +1,5 @@
-//! The build step from beginning to end: which part runs when, what is shared between targets, and what
-//! cargo is told. `step/build.rs` has its options and entry points.
+//! The build step from beginning to end: the order of its parts, the results that targets share, and cargo's
+//! directives. `step/build.rs` has its options and entry points.
 
 mod build;
 
@@ -26,7 +26,7 @@ use crate::toolchain::{self, Toolchain, message_layout};
 
 pub use build::{Build, compile};
 
-/// What a build step made.
+/// The result of a build step.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
     /// The lines for cargo: `cargo::rerun-if-changed=...` and the like.
@@ -78,7 +78,7 @@ pub(crate) struct Outcome {
     pub(crate) output: Output,
     /// The files that the device code includes.
     pub(crate) included: BTreeSet<PathBuf>,
-    /// Why some kernels have no device code.
+    /// The reasons why some kernels have no device code.
     pub(crate) refusal: Option<Error>,
 }
 
@@ -194,7 +194,7 @@ impl Step<'_> {
         Ok(compilers)
     }
 
-    /// The folders of packages outside the workspace, and what stands for them in PTX.
+    /// The folders of packages outside the workspace, and their names in PTX.
     fn local_folders(&self, plan: &Plan<'_>) -> Vec<(PathBuf, String)> {
         let libraries = self.package.libraries.values().map(|library| &library.folder);
         let named =
@@ -202,7 +202,7 @@ impl Step<'_> {
         plan.local_folders().chain(libraries).filter_map(named).collect()
     }
 
-    /// The folders in line tables, and what stands for them on every machine; `local_folders` among them.
+    /// The folders in line tables, and their machine-independent names; `local_folders` among them.
     fn folders_of_lines(&self, local_folders: &[(PathBuf, String)]) -> Vec<(PathBuf, String)> {
         let library = self.toolchain.sysroot.join("lib/rustlib/src/rust/library");
         let real = library.canonicalize().ok();
@@ -212,7 +212,7 @@ impl Step<'_> {
         [workspace].into_iter().chain(libraries).chain(local_folders.iter().cloned()).collect()
     }
 
-    /// What was chosen; else a message, or a trap with a compiler whose messages cannot be read.
+    /// The chosen strategy; by default a message, or a trap if the compiler's messages cannot be decoded.
     fn panic_strategy(&self) -> PanicStrategy {
         match self.options.panic {
             Some(chosen) => chosen,
@@ -221,7 +221,7 @@ impl Step<'_> {
         }
     }
 
-    /// A warning if the messages of this compiler cannot be read.
+    /// A warning if the messages of this compiler cannot be decoded.
     fn message_warning(&self) -> Option<String> {
         (!message_layout::is_known(self.toolchain)).then(|| {
             format!(
@@ -233,7 +233,7 @@ impl Step<'_> {
         })
     }
 
-    /// The directives of [`directives`], and those for what the kernels are compiled with.
+    /// The directives of [`directives`], and those for the kernels' inputs.
     fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Result<Vec<String>, Error> {
         let mut directives = directives(self.environment, self.package, &self.options, scan)?;
         directives.extend(self.message_warning().filter(|_| !scan.units.is_empty()));

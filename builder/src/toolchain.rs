@@ -1,4 +1,4 @@
-//! Finds a rustc that can compile device code, and remembers why the others cannot.
+//! Finds a rustc that can compile device code, and records why the others cannot.
 //!
 //! A rustc qualifies if it is new enough and `core` for `nvptx64-nvidia-cuda` is available: as sources of
 //! its standard library, prebuilt in its sysroot, or in our cache. The candidates, in order:
@@ -12,10 +12,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `candidates.rs`, `probe.rs`, `report.rs` | the search: where a rustc may be, what it says, why it is rejected |
-//! | `setup.rs` | provides a toolchain where there is none |
+//! | `candidates.rs`, `probe.rs`, `report.rs` | the search: where a rustc may be, its version, why it is rejected |
+//! | `setup.rs` | installs a toolchain if there is none |
 //! | `core_cache.rs` | `core` for the device, built once |
-//! | `message_layout.rs` | whether messages of a compiler can be read |
+//! | `message_layout.rs` | whether a compiler's messages can be decoded |
 //! | `cuda_toolkit.rs`, `libdevice.rs` | NVIDIA's programs and files |
 //! | `process.rs` | inner compilers and cargos with a clean environment |
 
@@ -41,7 +41,7 @@ pub use report::{BY_HAND, Rejection};
 /// The rustc target of device code.
 pub const DEVICE_TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// The oldest rustc that compiles device code as Ferrogrid needs it.
+/// The oldest rustc whose device code Ferrogrid supports.
 pub const MINIMUM_RUSTC: (u32, u32) = (1, 96);
 
 /// A rustc that can compile device code.

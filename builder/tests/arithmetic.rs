@@ -59,7 +59,7 @@ fn assert_code(code: &str, has: &[&str], lacks: &[&str]) {
 }
 
 #[test]
-fn arithmetic_is_exact_unless_somebody_says_otherwise() {
+fn arithmetic_is_exact_by_default() {
     let ptx = ptx("", Build::new());
     let exact = ["div.rn.f32", "sqrt.rn.f32", "rcp.rn.f32", "mul.rn.f32"];
     assert_code(entry(&ptx, "plain"), &exact, &["fma.rn.f32", "mul.f32", "add.f32"]);

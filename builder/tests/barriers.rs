@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use ferrogrid_build::Build;
 
-/// A program of these files, each a module of its own.
+/// A program of these files, each a separate module.
 macro_rules! program {
     ($folder:ident: $($file:ident)*) => {
         concat!($("#[allow(warnings)]\nmod ", stringify!($file), " {\n",
@@ -15,15 +15,16 @@ macro_rules! program {
     };
 }
 
-const REFUSED: &str = program!(refused: kinds sources ways hiding operations);
-const ACCEPTED: &str = program!(accepted: kinds sources ways hiding operations block_ports numeric_ports);
+const REFUSED: &str = program!(refused: kinds sources control_flow hiding operations);
+const ACCEPTED: &str =
+    program!(accepted: kinds sources control_flow hiding operations block_ports numeric_ports);
 
-/// How many kernels a program has.
+/// The number of kernels of a program.
 fn kernels(program: &str) -> usize {
     program.matches("#[kernel").count()
 }
 
-/// Where a refusal is to be, and how its message begins.
+/// The expected place of a refusal, and the start of its message.
 type Expected = (usize, &'static str);
 
 /// The marks `//~` of a program.
@@ -33,10 +34,10 @@ fn expected(program: &str) -> BTreeSet<Expected> {
     marks
         .map(|(line, what)| {
             let message = match what {
-                "block" => "some threads of a block may not come to this barrier",
-                "cluster" => "some threads of a cluster may not come to this barrier",
-                "grid" => "some threads of the grid may not come to this barrier",
-                "region" => "threads of a block may bring different regions of shared memory to this barrier",
+                "block" => "some threads of a block may not reach this barrier",
+                "cluster" => "some threads of a cluster may not reach this barrier",
+                "grid" => "some threads of the grid may not reach this barrier",
+                "region" => "threads of a block may pass different regions of shared memory to this barrier",
                 "launch" => "the blocks of this launch need not be there at the same time",
                 other => panic!("line {line}: {other}"),
             };
@@ -56,7 +57,7 @@ fn found(errors: &str) -> Vec<(usize, &str)> {
 }
 
 #[test]
-fn what_some_threads_may_miss_is_refused_at_its_line() {
+fn barriers_that_some_threads_may_miss_are_refused_at_their_line() {
     let Err(errors) = single::built(REFUSED, "", Build::new().arch(["sm_90"])) else {
         panic!("nothing is refused")
     };
@@ -86,7 +87,7 @@ fn what_some_threads_may_miss_is_refused_at_its_line() {
 }
 
 #[test]
-fn what_all_threads_come_to_is_accepted() {
+fn barriers_that_all_threads_reach_are_accepted() {
     let ptx = single::built(ACCEPTED, "", Build::new().arch(["sm_90"]))
         .unwrap_or_else(|errors| panic!("{errors}"))
         .ptx;
@@ -94,6 +95,6 @@ fn what_all_threads_come_to_is_accepted() {
     assert!(!ptx.contains("ferrogrid.together") && !ptx.contains("ferrogrid.assumed"), "marks are left");
     assert!(
         !ptx.contains("call.uni __ferrogrid_panic_lanes"),
-        "what a block does together needs no check of lanes"
+        "block-wide operations need no check of lanes"
     );
 }

@@ -1,6 +1,5 @@
-//! Machine code beside the PTX: which PTX it belongs to, when ptxas runs, and what happens where ptxas is
-//! missing or refuses. A program that counts its runs stands in for ptxas; the real one is used where this
-//! machine has it.
+//! Machine code beside the PTX: its PTX, the runs of ptxas, and builds where ptxas is missing or fails. A
+//! program that counts its runs stands in for ptxas; the real one is used if this machine has it.
 #![cfg(unix)]
 
 use std::fs;
@@ -57,7 +56,7 @@ impl Package {
         Package { dir, environment }
     }
 
-    /// A program in the place of ptxas that notes each run and ends with `code`: with 0 its output is a copy of the PTX.
+    /// A stand-in for ptxas that records each run and ends with `code`: with 0 its output is a copy of the PTX.
     fn with_ptxas(mut self, code: u8) -> Self {
         let file = self.dir.path().join("ptxas");
         let runs = self.runs_file();
@@ -103,7 +102,7 @@ fn embedded(output: &Output) -> Vec<(PathBuf, Option<PathBuf>)> {
 }
 
 #[test]
-fn ptxas_runs_once_for_each_architecture_and_again_only_for_what_changed() {
+fn ptxas_runs_once_per_architecture_and_again_only_after_changes() {
     let package = Package::new("arch = [\"sm_75\", \"sm_90\"]\ncubin = true").with_ptxas(0);
     let first = package.built();
     assert_eq!((first.cubins.len(), package.runs()), (2, 2));
@@ -113,16 +112,16 @@ fn ptxas_runs_once_for_each_architecture_and_again_only_for_what_changed() {
         assert!(embedded(&first).contains(&(ptx.clone(), Some(cubin.clone()))));
     }
     let second = package.built();
-    assert_eq!((&second.cubins, package.runs()), (&first.cubins, 2), "what is there is not made again");
+    assert_eq!((&second.cubins, package.runs()), (&first.cubins, 2), "existing results are reused");
     package.edit("a * x", "2.0 * a * x");
     let third = package.built();
     assert_eq!(package.runs(), 4);
     assert!(third.cubins.iter().all(|cubin| cubin.is_file()));
-    assert!(first.cubins.iter().all(|cubin| !cubin.exists()), "what no program has is removed");
+    assert!(first.cubins.iter().all(|cubin| !cubin.exists()), "unused results are removed");
 }
 
 #[test]
-fn without_being_asked_there_is_ptx_alone() {
+fn by_default_there_is_ptx_only() {
     let package = Package::new("").with_ptxas(0);
     let output = package.built();
     assert_eq!((output.cubins.len(), package.runs()), (0, 0));
@@ -142,7 +141,7 @@ fn the_variable_wins_over_the_package() {
 }
 
 #[test]
-fn without_ptxas_a_warning_says_how_to_get_it_and_the_ptx_does() {
+fn without_ptxas_a_warning_has_advice_and_the_ptx_is_used() {
     let mut package = Package::new("cubin = true");
     package.environment.ptxas = Some(package.dir.path().join("nowhere"));
     let output = package.built();
@@ -154,7 +153,7 @@ fn without_ptxas_a_warning_says_how_to_get_it_and_the_ptx_does() {
 }
 
 #[test]
-fn what_ptxas_refuses_is_said_in_one_line_and_the_ptx_does() {
+fn errors_of_ptxas_are_one_line_and_the_ptx_is_used() {
     let package = Package::new("cubin = true").with_ptxas(255);
     let output = package.built();
     assert_eq!(output.cubins.len(), 0);
@@ -164,7 +163,7 @@ fn what_ptxas_refuses_is_said_in_one_line_and_the_ptx_does() {
     assert_eq!(embedded(&output), [(output.ptx[0].clone(), None)]);
 }
 
-/// Where this machine has no ptxas there is nothing to see.
+/// Skipped if this machine has no ptxas.
 #[test]
 fn the_real_ptxas_makes_machine_code_with_the_entry_point() {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");

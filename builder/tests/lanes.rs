@@ -1,5 +1,5 @@
-//! Warp operations: where all lanes reach them together no check is left, elsewhere there is one with the
-//! user's line. It uses the device toolchain of this machine.
+//! Warp operations: if all lanes provably reach them together no check is left, otherwise there is one with
+//! the user's line. It uses the device toolchain of this machine.
 
 mod single;
 
@@ -7,7 +7,7 @@ use ferrogrid_build::{Build, PanicStrategy};
 
 const PROGRAM: &str = include_str!("lanes/program.rs");
 
-/// Name and code of each entry point that is called so.
+/// Name and code of each entry point with this prefix.
 fn entries<'a>(ptx: &'a str, prefix: &str) -> Vec<(&'a str, &'a str)> {
     let start = format!(".visible .entry {prefix}_");
     let named = ptx.split(&start).skip(1).map(|rest| {
@@ -23,7 +23,7 @@ fn built(arch: &str, panic: PanicStrategy) -> String {
 }
 
 #[test]
-fn what_all_lanes_come_to_is_not_checked_and_the_rest_is() {
+fn proven_operations_have_no_check_and_others_have() {
     for arch in ["sm_75", "sm_90"] {
         let ptx = built(arch, PanicStrategy::Message);
         let (proven, checked) = (entries(&ptx, "proven"), entries(&ptx, "checked"));

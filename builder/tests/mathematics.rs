@@ -1,5 +1,5 @@
-//! Where mathematical functions come from, by facts of the PTX. The tests that need libdevice look for it as
-//! builds do, and say so where it is not installed.
+//! The sources of mathematical functions, by facts of the PTX. The tests that need libdevice look for it as
+//! builds do, and are skipped if it is not installed.
 
 mod single;
 
@@ -45,14 +45,14 @@ fn main() {}
 ";
 
 #[test]
-fn libm_needs_nothing_and_says_so() {
+fn libm_needs_no_installation_and_is_named_in_the_ptx() {
     let made = built(KERNELS, "[package.metadata.ferrogrid]\nmath = \"libm\"", Build::new()).unwrap();
     assert!(made.ptx.starts_with("// Mathematics: libm\n"), "{}", &made.ptx[..200]);
     assert!(!made.ptx.contains("__nv"));
 }
 
 #[test]
-fn libdevice_that_is_not_there_is_an_error_that_says_what_to_install() {
+fn missing_libdevice_is_an_error_with_advice() {
     let nowhere = Path::new("/nowhere/libdevice.10.bc");
     let error = built_with(KERNELS, "", Build::new(), Some(nowhere)).map(|_| ()).unwrap_err();
     assert!(error.contains("/nowhere/libdevice.10.bc is not a file of LLVM bitcode"), "{error}");

@@ -1,5 +1,4 @@
-//! What panics in device code become, by the options of the build step. It uses the device toolchain of this
-//! machine.
+//! Panics in device code, by the options of the build step. It uses the device toolchain of this machine.
 
 mod single;
 

@@ -4,7 +4,7 @@
 use ferrogrid_build::{Arch, core_cache, setup, toolchain};
 
 #[test]
-fn what_is_found_can_compile_for_the_device() {
+fn the_discovered_toolchain_compiles_for_the_device() {
     let archs = [Arch::baseline()];
     let discovery = toolchain::discover(&archs);
     let best = discovery.best().unwrap_or_else(|| panic!("{discovery}")).clone();
@@ -16,7 +16,7 @@ fn what_is_found_can_compile_for_the_device() {
 }
 
 #[test]
-fn where_there_is_a_toolchain_set_up_only_fills_the_cache() {
+fn with_a_toolchain_set_up_only_fills_the_cache() {
     let archs = [Arch::baseline()];
     let best = toolchain::find(&archs).unwrap_or_else(|error| panic!("{error}"));
     let mut lines = Vec::new();

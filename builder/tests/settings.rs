@@ -1,4 +1,4 @@
-//! Tables of the book agree with the code: the settings that it reads, and the tests that are there.
+//! Tables of the book agree with the code: its settings, and the tests that exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ fn the_table_has_every_variable_and_every_key_once() {
     assert_eq!(rows, expected);
 }
 
-/// Whoever reads a new variable adds it to the list, and so to the table.
+/// New variables must be in the list, and so in the table.
 #[test]
 fn every_variable_in_the_sources_is_known() {
     let mut found = BTreeSet::new();
@@ -39,12 +39,12 @@ fn every_variable_in_the_sources_is_known() {
     let unknown: Vec<&String> = found.iter().filter(|name| !variables::is_known(name)).collect();
     assert!(unknown.is_empty(), "neither in variables::KNOWN nor internal: {unknown:?}");
     let unread: Vec<&str> = variables::KNOWN.into_iter().filter(|name| !found.contains(*name)).collect();
-    assert!(unread.is_empty(), "nobody reads {unread:?}");
+    assert!(unread.is_empty(), "no code reads {unread:?}");
 }
 
-/// Whoever renames a test renames it in the book.
+/// The book's names of tests exist.
 #[test]
-fn the_tests_that_the_book_names_are_there() {
+fn the_tests_named_in_the_book_exist() {
     let page = fs::read_to_string(root().join("docs/src/internals/tests.md")).unwrap();
     let mut sources = String::new();
     for folder in ["host", "tests", "builder", "device/src", "syntax/src", "ptx", "macros/src"] {

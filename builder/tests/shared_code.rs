@@ -1,4 +1,5 @@
-//! Device code that crates share: kernels call the functions of another package's annotated modules, and use its types.
+//! Device code shared between crates: kernels call functions of another package's annotated modules, and use
+//! its types.
 
 mod package;
 
@@ -106,7 +107,7 @@ fn libraries_are_compiled_with_their_own_features_settings_and_variables() {
 }
 
 #[test]
-fn what_a_library_reads_while_it_is_compiled_is_watched() {
+fn files_that_a_library_includes_are_watched() {
     let data = "const DATA: &[u8] = include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/data.bin\"));";
     let package = Package::new(
         "[dependencies]\na = { path = \"a\" }",
@@ -125,7 +126,7 @@ fn what_a_library_reads_while_it_is_compiled_is_watched() {
 }
 
 #[test]
-fn what_two_crates_share_is_one_crate() {
+fn a_shared_dependency_is_one_crate() {
     let point = "#[ferrogrid::module]\npub mod types { pub struct Point(pub u32); pub fn new() -> Point { Point(40) } }\n";
     let first = "#[ferrogrid::module]\npub mod maths { pub fn x(p: base::types::Point) -> u32 { p.0 } }\n";
     let both = "base = { path = \"../base\" }";
@@ -162,7 +163,7 @@ fn an_error_in_a_library_names_its_file() {
     let error = package.failure();
     assert!(error.contains("a/src/lib.rs:2:") && error.contains("lib `a`"), "{error}");
 
-    // Settings of a library that nobody uses are its own affair.
+    // Invalid settings of an unused library are no error.
     package.write("a/Cargo.toml", &manifest("a", "[package.metadata.ferrogrid]\nno-such-setting = 1"));
     let error = package.failure();
     assert!(error.contains("no-such-setting") && error.contains("a/Cargo.toml"), "{error}");

@@ -1,4 +1,4 @@
-//! Edits of what device code is made of besides the package's own modules: crates that kernels name, whatever their
+//! Edits of inputs of device code outside the package's own modules: crates that kernels name, whatever their
 //! layout, the files that these include, and patched dependencies of Ferrogrid's own.
 
 mod package;

@@ -175,7 +175,7 @@ fn memory_that_a_kernel_would_allocate_is_explained() {
 }
 
 #[test]
-fn text_that_is_printed_by_std_is_explained_with_what_compiles_on_both_sides() {
+fn printing_by_std_gets_advice_that_works_on_both_sides() {
     let package = Package::new("", &[("src/main.rs", SAXPY)]);
     package.edit("src/main.rs", "*y += a", "println!(\"{a}\"); *y += a");
     let error = package.failure();
@@ -226,7 +226,7 @@ fn code_of(output: &Output, file: &str, name: &str) -> (String, Vec<u64>) {
 }
 
 #[test]
-fn equal_modules_of_two_binaries_have_the_code_of_their_own_siblings() {
+fn equal_modules_of_two_binaries_use_their_own_siblings() {
     let main = |operator: &str| {
         format!(
             "#[ferrogrid::module]\nmod math {{ pub fn combine(a: u32, b: u32) -> u32 {{ a {operator} b }} }}
@@ -249,7 +249,7 @@ fn equal_modules_of_two_binaries_have_the_code_of_their_own_siblings() {
 }
 
 #[test]
-fn a_library_and_its_tests_have_code_of_their_own_where_it_differs() {
+fn a_library_and_its_tests_have_separate_code_if_it_differs() {
     let library = "#[ferrogrid::module]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
@@ -539,7 +539,7 @@ fn a_package_without_kernels_builds_nothing() {
 }
 
 #[test]
-fn a_package_that_does_not_depend_on_ferrogrid_is_told_to() {
+fn a_package_without_the_dependency_is_advised_to_add_it() {
     let package = Package::new("", &[("src/main.rs", SAXPY)]);
     package.write(
         "Cargo.toml",

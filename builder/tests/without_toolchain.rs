@@ -1,5 +1,5 @@
-//! The build step where nothing can compile for the device. It is alone in its process, since the environment
-//! says that there is no toolchain.
+//! The build step where no compiler supports the device. It is the only test of its process, because the
+//! environment disables toolchains.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn build(main: &str) -> Result<Output, Error> {
 }
 
 #[test]
-fn a_compiler_that_was_named_and_cannot_do_it_is_an_error_where_there_is_device_code() {
+fn an_unusable_named_compiler_is_an_error_if_there_is_device_code() {
     // SAFETY: the only test of this process, and no other thread reads the environment yet.
     unsafe { std::env::set_var("FERROGRID_DEVICE_RUSTC", "/nowhere/rustc") };
 

@@ -1,5 +1,5 @@
 //! Calls to cargo: the packages of a workspace, their targets, and builds that report their executables.
-//! `selection.rs` says which packages a verb is about.
+//! `selection.rs` selects the packages of a verb.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ pub(crate) fn command() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs cargo with `arguments`; its output goes where ours goes.
+/// Runs cargo with `arguments`; its output is inherited.
 pub(crate) fn pass_through<S: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = S>,
 ) -> Result<ExitCode, Failure> {
     run(command().args(arguments))
 }
 
-/// Runs a command; its output goes where ours goes.
+/// Runs a command; its output is inherited.
 pub(crate) fn run(command: &mut Command) -> Result<ExitCode, Failure> {
     let status = command.status().map_err(|error| cannot_start(command, &error))?;
     Ok(exit_code(status))
@@ -138,7 +138,7 @@ pub(crate) fn workspace(errors: impl Fn() -> Stdio) -> Result<(PathBuf, Vec<Pack
     let ask = |command: &mut Command| -> Result<String, Failure> {
         let output = command.stderr(errors()).output().map_err(|error| cannot_start(command, &error))?;
         if !output.status.success() {
-            return Err("cargo could not tell what package this is".into());
+            return Err("cargo found no package here".into());
         }
         Ok(String::from_utf8(output.stdout)?)
     };
@@ -172,7 +172,7 @@ pub(crate) struct Executable {
     pub(crate) kind: String,
     /// The target's name.
     pub(crate) name: String,
-    /// Where it is.
+    /// Its path.
     pub(crate) path: PathBuf,
 }
 
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_is_told_of_the_features_that_a_target_needs() {
+    fn cargo_gets_the_required_features_of_a_target() {
         let metadata = serde_json::json!({ "targets": [
             { "kind": ["example"], "name": "plain" },
             { "kind": ["example"], "name": "jit", "required-features": ["jit", "nvml"] },

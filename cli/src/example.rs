@@ -1,5 +1,5 @@
-//! What an example says of itself in the first line of its source, `//! 1.2 name: what it shows`, and the
-//! learning order that follows.
+//! The description of an example, from the first line of its source, `//! 1.2 name: what it shows`, and the
+//! learning order of examples.
 
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_header_lacks_is_empty() {
+    fn missing_parts_of_a_header_are_empty() {
         assert_eq!(parsed("blur", "fn main() {}"), (String::new(), String::new()));
         assert_eq!(parsed("blur", "//! Blurs: all."), (String::new(), "Blurs: all.".to_owned()));
         assert_eq!(parsed("blur", "//! 3"), ("3".to_owned(), String::new()));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_goes_by_the_parts_of_the_number_and_then_by_name() {
+    fn examples_are_ordered_by_number_then_by_name() {
         let mut examples = [("d", ""), ("b", "1.10"), ("c", "2.1"), ("a", "1.9"), ("e", "1"), ("a2", "")]
             .map(|(name, number)| Example {
                 name: name.to_owned(),

@@ -1,18 +1,18 @@
-//! The findings of `doctor`, and their forms: a line each for people, JSON for programs.
+//! The findings of `doctor`, as text or JSON.
 
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
-/// The state of something that was examined.
+/// The state of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     /// It exists and works.
     Ok,
     /// It is missing, and not required.
     Note,
-    /// It is missing or wrong, and something does not work without it.
+    /// It is missing or wrong, and something requires it.
     Wrong,
 }
 
@@ -34,15 +34,15 @@ impl Status {
     }
 }
 
-/// Something that was examined.
+/// The result for one component.
 #[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) status: Status,
-    /// What was examined; the same on every machine.
+    /// The component; the same on every machine.
     pub(crate) subject: &'static str,
-    /// What was found.
+    /// The result.
     pub(crate) finding: String,
-    /// What to do; `None` if nothing needs doing.
+    /// The advice; `None` if nothing is to be done.
     pub(crate) advice: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Whether nothing is wrong.
+/// Whether no finding is `wrong`.
 pub(crate) fn is_well(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| finding.status != Status::Wrong)
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_the_verdict() {
+    fn a_wrong_finding_is_the_verdict() {
         let mut findings = vec![Finding::ok("core", "there"), Finding::note("ptxas", "not there", None)];
         assert!(is_well(&findings));
         findings.push(Finding::wrong("device compiler", "none", "run it"));

@@ -1,4 +1,4 @@
-//! `cargo ferrogrid <verb>`: reads the command line and calls the verb. The verbs call the builder and the
+//! `cargo ferrogrid <verb>`: parses the command line and calls the verb. The verbs call the builder and the
 //! host crate, start cargo, and print.
 
 mod cargo;
@@ -23,20 +23,20 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Make a package with a kernel that builds, runs and passes its tests at once.
+    /// Make a package with a kernel that builds, runs and passes its tests as it is.
     New(verb::new::Options),
-    /// Provide what kernels are compiled with: a device toolchain, `core` and Ferrogrid's crates for it. It asks nothing.
+    /// Install what kernels are compiled with: a device toolchain, `core` and Ferrogrid's crates for it. Not interactive.
     Setup,
-    /// Show what is installed and what is missing: toolchains, driver, GPUs, ptxas, libdevice; and what to do.
+    /// Show what is installed and what is missing (toolchains, driver, GPUs, ptxas, libdevice), with advice.
     Doctor(verb::doctor::Options),
-    /// Run an example of this package, optimised; or list or run all of them. Does the set-up first.
+    /// Run an example of this package, optimised; or list or run all of them. Runs the set-up first.
     Run(verb::run::Options),
-    /// Run the tests of this workspace. Does the set-up first.
+    /// Run the tests of this workspace. Runs the set-up first.
     Test(verb::test::Options),
-    /// Show what the compiler made of kernels: PTX or SASS beside the source, registers, spills, shared memory,
+    /// Show the compiled code of kernels: PTX or SASS beside the source, registers, spills, shared memory,
     /// stack and occupancy. Needs no GPU.
     Inspect(verb::inspect::Options),
-    /// Run the benches of this package on every device: tables, JSON and plots. Does the set-up first.
+    /// Run the benches of this package on every device: tables, JSON and plots. Runs the set-up first.
     Bench(verb::bench::Options),
     /// Pack tests, examples and benches to run on a GPU machine without Rust.
     Bundle(verb::bundle::Options),

@@ -1,4 +1,4 @@
-//! Standard output: in colour where a terminal shows it, and without an error where the reader has gone (`|
+//! Standard output: in colour on terminals, and without an error if the reader has closed the pipe (`|
 //! head`).
 
 use std::fmt::Display;

@@ -1,5 +1,5 @@
-//! Progress of steps that take a while: a line for each, with the time it takes. It goes to standard error,
-//! the same on a terminal and in a log.
+//! Progress of long steps: a line for each, with its duration. It goes to standard error, the same on a
+//! terminal and in a log.
 
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -44,7 +44,7 @@ impl<W: Write + Clone + Send + 'static> Steps<W> {
         self.running = Some(Running { start, stop, ticker });
     }
 
-    /// Prints a line about something that takes no time.
+    /// Prints a line without a duration.
     pub(crate) fn note(&mut self, text: &str) {
         self.end("");
         write(&mut self.output, &format!("{}: {text}\n", self.title));
@@ -80,7 +80,7 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-/// A reader that has gone is no reason to stop.
+/// A closed pipe is no reason to stop.
 fn write(output: &mut impl Write, text: &str) {
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_printed_stands_below_its_failure() {
+    fn the_output_of_a_program_is_shown_below_its_failure() {
         let page = Page::default();
         let mut steps = Steps::new("setup", page.clone());
         steps.step("apt-get update");

@@ -1,5 +1,5 @@
-//! Which packages a verb is about: the one named by `--package`, else the one whose folder we are in, else, in the
-//! folder of a virtual workspace, all of its members.
+//! The packages that a verb applies to: the one named by `--package`, else the one of the current folder,
+//! else, in the folder of a virtual workspace, all of its members.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -39,8 +39,8 @@ impl Selection {
     }
 
     /// The package for a verb that works on one: the selected package if `has` holds for it; else the only
-    /// one of its family, or of a virtual workspace, for which it does. `what` names what the package must
-    /// have.
+    /// one of its family, or of a virtual workspace, for which it holds. `what` names the requirement in
+    /// errors.
     ///
     /// # Errors
     /// As for [`packages`](Selection::packages), and if none or several members have it.
@@ -83,7 +83,7 @@ impl Selection {
     }
 }
 
-/// The members of the current workspace; a package without a workspace is its only member.
+/// The members of the current workspace; a package without a workspace is the only member.
 pub(crate) struct Members {
     /// The `Cargo.toml` of the current package or virtual workspace.
     manifest: PathBuf,
@@ -105,7 +105,7 @@ impl Members {
         Some(Members { manifest, all })
     }
 
-    /// The package in whose folder we are; else all.
+    /// The package of the current folder; else all.
     pub(crate) fn at_hand(&self) -> Vec<Package> {
         let here = |member: &&Package| is_same(&member.manifest, &self.manifest);
         self.all.iter().find(here).map_or_else(|| self.all.clone(), |package| vec![package.clone()])

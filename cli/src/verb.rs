@@ -1,4 +1,4 @@
-//! The verbs, one file each.
+//! The verbs of the command line, one file each.
 
 pub(crate) mod bench;
 pub(crate) mod bundle;

@@ -1,5 +1,5 @@
-//! `cargo ferrogrid bench` from outside, on a package of programs that stand in for benches: which are run,
-//! with which arguments, and what becomes of their results.
+//! `cargo ferrogrid bench` from outside, on a package of programs that stand in for benches: which of them
+//! run, with which arguments, and how their results are collected.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Has the mark of the harness, and writes what it is told into its report; `fail` as its case makes it fail.
+/// Has the mark of the harness, and writes its arguments into its report; `fail` as its case makes it fail.
 const WITH_HARNESS: &str = r#"
 #[used]
 static MARK: [u8; 36] = *b"ferrogrid-bench harness, interface 1";
@@ -46,7 +46,7 @@ fn bench(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn benches_with_the_harness_run_and_their_reports_come_together() {
+fn benches_with_the_harness_run_and_their_reports_are_merged() {
     let package = package(&[("first", WITH_HARNESS), ("other", WITHOUT), ("second", WITH_HARNESS)]);
     let output = bench(package.path(), &["--json", "--device", "cpu", "--no-sweep", "--case", "saxpy"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -62,7 +62,7 @@ fn benches_with_the_harness_run_and_their_reports_come_together() {
 }
 
 #[test]
-fn a_bench_by_name_and_a_failure_that_is_told() {
+fn a_named_bench_runs_alone_and_its_failure_is_reported() {
     let package = package(&[("first", WITH_HARNESS), ("second", WITH_HARNESS)]);
     let out = package.path().join("here");
     let output =
@@ -74,7 +74,7 @@ fn a_bench_by_name_and_a_failure_that_is_told() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_files_are_reported() {
     let plain = package(&[("other", WITHOUT)]);
     let output = bench(plain.path(), &[]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("no bench here calls ferrogrid_bench::main"));

@@ -15,7 +15,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// A cache with an entry of some compiler that is gone: 3 MiB.
+/// A cache with an entry of a compiler that no longer exists: 3 MiB.
 fn cache() -> tempfile::TempDir {
     let cache = tempfile::tempdir().unwrap();
     fs::create_dir_all(cache.path().join("crates/gone/sm_75")).unwrap();
@@ -25,7 +25,7 @@ fn cache() -> tempfile::TempDir {
 }
 
 #[test]
-fn cleaning_says_what_it_removes_and_where() {
+fn clean_reports_the_size_and_the_folder() {
     let cache = cache();
     let shown = stdout(&ferrogrid(&["clean", "--dry-run"], cache.path(), cache.path()));
     assert!(shown.contains("3.0 MiB  built 0 days ago  crates/gone/sm_75"), "{shown}");
@@ -45,9 +45,9 @@ fn scripts_for_shells_know_the_verbs() {
     }
 }
 
-/// With `core` as it is on this machine, so that nothing is built.
+/// With this machine's `core`, so that nothing is built.
 #[test]
-fn above_its_limit_the_cache_loses_what_no_build_here_needs() {
+fn a_cache_above_its_limit_loses_entries_that_no_build_needs() {
     let cache = cache();
     let usual = ferrogrid_build::cache::root().join("core");
     std::os::unix::fs::symlink(usual, cache.path().join("core")).unwrap();

@@ -1,4 +1,4 @@
-//! `cargo ferrogrid doctor` from outside: what it says of packages, and the shape of its JSON.
+//! `cargo ferrogrid doctor` from outside: its findings about packages, and the shape of its JSON.
 
 mod shape;
 
@@ -31,7 +31,7 @@ fn doctor(folder: &Path) -> Value {
     serde_json::from_slice(&ferrogrid(folder, &["doctor", "--json"]).stdout).unwrap()
 }
 
-/// What is found of `subject`: status and text, and what to do.
+/// The finding about `subject`: status, text and advice.
 fn of(report: &Value, subject: &str) -> Vec<(String, String, String)> {
     let findings = report["findings"].as_array().unwrap().iter().filter(|it| it["subject"] == subject);
     let text = |it: &Value, field: &str| it[field].as_str().unwrap_or_default().to_owned();
@@ -75,7 +75,7 @@ fn a_misspelt_setting_is_wrong_and_is_named() {
 }
 
 #[test]
-fn what_a_package_lacks_is_said_with_what_to_write() {
+fn missing_parts_of_a_package_are_reported_with_advice() {
     let plain = package("");
     assert_eq!(of(&doctor(plain.path()), "package")[0].0, "note");
 
@@ -88,7 +88,7 @@ fn what_a_package_lacks_is_said_with_what_to_write() {
 }
 
 #[test]
-fn outside_of_packages_it_says_the_rest() {
+fn doctor_works_outside_packages() {
     let folder = tempfile::tempdir().unwrap();
     let output = ferrogrid(folder.path(), &["doctor", "--json"]);
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -98,7 +98,7 @@ fn outside_of_packages_it_says_the_rest() {
 }
 
 #[test]
-fn settings_in_force_are_shown_and_misspelt_variables_told_apart() {
+fn settings_in_force_are_shown_and_misspelt_variables_reported() {
     let asks = package("[package.metadata.ferrogrid]\nftz = true\narch = [\"sm_80\"]");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-ferrogrid"));
     command.args(["doctor", "--json"]).current_dir(asks.path()).env_remove("FERROGRID_ARCH");

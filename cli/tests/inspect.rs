@@ -1,5 +1,5 @@
-//! `cargo ferrogrid inspect` from outside, on a package with kernels: what it shows of the user's own lines,
-//! and the shape of its JSON. Scripts that print what NVIDIA's programs print stand in for them.
+//! `cargo ferrogrid inspect` from outside, on a package with kernels: the code below the user's own lines,
+//! and the shape of its JSON. Scripts stand in for NVIDIA's programs.
 
 mod shape;
 
@@ -40,7 +40,7 @@ mod kernels {
 }
 "#;
 
-/// What two examples have: a kernel that the program has, too, and one that both have.
+/// The kernels of two examples: one that the program also has, and one that both have.
 const EXAMPLE: &str = r#"fn main() {}
 
 #[ferrogrid::module]
@@ -64,7 +64,7 @@ mod kernels {
 }
 "#;
 
-/// What ptxas does, for the entry point given by `-e` or all of the text: 40 registers for sm_75, else 36.
+/// Stands in for ptxas, for the entry point given by `-e` or all of the text: 40 registers for sm_75, else 36.
 const PTXAS: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -86,7 +86,7 @@ done
 echo "${entry:-all}" > "$out"
 "#;
 
-/// What nvdisasm does.
+/// Stands in for nvdisasm.
 const NVDISASM: &str = r#"#!/bin/sh
 for file; do :; done
 entry=$(cat "$file")
@@ -110,7 +110,7 @@ impl Package {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("inspected");
         let write = |path: &str, text: &str| {
             let path = folder.join(path);
-            // Cargo sees edits by their time: what is as it was stays, from the last run, too.
+            // Cargo detects edits by their time, so unchanged files keep theirs, also from the last run.
             if fs::read_to_string(&path).is_ok_and(|old| old == text) {
                 return;
             }
@@ -133,7 +133,7 @@ impl Package {
         write("tools/nvdisasm", NVDISASM);
         let time = |file: &Path| file.metadata().and_then(|it| it.modified()).ok();
         if time(&folder.join("Cargo.lock")) < time(&root.join("Cargo.lock")) {
-            // The versions of the workspace, so that nothing is looked up.
+            // The versions of the workspace, so that cargo resolves nothing.
             fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
         }
         Package { folder, _alone: alone }
@@ -239,7 +239,7 @@ fn a_package_of_examples_alone_has_kernels() {
 }
 
 #[test]
-fn a_table_of_kernels_says_what_to_type_for_one() {
+fn a_table_of_kernels_has_the_command_for_each() {
     let package = Package::new();
     let table = package.text(true, &["copied"]);
     let rows: Vec<&str> = table
@@ -283,7 +283,7 @@ fn machine_code_stands_below_the_users_own_lines() {
 }
 
 #[test]
-fn without_nvidias_programs_there_is_ptx_and_what_to_install_for_more() {
+fn without_nvidias_programs_inspect_shows_ptx_and_advice() {
     let package = Package::new();
     let text = package.text(false, &["saxpy"]);
     assert!(text.contains("st.global.b32"), "{text}");
@@ -299,7 +299,7 @@ fn without_nvidias_programs_there_is_ptx_and_what_to_install_for_more() {
 }
 
 #[test]
-fn a_kernel_that_is_not_there_is_an_error_that_names_the_near_one() {
+fn an_unknown_kernel_is_an_error_that_names_the_closest() {
     let package = Package::new();
     assert!(package.failure(true, &["saxpi"]).contains("no kernel `saxpi`; did you mean `saxpy`?"));
     let message = package.failure(true, &["--example", "x"]);

@@ -20,14 +20,14 @@ fn a_new_package_builds_runs_and_passes_its_tests() {
     let folder = tempfile::tempdir().unwrap();
     run(env!("CARGO_BIN_EXE_cargo-ferrogrid"), folder.path(), &["new", "my-kernels"]);
     let package = folder.path().join("my-kernels");
-    // The versions of the workspace, so that nothing is looked up.
+    // The versions of the workspace, so that cargo resolves nothing.
     fs::copy(root.join("Cargo.lock"), package.join("Cargo.lock")).unwrap();
     let ran = run(env!("CARGO"), &package, &["run"]);
     let text = String::from_utf8(ran.stdout).unwrap();
     assert!(text.contains("[13.0, 26.0, 39.0]"), "{text}");
     let tested = run(env!("CARGO"), &package, &["test"]);
     assert!(String::from_utf8(tested.stdout).unwrap().contains("1 passed"));
-    // The folder of the package as it was made has nothing to be committed by accident.
+    // A new package has no files that could be committed by accident.
     assert_eq!(fs::read_to_string(package.join(".gitignore")).unwrap(), "/target\n");
 }
 
@@ -46,17 +46,17 @@ fn named(folder: &Path, start: &str, found: &mut Vec<PathBuf>) {
 
 #[cfg(unix)]
 #[test]
-fn set_up_leaves_the_crates_beneath_kernels_in_the_cache_for_all_packages() {
+fn set_up_fills_the_cache_with_crates_that_kernels_use() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
-    // `core` as it is there, so that only what is above it is built.
+    // This machine's `core`, so that only the crates above it are built.
     let usual = ferrogrid_build::cache::root().join("core");
     fs::create_dir(&cache).unwrap();
     std::os::unix::fs::symlink(usual, cache.join("core")).unwrap();
     let setup = || {
         let mut setup = Command::new(env!("CARGO_BIN_EXE_cargo-ferrogrid"));
         setup.arg("setup").current_dir(folder.path()).env("FERROGRID_CACHE", &cache).env_remove("RUSTFLAGS");
-        // Else a version that is published between the two is another package's.
+        // Otherwise a version published between the two runs would differ.
         setup.env("CARGO_NET_OFFLINE", "true");
         let output = setup.output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
@@ -71,7 +71,7 @@ fn set_up_leaves_the_crates_beneath_kernels_in_the_cache_for_all_packages() {
     let mut left = Vec::new();
     named(&cache, "setup-", &mut left);
     assert!(left.is_empty(), "{left:?}");
-    // The next package builds nothing beneath its kernels.
+    // The next package builds only its own kernels.
     let written = || found[0].metadata().unwrap().modified().unwrap();
     let before = written();
     setup();

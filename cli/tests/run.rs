@@ -44,7 +44,7 @@ fn summary(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn the_list_is_in_learning_order_with_what_each_says_of_itself() {
+fn the_list_is_in_learning_order_with_summaries() {
     let package = package(&[("a_plain_one", PLAIN), ("fails", FAILS), ("passes", PASSES)]);
     let output = run(package.path(), "--list");
     assert!(output.status.success());

@@ -1,4 +1,4 @@
-//! `cargo ferrogrid` in workspaces, on packages of plain programs: which package a verb is about.
+//! `cargo ferrogrid` in workspaces, on packages of plain programs: which package a verb applies to.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn error(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A package that has its examples in a package of their own, and a member with examples elsewhere.
+/// A package that has its examples in a package of their own, and a member with separate examples.
 const WITH_EXAMPLES_BESIDE: &[(&str, &str)] = &[
     (
         "Cargo.toml",

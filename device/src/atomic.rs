@@ -9,7 +9,7 @@
 //! ```
 //! use ferrogrid_device::atomic::{self, DeviceAtomic, Ordering, Scope};
 //!
-//! /// Takes the next of the numbers from 0 on, each of which one thread of the scope gets.
+//! /// Takes a ticket: each thread of the scope gets a number of its own, from 0 on.
 //! fn ticket<S: Scope>(next: &DeviceAtomic<u32, S>) -> u32 {
 //!     next.fetch_add(1, Ordering::Relaxed)
 //! }

@@ -1,9 +1,8 @@
-//! What the threads of a block, of a cluster or of all blocks do together.
+//! Cooperation within a block, a cluster or the whole grid.
 //!
 //! `barrier` has the barriers of block and grid, `cluster` the barrier and the shared memory of a cluster,
-//! and `fence` the memory fences. On top of them stand `exchange`, which rearranges a block's items, and
-//! `sort`, which sorts them. `order` numbers blocks in the order in which they start, for algorithms such as
-//! decoupled look-back.
+//! and `fence` the memory fences. `exchange` rearranges a block's items and `sort` sorts them. `order`
+//! numbers blocks in the order in which they start, for algorithms such as decoupled look-back.
 
 pub(crate) mod barrier;
 pub(crate) mod cluster;

@@ -1,5 +1,5 @@
-//! What only the device's compiler sees: the marks that the build step reads in the PTX (`mark`), and the
-//! function that LLVM calls without being asked (`memcmp`).
+//! Items that only the device's compiler needs: marks that the build step reads in the PTX (`mark`), and
+//! `memcmp`, which LLVM calls implicitly.
 
 pub(crate) mod mark;
 mod memcmp;

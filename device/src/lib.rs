@@ -1,5 +1,4 @@
-//! What kernels use: thread indices, memory that they may write, shared memory, warps, atomics and
-//! mathematics.
+//! The API of kernels: thread indices, output memory, shared memory, warps, atomics and mathematics.
 //!
 //! The crate is compiled twice. For `nvptx64` most items are a few instructions each; natively the same API
 //! runs on the CPU device. It allocates nothing and does not depend on the host runtime.
@@ -10,15 +9,15 @@
 //! | `element/` | types that host and device exchange |
 //! | `memory/` | global and constant memory: outputs, planes, statics, cache hints |
 //! | `shared/` | shared memory and its phases |
-//! | `block/`, `warp/` | what threads do together: barriers, clusters, fences, sorts, shuffles, reductions |
+//! | `block/`, `warp/` | cooperation of threads: barriers, clusters, fences, sorts, shuffles, reductions |
 //! | `atomic/` | atomic numbers |
 //! | `number/` | mathematics, half precision, integer instructions, random numbers |
 //! | `texture/` | textures and surfaces |
 //! | `feedback/` | panics and printed text |
 //! | `native/` | blocks that run on a CPU thread |
-//! | `compiler/` | what only the device's compiler sees |
+//! | `compiler/` | marks for the build step, and `memcmp` |
 //!
-//! What differs between the two compilations stands in files `native.rs` and `ptx.rs` beside each other.
+//! Code that differs between the two compilations is in neighbouring files `native.rs` and `ptx.rs`.
 //!
 //! Programs reach the crate as `ferrogrid::device`; a module of kernels imports the [`prelude`]:
 //!
@@ -137,7 +136,7 @@ pub use thread::index::Index;
 pub use thread::stride::{BlockStride, GridStride};
 pub use warp::{Tile, Warp};
 
-/// What the derives name.
+/// Items that the derives name.
 #[doc(hidden)]
 pub mod __derive {
     pub use bytemuck::{NoUninit, Pod, Zeroable};
@@ -151,7 +150,7 @@ pub mod __derive {
     pub use crate::warp::packed::Packed;
 }
 
-/// What a kernel module imports: `use ferrogrid::device::prelude::*`.
+/// The prelude of kernel modules: `use ferrogrid::device::prelude::*`.
 pub mod prelude {
     pub use crate::atomic::{AtomicValue, Ordering};
     pub use crate::integer::MulHi;

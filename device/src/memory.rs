@@ -1,7 +1,7 @@
 //! Global and constant memory, as kernels see it.
 //!
-//! What a kernel writes are the `Disjoint*` types of `disjoint`, which give each thread elements of its own.
-//! What it reads are slices, `plane`s of rows and `volume`s of layers; `at` indexes them by `u32`. `constant`
+//! Kernels write through the `Disjoint*` types of `disjoint`, which give each thread its own elements. They
+//! read slices, `plane`s of rows and `volume`s of layers; `at` indexes them by `u32`. `constant`
 //! and `statics` are variables of a module; `cache` has loads and stores with cache hints. `indexing`
 //! explains the compile error for outputs indexed by plain numbers.
 

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_runs_the_same_threads_in_the_same_order_wherever_it_lies() {
+    fn a_block_runs_its_threads_in_the_same_order_inside_and_at_edges() {
         let block = Block::new([2, 1, 0], [3, 2, 1], [4, 2, 1]);
         for inside in [true, false] {
             let (mut told, mut count) = ([0; 2], 0);

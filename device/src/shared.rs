@@ -1,4 +1,4 @@
-//! Shared memory: what the threads of a block exchange.
+//! Shared memory of a block, written and read in phases.
 //!
 //! A region is written or read, never both. While it is written, each thread reaches only its own elements. A
 //! barrier turns it into one that all threads read; the next barrier turns it back. The type says which phase
@@ -136,7 +136,7 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         if number >= A::LEN {
             return None;
         }
-        // SAFETY: in bounds; no other thread has this number, nobody reads while the region is written,
+        // SAFETY: in bounds; no other thread has this number, no thread reads while the region is written,
         // and this thread's access is exclusive by `&mut self`, whose borrow the result keeps.
         Some(unsafe { &mut *A::element(self.start, A::own_place(thread, 0)) })
     }
@@ -217,7 +217,7 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
             if number < A::LEN {
                 let place = A::own_place(thread, first);
                 let value = value(place);
-                // SAFETY: in bounds; the number belongs to this thread alone, and nobody reads while the
+                // SAFETY: in bounds; the number belongs to this thread alone, and no thread reads while the
                 // region is written. Elements need no dropping.
                 unsafe { A::element(self.start, place).write(value) };
             }
@@ -232,7 +232,7 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
     /// # #[ferrogrid::module(host_only)]
     /// # mod kernels {
     /// # use ferrogrid::device::prelude::*;
-    /// /// Turns each 32 elements around. A warp that only its own threads write for waits for nobody else.
+    /// /// Reverses each 32 elements. Each warp reads only what it wrote, so it needs no barrier of the block.
     /// #[kernel(block = 64)]
     /// pub fn reverse_warps(t: Thread<1>, mut x: DisjointSlice<u32>, mut tile: Shared<[u32; 64]>) {
     ///     let (rank, places) = (t.thread_rank() as usize, tile.as_mut_ptr().cast::<u32>());
@@ -300,7 +300,7 @@ impl<'b, A: SharedArray, const ID: usize> Published<'b, A, ID> {
             assert!(size_of::<B>() <= size_of::<A>(), "the new type of a region of shared memory is larger");
             assert!(align_of::<B>() <= address::ALIGNMENT);
         };
-        // SAFETY: `Retyped` is for `reclaim` only; after that barrier nobody reads the region as `A`, and
+        // SAFETY: `Retyped` is for `reclaim` only; after that barrier no thread reads the region as `A`, and
         // memory of the block is valid as any type of no larger size, as elements take any bits.
         unsafe { Retyped::new(self.start.cast()) }
     }

@@ -118,7 +118,7 @@ impl<V, const R: usize> Texture<'_, V, R> {
     /// # Safety
     /// During `'a`, `handle` is a texture object of rank `R` with these extents, none of them 0, whose values
     /// are of the class of `V`. Natively it points to that many elements, which can be read as `V` as
-    /// `reading` says. Nobody writes them.
+    /// `reading` says. They are not written.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(handle: *const (), reading: u32, extent: [u32; R]) -> Self {
@@ -134,7 +134,7 @@ impl<V, const R: usize> Texture<'_, V, R> {
     #[cfg(not(target_arch = "nvptx64"))]
     fn image(self) -> native::Image {
         let reading = Reading::from_word(self.reading);
-        // SAFETY: as whoever made it has vouched.
+        // SAFETY: by the contract of `from_raw`.
         unsafe { native::Image::new(self.handle.cast(), self.extent, reading) }
     }
 }
@@ -157,7 +157,7 @@ macro_rules! of_rank {
             #[inline(always)]
             pub fn sample(self, $($axis: f32),*) -> V {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: as whoever made it has vouched.
+                // SAFETY: by the contract of `from_raw`.
                 let registers = unsafe { ptx::$sample(V::CLASS, self.handle, [$($axis),*]) };
                 #[cfg(not(target_arch = "nvptx64"))]
                 let registers = self.image().sample(padded([$($axis),*]));

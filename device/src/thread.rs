@@ -133,7 +133,7 @@ impl<const R: usize> Thread<'_, R> {
     /// ```
     /// use ferrogrid_device::prelude::*;
     ///
-    /// /// One thread of each block, whatever its shape, does what is to be done once.
+    /// /// One thread of each block, of whatever shape, does the work that is done once.
     /// fn is_first<const R: usize>(t: &Thread<R>) -> bool {
     ///     t.thread_rank() == 0
     /// }

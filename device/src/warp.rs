@@ -69,7 +69,7 @@ pub type Warp<'t> = Tile<'t, 32>;
 ///
 /// # Panics
 /// What is not proven is checked at run time. If a thread of the tile is missing at the call, the kernel
-/// panics on a GPU (`Error::KernelPanic`), and the CPU device reports `Error::WarpDivergence`. The check
+/// panics on a GPU (`Error::KernelPanic`), and the CPU device reports `KernelError::WarpDivergence`. The check
 /// compares with the threads that are active (PTX `activemask`). It takes five instructions, and some twenty
 /// more in a block's last warp if that may be partial. A thread that has returned is missing, too.
 ///
@@ -294,7 +294,7 @@ impl<'t, const N: usize> Tile<'t, N> {
     /// # #[ferrogrid::module(host_only)]
     /// # mod kernels {
     /// # use ferrogrid::device::prelude::*;
-    /// /// What is there of 0: in all of a tile of 4, in any of its elements; and whether they are all the same.
+    /// /// Whether all elements of a tile of 4 are 0, whether any is, and whether all are the same.
     /// #[kernel(block = 32)]
     /// pub fn votes(t: Thread<1>, x: &[u32], mut y: DisjointSlice<[bool; 3]>) {
     ///     let (tile, x) = (t.warp().tile::<4>(), x[t.index().get()]);

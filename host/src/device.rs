@@ -23,9 +23,6 @@ use crate::backend::cuda::CudaDevice;
 use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
 use crate::launch::grid::Limits;
-use crate::profile::{self, Work};
-use crate::stream::Stream;
-use crate::stream::options::StreamOptions;
 
 /// A device that runs kernels: a CUDA GPU, or the CPU. A cheap handle; clones are the same device.
 ///
@@ -340,48 +337,6 @@ impl Device {
         self.backend.trim_memory(keep)
     }
 
-    /// A new stream: a queue of work that runs in order, and in parallel to other streams
-    /// (`cuStreamCreateWithPriority`, non-blocking).
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// let device = Device::cpu();
-    /// let (a, b) = (device.new_stream()?, device.new_stream()?); // at the same time, but for
-    /// let x = a.fill(1_u32, 1000)?;
-    /// let y = b.duplicate(&x)?; // what uses the same buffer: this comes after the fill
-    /// assert_eq!(b.download(&y)?, [1; 1000]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// If the device cannot be opened, or has no room for a stream.
-    pub fn new_stream(&self) -> Result<Stream> {
-        self.new_stream_with(StreamOptions::new())
-    }
-
-    /// Waits until all work of all streams of this device has run (`cuCtxSynchronize`).
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// let device = Device::cpu();
-    /// let (a, b) = (device.new_stream()?, device.new_stream()?);
-    /// let (x, y) = (a.fill(1_u32, 1000)?, b.fill(2_u32, 1000)?);
-    /// device.synchronize()?; // both have run
-    /// # drop((x, y));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// If a kernel has failed that this has not reported before. A live stream still reports its failure
-    /// itself; those of streams that were dropped are reported here, one at each call.
-    pub fn synchronize(&self) -> Result<()> {
-        let synchronized = profile::observe_host(self, Work::Synchronize, || self.backend.synchronize());
-        retired::collect();
-        synchronized
-    }
-
     /// Hands what kernels of this device print to `sink` from now on, one call for each `println!` or
     /// `print!`, with its line end. Without this it goes to standard output.
     ///
@@ -466,6 +421,23 @@ impl Device {
 
     pub(crate) fn backend(&self) -> DeviceBackend {
         self.backend
+    }
+}
+
+impl Error {
+    /// That memory or a graph of one device was to be used on another.
+    #[cold]
+    pub(crate) fn device_mismatch(owner: &Device, user: &Device) -> Self {
+        let mut devices = [owner, user].into_iter();
+        // Two may have one name, where one is from before a reset.
+        if let Some(error) = devices.find_map(|device| device.backend().was_reset()) {
+            return error;
+        }
+        Error::DeviceMismatch { buffer: owner.to_string().into(), stream: user.to_string().into() }
+    }
+
+    pub(crate) fn unsupported(operation: &'static str, device: &Device, reason: &'static str) -> Self {
+        Error::Unsupported { operation, device: device.to_string().into(), reason }
     }
 }
 

@@ -1,10 +1,8 @@
-//! What can go wrong on the host side. This file has [`Error`], each variant with the names, values and
-//! limits at fault.
+//! What can go wrong on the host: [`Error`], each variant with the names, values and limits at fault.
 //!
-//! `axis`, `launched` and `divergence` are parts of errors that users can read; `graph`, `foreign` and
-//! `dlpack` are the errors of those modules; `display` formats parts for messages.
-
-use std::panic::Location;
+//! The errors of one subject are enums of their own: `launch` (why a launch is refused), `kernel` (what the CPU device finds
+//! in a running kernel), `graph`, `foreign`, `ipc`, `source` and `dlpack`. `axis`, `launched` and `divergence` are parts of
+//! errors that users can read; `display` formats parts for messages.
 
 mod axis;
 mod display;
@@ -12,20 +10,25 @@ pub(crate) mod divergence;
 pub(crate) mod dlpack;
 pub(crate) mod foreign;
 pub(crate) mod graph;
+pub(crate) mod ipc;
+mod kernel;
+mod launch;
 mod launched;
+#[cfg(feature = "jit")]
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 
 pub use axis::Axis;
+pub use kernel::KernelError;
+pub use launch::LaunchError;
 pub use launched::{LaunchSites, LaunchedKernel};
 
-use crate::device::Device;
-use crate::dlpack::DlpackError;
-use crate::error::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
-use crate::error::graph::GraphError;
-use crate::foreign::ForeignError;
-use crate::memory::ipc::IpcError;
-use display::{ClustersOf, Extents, Free, LaunchedSince, List, On, OneThread, Place, Shape};
+use display::{coordinates, for_object, free_of, suspects};
+use dlpack::DlpackError;
+use foreign::ForeignError;
+use graph::GraphError;
+use ipc::IpcError;
 
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -54,6 +57,8 @@ pub const NEEDED_DRIVER: (u32, u32) = (12, 0);
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::LaunchError;
+///
 /// let mut x = stream.upload(&[2, 4, 7])?;
 /// kernels::half(&stream, Grid::cover(3), &mut x)?;
 /// match stream.download(&x) {
@@ -63,7 +68,7 @@ pub const NEEDED_DRIVER: (u32, u32) = (12, 0);
 ///     other => panic!("{other:?}"),
 /// }
 /// let refused = kernels::half(&stream, Grid::new(1, 2000), &mut x);
-/// assert!(matches!(refused, Err(Error::BlockTooLarge { .. })), "{refused:?}");
+/// assert!(matches!(refused, Err(Error::Launch(LaunchError::BlockTooLarge { .. }))), "{refused:?}");
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
@@ -135,7 +140,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A call of the CUDA driver failed.
-    #[error("{operation} failed{}: {name} ({code}): {text}", On(object))]
+    #[error("{operation} failed{}: {name} ({code}): {text}", for_object(object))]
     Driver {
         /// The driver function.
         operation: &'static str,
@@ -153,7 +158,7 @@ pub enum Error {
     /// process: see [`Device::reset`](crate::Device::reset).
     #[error(
         "a kernel failed on the device, noticed at {operation}: {name} ({code}): {text}; {}; the device cannot be used again in this process",
-        LaunchedSince(kernels)
+        suspects(kernels)
     )]
     LaunchFailed {
         /// The kernels launched since the last successful synchronisation, oldest first; at most
@@ -176,8 +181,8 @@ pub enum Error {
     /// `PanicStrategy::Trap` give [`Error::LaunchFailed`] instead.)
     #[error(
         "kernel `{kernel}`{launched} panicked at {file}:{line}:{column} in block {}, thread {}: {message}",
-        Place(block),
-        Place(thread)
+        coordinates(block),
+        coordinates(thread)
     )]
     KernelPanic {
         /// The kernel's name. On a GPU, all names that it may be, joined by ` or `, where several kernels
@@ -198,209 +203,6 @@ pub enum Error {
         /// The thread's index in the block, x first.
         thread: [u32; 3],
     },
-    /// A kernel called a function of other device code, which has no native counterpart (CPU device). The stream goes on.
-    #[error(
-        "kernel `{kernel}`{launched} calls `{function}`, which is code for GPUs: name a function that the CPU device calls in its place at the declaration, `#[native(path)]`"
-    )]
-    NoNativeFunction {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Where in the source it was launched.
-        launched: LaunchSites,
-        /// The function's name in the code that is linked.
-        function: &'static str,
-    },
-    /// A thread of a kernel has used up its stack, by calling too deep or by variables that are too large (CPU
-    /// device; on a GPU that is [`Error::LaunchFailed`] or wrong values).
-    ///
-    /// The thread was left where it was: its variables are leaked, not dropped. The device goes on, and what the
-    /// launch was to write holds any values. (Other systems than x86-64 Linux end the process, with a message.)
-    #[error(
-        "kernel `{kernel}`{launched} at {file}:{line} has used up the stack of {} KiB of {} in block {}; FERROGRID_CPU_STACK sets another size (in KiB)",
-        bytes / 1024,
-        OneThread(thread),
-        Place(block)
-    )]
-    KernelStackOverflow {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Where in the source it was launched.
-        launched: LaunchSites,
-        /// The kernel's source file.
-        file: &'static str,
-        /// The line of the kernel, from 1.
-        line: u32,
-        /// The block's index in the grid, x first.
-        block: [u32; 3],
-        /// The thread's index in the block, x first; `None` for a kernel that never waits in a build without debug
-        /// assertions, where its threads run as one fast loop that keeps no account of them.
-        thread: Option<[u32; 3]>,
-        /// The size of the stack in bytes.
-        bytes: usize,
-    },
-    /// Some threads of a block wait at a barrier that others never reach, because these have exited or wait
-    /// elsewhere (CPU device; on a GPU such a kernel hangs or computes nonsense).
-    #[error(
-        "kernel `{kernel}`{launched}, block {}: its threads do not all reach the same barrier: {}",
-        Place(block),
-        Divergence(waiting, exited)
-    )]
-    BarrierDivergence {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Where in the source it was launched.
-        launched: LaunchSites,
-        /// The block's index in the grid, x first.
-        block: [u32; 3],
-        /// Who waits where.
-        waiting: Vec<WaitingThreads>,
-        /// The places in the block of the threads that have exited, x first.
-        exited: Vec<[u32; 3]>,
-    },
-    /// Some blocks of a cooperative launch wait at a barrier of the grid after others have ended (CPU
-    /// device; a GPU hangs).
-    #[error(
-        "kernel `{kernel}`{launched}: {waiting_blocks} blocks, the first {}, wait at the grid barrier at {place}, but {ended_blocks} blocks, the first {}, have ended",
-        Place(waiting),
-        Place(ended)
-    )]
-    GridBarrierDivergence {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Where in the source it was launched.
-        launched: LaunchSites,
-        /// Where the first block waits.
-        place: SourcePlace,
-        /// The first block that waits, x first.
-        waiting: [u32; 3],
-        /// How many wait.
-        waiting_blocks: u32,
-        /// The first block that has ended, x first.
-        ended: [u32; 3],
-        /// How many have ended.
-        ended_blocks: u32,
-    },
-    /// Some blocks of a cluster wait at its barrier after others have ended (CPU device; on a GPU such a kernel
-    /// hangs or computes nonsense).
-    #[error(
-        "kernel `{kernel}`{launched}: {waiting_blocks} blocks, the first {}, wait at the cluster barrier at {place}, but {ended_blocks} blocks of the cluster, the first {}, have ended",
-        Place(waiting),
-        Place(ended)
-    )]
-    ClusterBarrierDivergence {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Where in the source it was launched.
-        launched: LaunchSites,
-        /// Where the first block waits.
-        place: SourcePlace,
-        /// The first block that waits, x first.
-        waiting: [u32; 3],
-        /// How many wait.
-        waiting_blocks: u32,
-        /// The first block that has ended, x first.
-        ended: [u32; 3],
-        /// How many have ended.
-        ended_blocks: u32,
-    },
-    /// Threads of a block bring different values to `Thread::assume_uniform`, or different regions of shared memory to one
-    /// barrier (CPU device; on a GPU such a kernel hangs or computes nonsense).
-    #[error(
-        "kernel `{kernel}`{launched}, block {}, thread {}: it passes something else to {place} than other threads of the block: `assume_uniform` requires the same value of all threads, a barrier the same regions of shared memory",
-        Place(block),
-        Place(thread)
-    )]
-    Disagreement {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Where in the source it was launched.
-        launched: LaunchSites,
-        /// The block's index in the grid, x first.
-        block: [u32; 3],
-        /// The place in the block of a thread that brings something else, or nothing, x first.
-        thread: [u32; 3],
-        /// The call.
-        place: SourcePlace,
-    },
-    /// Lanes of a warp do not come together to the warp operation that names them in its mask (CPU device;
-    /// on a GPU that is an [`Error::KernelPanic`]).
-    #[error(
-        "kernel `{kernel}`{launched}, block {}, thread {}: the warp operation at {place} with mask {mask:#010x} needs lane {lane}, {fault}",
-        Place(block),
-        Place(thread)
-    )]
-    WarpDivergence {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Where in the source it was launched.
-        launched: LaunchSites,
-        /// The block's index in the grid, x first.
-        block: [u32; 3],
-        /// The place in the block of a thread that waits in vain, x first.
-        thread: [u32; 3],
-        /// Its mask.
-        mask: u32,
-        /// Where it waits.
-        place: SourcePlace,
-        /// The lane of its warp that keeps it from going on.
-        lane: u32,
-        /// How.
-        fault: LaneFault,
-    },
-    /// A kernel waits for the whole grid, but its launch was not cooperative.
-    #[error(
-        "kernel `{kernel}`{launched} waits for the whole grid at {place}, but was not launched as a cooperative kernel"
-    )]
-    NotCooperative {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Where in the source it was launched.
-        launched: LaunchSites,
-        /// Where.
-        place: SourcePlace,
-    },
-    /// A cooperative launch has more threads than can be resident at the same time.
-    #[error(
-        "kernel `{kernel}`: a cooperative launch of {blocks} blocks of {threads} threads is too large: all must be resident at the same time, and {device} takes {limit} such blocks"
-    )]
-    TooManyResidentBlocks {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The device.
-        device: Box<str>,
-        /// The blocks of the launch.
-        blocks: u64,
-        /// The threads of each.
-        threads: u32,
-        /// The most blocks of so many threads.
-        limit: u64,
-    },
-    /// A block asks for more shared memory than the device has for one.
-    #[error("kernel `{kernel}` needs {bytes} bytes of shared memory for a block, but {device} has {limit}")]
-    SharedMemoryTooLarge {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The device.
-        device: Box<str>,
-        /// The bytes requested.
-        bytes: usize,
-        /// The most that a block can have.
-        limit: usize,
-    },
-    /// The CPU device got no memory for the stacks of a block's threads.
-    #[error(
-        "kernel `{kernel}`{launched}: no memory for the stack of another thread beside {stacks} others: {reason}; lower FERROGRID_CPU_STACK or FERROGRID_CPU_THREADS, or raise the system's limits (on Linux: vm.max_map_count)"
-    )]
-    ThreadStacks {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Where in the source it was launched.
-        launched: LaunchSites,
-        /// The stacks that this worker has.
-        stacks: usize,
-        /// What the system said.
-        reason: Box<str>,
-    },
     /// The buffer for printed text has a size already: kernels that print have been loaded.
     #[error(
         "the output buffer is in use, with {capacity} bytes: set its size before kernels that print are launched"
@@ -420,7 +222,7 @@ pub enum Error {
         most: usize,
     },
     /// There is not enough memory on the device.
-    #[error("{device} is out of memory: {requested} bytes requested{}", Free(free, total))]
+    #[error("{device} is out of memory: {requested} bytes requested{}", free_of(free, total))]
     OutOfMemory {
         /// The device.
         device: Box<str>,
@@ -598,229 +400,6 @@ pub enum Error {
         /// The device whose memory it was to use.
         peer: Box<str>,
     },
-    /// A grid has more blocks along an axis than the device takes.
-    #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}, the device's limit is {limit}")]
-    GridTooLarge {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The axis.
-        axis: Axis,
-        /// Blocks along it.
-        value: u64,
-        /// The device's limit.
-        limit: u32,
-    },
-    /// A grid has more threads along an axis than a kernel's indices can number.
-    #[error(
-        "kernel `{kernel}`: the grid has {threads} threads along {axis}, and a kernel numbers at most {limit}: launch fewer, each for several elements (`t.grid_stride(..)`)"
-    )]
-    GridTooWide {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The axis.
-        axis: Axis,
-        /// Threads along it.
-        threads: u64,
-        /// The most that there may be.
-        limit: u32,
-    },
-    /// A slice has more elements than a kernel indexes that is not declared `wide`.
-    #[error(
-        "kernel `{kernel}`: `{argument}` has {length} elements, and the kernel indexes at most {limit}: declare it `#[kernel(wide)]` for more"
-    )]
-    SliceTooLong {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The kernel's parameter.
-        argument: &'static str,
-        /// The elements.
-        length: usize,
-        /// The most that there may be.
-        limit: u32,
-    },
-    /// Slices have different shapes of which the kernel says that they have the same.
-    #[error(
-        "kernel `{kernel}`: `{}` has {} elements and `{}` {}: the kernel requires the same shape, `same_shape({}, {})`",
-        .arguments[0], Extents(&.shapes[0]), .arguments[1], Extents(&.shapes[1]), .arguments[0], .arguments[1]
-    )]
-    ShapesDiffer {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Two of the kernel's parameters.
-        arguments: [&'static str; 2],
-        /// Elements along each axis of each of them, x first; 1 above the rank.
-        shapes: [[usize; 3]; 2],
-    },
-    /// A launch has more blocks than an output has rows (`DisjointRows`), one of which belongs to each block: what the
-    /// others compute would be lost.
-    #[error(
-        "kernel `{kernel}`: {blocks} blocks, and `{argument}` has a row for {rows}: each block needs a row of its own; \
-         `view_2d_mut(width, height)` takes the length of a row first, then the number of rows"
-    )]
-    MoreBlocksThanRows {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The parameter's name.
-        argument: &'static str,
-        /// Blocks of the grid.
-        blocks: u32,
-        /// Rows of the output.
-        rows: usize,
-    },
-    /// A launch has more blocks along an axis than an output has tiles (`DisjointTiles`), one of which belongs to each
-    /// block: what the others compute would be lost.
-    #[error(
-        "kernel `{kernel}`: {blocks} blocks along {axis}, and `{argument}` has tiles for {tiles}: each block needs a tile of \
-         its own"
-    )]
-    MoreBlocksThanTiles {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The parameter's name.
-        argument: &'static str,
-        /// The axis.
-        axis: Axis,
-        /// Blocks of the grid along it.
-        blocks: u32,
-        /// Tiles of the output along it, the last one perhaps cut off.
-        tiles: usize,
-    },
-    /// A grid made with `Grid::new` or `Grid::blocks` has a negative number of blocks along an axis.
-    #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}; a grid has 0 or more")]
-    GridNegative {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The axis.
-        axis: Axis,
-        /// Blocks along it.
-        value: i64,
-    },
-    /// A block is longer along an axis than the device takes.
-    #[error("kernel `{kernel}`: a block has {value} threads along {axis}, the device's limit is {limit}")]
-    BlockTooLarge {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The axis.
-        axis: Axis,
-        /// Threads along it.
-        value: u64,
-        /// The device's limit.
-        limit: u32,
-    },
-    /// A block has no threads along an axis.
-    #[error("kernel `{kernel}`: a block has {value} threads along {axis}; it needs at least 1")]
-    BlockEmpty {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The axis.
-        axis: Axis,
-        /// Threads along it, 0 or a negative number.
-        value: i64,
-    },
-    /// A block has another shape than the kernel's `#[kernel(block = ...)]` says.
-    #[error(
-        "kernel `{kernel}` is compiled for blocks of {} and no others, but this launch has blocks of {}",
-        Shape(required),
-        Shape(found)
-    )]
-    BlockMismatch {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The shape that it is compiled for, x first.
-        required: [u32; 3],
-        /// The shape of the launch, x first.
-        found: [u32; 3],
-    },
-    /// A grid has a number of blocks along an axis that does not divide into the clusters of the kernel.
-    #[error(
-        "kernel `{kernel}`: the grid has {blocks} blocks along {axis}, which is no multiple of the {cluster} blocks that make a cluster"
-    )]
-    PartialCluster {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The axis.
-        axis: Axis,
-        /// Blocks of the grid along it.
-        blocks: u32,
-        /// Blocks of a cluster along it.
-        cluster: u32,
-    },
-    /// A launch asks for clusters of another size than the kernel is compiled for, or for any where it takes none.
-    #[error("kernel `{kernel}` {}; the launch asks for clusters of {}", ClustersOf(required), Shape(found))]
-    ClusterMismatch {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The blocks of a cluster that it is compiled for, x first; `None` if it is not compiled for clusters.
-        required: Option<[u32; 3]>,
-        /// The blocks that the launch asks for, x first.
-        found: [u32; 3],
-    },
-    /// A launch asks for clusters with an impossible number of blocks along an axis.
-    #[error("kernel `{kernel}`: {value} blocks of a cluster along {axis}; there can be 1 to {limit}")]
-    ClusterSize {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The axis.
-        axis: Axis,
-        /// The number asked for.
-        value: i64,
-        /// The most blocks of a cluster on any device.
-        limit: u32,
-    },
-    /// A kernel with clusters was launched on a device that has none.
-    #[error(
-        "kernel `{kernel}` has clusters of {}, which need compute capability 9.0; {device} has {}.{}",
-        Shape(cluster), capability.0, capability.1
-    )]
-    NoClusters {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Blocks of a cluster, x first.
-        cluster: [u32; 3],
-        /// The device.
-        device: Box<str>,
-        /// Its compute capability (major, minor).
-        capability: (u32, u32),
-    },
-    /// A kernel with clusters was compiled for architectures only that have none.
-    #[error(
-        "kernel `{kernel}` has clusters, but the code that runs on {device} was compiled for sm_{architecture}: build for sm_90 or a later architecture, too (FERROGRID_ARCH=sm_75,sm_90)"
-    )]
-    NoClusterCode {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The device.
-        device: Box<str>,
-        /// The architecture that the code was compiled for: 75 for `sm_75`.
-        architecture: u32,
-    },
-    /// A device does not take clusters of so many blocks, of this kernel with so much shared memory.
-    #[error(
-        "kernel `{kernel}`: {device} takes clusters of {limit} such blocks at most, not of {}",
-        Shape(cluster)
-    )]
-    ClusterTooLarge {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The device.
-        device: Box<str>,
-        /// Blocks of a cluster, x first.
-        cluster: [u32; 3],
-        /// The most blocks that it can have.
-        limit: u32,
-    },
-    /// A block has more threads than the device (or the kernel, by its use of registers) takes.
-    #[error("kernel `{kernel}`: a block of {} has {threads} threads, the limit is {limit}", Shape(block))]
-    TooManyThreads {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The block's shape, x first.
-        block: [u32; 3],
-        /// Its threads.
-        threads: u64,
-        /// The limit.
-        limit: u32,
-    },
     /// A volume needs more elements than there are.
     #[error(
         "a view of {width} x {height} x {depth} elements is larger than the {length} elements that there are"
@@ -834,32 +413,6 @@ pub enum Error {
         depth: usize,
         /// The elements that there are.
         length: usize,
-    },
-    /// A kernel of a module without device code was launched on a CUDA device.
-    #[error(
-        "kernel `{kernel}` has no device code, and runs on CPU devices only: {}",
-        reason.unwrap_or("its module is `host_only`; drop that, and build with build.rs")
-    )]
-    NoDeviceCode {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Why the build step could not compile it; none if it was not asked to.
-        reason: Option<&'static str>,
-    },
-    /// None of the compiled architectures runs on the device.
-    #[error(
-        "kernel `{kernel}` was compiled for {}, but {device} has compute capability {}.{}",
-        List(available), capability.0, capability.1
-    )]
-    NoImageForDevice {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The architectures that it was compiled for.
-        available: Vec<&'static str>,
-        /// The device.
-        device: Box<str>,
-        /// Its compute capability (major, minor).
-        capability: (u32, u32),
     },
     /// A `#[constant]` has another size on the device than on the host.
     #[error(
@@ -933,14 +486,6 @@ pub enum Error {
         /// The most bytes.
         limit: usize,
     },
-    /// A launch cannot record the event that it names.
-    #[error("kernel `{kernel}`: a launch cannot record this event: {reason}")]
-    LaunchEvent {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// Why not.
-        reason: &'static str,
-    },
     /// An event was recorded on a stream of another device.
     #[error("an event of {event} was recorded on a stream of {stream}: make one of that device")]
     EventDevice {
@@ -955,14 +500,12 @@ pub enum Error {
         /// The device.
         device: Box<str>,
     },
-    /// No block of a kernel fits on a multiprocessor of the device.
-    #[error("kernel `{kernel}`: no block with these resources fits on a multiprocessor of {device}")]
-    NoBlockFits {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// The device.
-        device: Box<str>,
-    },
+    /// A launch was refused: nothing of it has run.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The CPU device found a fault in a kernel that was running.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// Code that this program did not compile could not be used.
     #[error(transparent)]
     Foreign(#[from] ForeignError),
@@ -975,7 +518,7 @@ pub enum Error {
     /// Kernels from text could not be compiled or launched.
     #[cfg(feature = "jit")]
     #[error(transparent)]
-    Source(#[from] crate::source::SourceError),
+    Source(#[from] source::SourceError),
     /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
     #[error(transparent)]
     Dlpack(#[from] DlpackError),
@@ -1038,44 +581,4 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
-}
-
-impl Error {
-    /// The same, of a kernel that was launched there.
-    pub(crate) fn launched_at(mut self, site: &'static Location<'static>) -> Self {
-        match &mut self {
-            Error::KernelPanic { launched, .. }
-            | Error::NoNativeFunction { launched, .. }
-            | Error::KernelStackOverflow { launched, .. }
-            | Error::BarrierDivergence { launched, .. }
-            | Error::GridBarrierDivergence { launched, .. }
-            | Error::ClusterBarrierDivergence { launched, .. }
-            | Error::Disagreement { launched, .. }
-            | Error::WarpDivergence { launched, .. }
-            | Error::NotCooperative { launched, .. }
-            | Error::ThreadStacks { launched, .. } => *launched = LaunchSites::from_iter([site]),
-            _ => {}
-        }
-        self
-    }
-
-    /// That memory or a graph of one device was to be used on another.
-    #[cold]
-    pub(crate) fn device_mismatch(owner: &Device, user: &Device) -> Self {
-        let mut devices = [owner, user].into_iter();
-        // Two may have one name, where one is from before a reset.
-        if let Some(error) = devices.find_map(|device| device.backend().was_reset()) {
-            return error;
-        }
-        Error::DeviceMismatch { buffer: owner.to_string().into(), stream: user.to_string().into() }
-    }
-
-    /// Whether a device that says so runs nothing more of what it was given.
-    pub(crate) fn ends_all_work(&self) -> bool {
-        matches!(self, Error::LaunchFailed { .. } | Error::DeviceReset { .. })
-    }
-
-    pub(crate) fn unsupported(operation: &'static str, device: &Device, reason: &'static str) -> Self {
-        Error::Unsupported { operation, device: device.to_string().into(), reason }
-    }
 }

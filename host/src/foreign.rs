@@ -1,9 +1,8 @@
 //! Code that this program did not compile: PTX, cubins and fatbins from CUDA C++ and other compilers, loaded
 //! on a GPU and launched.
 //!
-//! `image` recognises and checks bytes, `linking` links them, `jit` has the driver's compiler options, `load`
-//! loads. `module` is what was loaded, with its kernels (`function`, and `kernel` with stated types), their
-//! parameters (`parameter`, `argument`) and variables (`global`).
+//! `load` loads images (`crate::image`), `linker` links them, `linking` is for kernels in Rust that call such code. `module` is what was loaded, with its kernels (`function`,
+//! and `kernel` with stated types), their arguments (`argument`) and variables (`global`).
 //!
 //! A [`ForeignModule`] is loaded by [`Device`](crate::Device) and gives a [`ForeignFunction`] by its name.
 //! Its parameters are known by count and size only, so a launch with arguments of any types is `unsafe`;
@@ -13,30 +12,18 @@
 pub(crate) mod argument;
 mod function;
 mod global;
-mod image;
-mod jit;
 mod kernel;
+mod linker;
 mod linking;
 mod load;
 mod module;
-mod parameter;
 
-pub use crate::error::foreign::ForeignError;
 pub use argument::{ForeignArguments, LaunchArgument};
 pub use function::ForeignFunction;
 pub use global::ForeignGlobal;
-pub use image::code_type::CodeType;
-pub use jit::{JitCacheMode, JitOptions};
 pub use kernel::{
     Array, ArrayMut, ForeignKernel, ForeignParameter, ForeignParameters, Slice, SliceMut, TypedArgument,
     TypedArguments,
 };
-pub use linking::input::LinkInput;
-pub use linking::linker::{LinkedImage, Linker};
+pub use linker::Linker;
 pub use module::ForeignModule;
-pub use parameter::Parameter;
-
-pub(crate) use image::Image;
-pub(crate) use linking::linked;
-#[cfg(feature = "jit")]
-pub(crate) use linking::unresolved;

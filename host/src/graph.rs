@@ -15,7 +15,6 @@ mod slot;
 
 use std::fmt;
 
-pub use crate::error::graph::GraphError;
 pub use buffer::{GraphBuffer, GraphKey, PinnedKey};
 pub use capture::Capture;
 pub use capture::allocation::AllocationKey;
@@ -31,6 +30,7 @@ use crate::backend::MemoryNodes;
 use crate::backend::recording::node::{Address, Node};
 use crate::device::Device;
 use crate::error::Result;
+use crate::error::graph::GraphError;
 use slot::Slots;
 
 /// A recorded graph (`CUgraph`): nodes (kernels, copies, fills, host functions), what each comes after, and the buffers

@@ -1,13 +1,11 @@
 //! A kernel as a static of the program: its descriptor, and where each device keeps it once loaded.
 //!
 //! `image` is the embedded code that it comes from, `math_library` and `extern_function` what that code was
-//! linked with. `loaded` is a kernel on a device, ours or foreign; `attributes`, `questions` and `occupancy`
-//! are what can be asked of it.
+//! linked with. `attributes`, `questions` and `occupancy` are what can be asked of it on a device.
 
 pub(crate) mod attributes;
 pub(crate) mod extern_function;
 pub(crate) mod image;
-pub(crate) mod loaded;
 pub(crate) mod math_library;
 pub(crate) mod occupancy;
 pub(crate) mod questions;

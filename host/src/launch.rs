@@ -1,53 +1,38 @@
 //! The launch of a kernel. This file has the steps: check the shape, order the memory, enqueue.
 //!
-//! `grid` is the shape and its limits; `attributes`, `access_policy` and `event` are what a launch asks for
-//! beyond it. `enqueue` calls the backend. `host_slice` says for what slices of the host may stand. `shared`
-//! lays out shared memory, and `extent` checks lengths. `block_output`, `claim_bits`, `order_state` and `sized_params`
-//! serve single kinds of parameter.
+//! `grid` is the shape and its limits; `attributes` and `access_policy` are what a launch asks for beyond it. `enqueue`
+//! calls the backend. `host_slice` says what slices of the host may stand for, and `parameters` lists those of
+//! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_output`,
+//! `zeros` and `sized_params` serve single kinds of parameter.
 
 pub(crate) mod access_policy;
 pub(crate) mod attributes;
 pub(crate) mod block_output;
-pub(crate) mod claim_bits;
 mod enqueue;
-pub(crate) mod event;
 pub(crate) mod extent;
 pub(crate) mod grid;
 pub(crate) mod host_slice;
-pub(crate) mod order_state;
+pub(crate) mod parameters;
 pub(crate) mod shared;
 pub(crate) mod sized_params;
 pub(crate) mod zeros;
 
 use std::ffi::c_void;
-use std::panic::Location;
 use std::sync::Arc;
 
-use crate::backend::Prepared;
-use crate::device::Device;
-use crate::error::{Axis, Error, Result};
+use crate::backend::{LaunchAttributes, LaunchConfig};
+use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
-use crate::kernel::loaded::LoadedKernel;
-use crate::launch::attributes::LaunchAttributes;
-use crate::launch::grid::{Grid, LaunchShape, Sizes};
+use crate::launch::grid::Grid;
 use crate::memory::access::Access;
 use crate::memory::constant;
 use crate::stream::announcing::Announcing;
 use crate::stream::{Stream, StreamInner};
 
-/// What each block of a launch needs beyond threads.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Resources {
-    /// Bytes of shared memory for each block.
-    pub shared_bytes: usize,
-    /// Whether all blocks must be resident at the same time, for barriers of the grid.
-    pub cooperative: bool,
-}
-
-/// Enqueues `kernel` on `stream` (`cuLaunchKernel`), with `resources` for each block. `params` has the address of each
-/// flattened parameter, read before this returns; `accesses` names the memory they lead to. Errors of the kernel name the
-/// caller's place as that of the launch.
+/// Enqueues `kernel` on `stream` (`cuLaunchKernel`), with `shared_bytes` of shared memory for each block; `cooperative` if all
+/// blocks must be resident at the same time, for barriers of the grid. `params` has the address of each flattened parameter,
+/// read before this returns; `accesses` names the memory they lead to. Errors of the kernel name the caller's place as that
+/// of the launch.
 ///
 /// A launch finds little of what it reads and runs in the processor's first cache, after the driver's last one. So what
 /// all launches need is in few places, and what few need is in others.
@@ -57,7 +42,7 @@ pub struct Resources {
 /// and a driver that refuses. Failures of the kernel itself come at the next synchronisation.
 ///
 /// # Safety
-/// - `R` is the kernel's rank, and `resources` are what it relies on.
+/// - `R` is the kernel's rank, and it relies on no more than `shared_bytes` and `cooperative` say.
 /// - `params` has as many addresses as the descriptor has parameters, each of a value of the size and
 ///   alignment stated there, of the type that the kernel takes.
 /// - `accesses` has the access of every view among the parameters, and those views are borrowed
@@ -66,67 +51,53 @@ pub struct Resources {
 #[inline]
 #[track_caller]
 pub unsafe fn launch_with<const R: usize>(
-    resources: Resources,
     kernel: &'static Kernel,
     stream: &Stream,
-    grid: Grid<R>,
+    grid: &Grid<R>,
+    shared_bytes: usize,
+    cooperative: bool,
     params: &[*const c_void],
     accesses: &[Access<'_>],
 ) -> Result<()> {
     debug_assert_eq!(R, kernel.rank(), "rank of kernel `{}`", kernel.name());
-    debug_assert_eq!(params.len(), kernel.descriptor().params.len(), "parameters of `{}`", kernel.name());
     let stream = stream.inner();
-    let Some(sizes) = grid.sizes(kernel, stream.device().limits())? else {
+    let mut config = LaunchConfig::new(shared_bytes);
+    if !grid.configure(kernel, stream.device().limits(), &mut config)? {
         return check_devices(accesses, stream);
-    };
-    let Sizes { grid: blocks, block, cluster } = sizes;
-    check_threads(kernel, blocks, block)?;
-    let Resources { shared_bytes, cooperative } = resources;
-    let site = Location::caller();
-    let mut shape = LaunchShape { grid: blocks, block, cluster, shared_bytes, attributes: None, site };
-    if cooperative || grid.may_have_attributes(kernel) {
-        add_attributes(&mut shape, cooperative, &grid, kernel);
     }
-    // SAFETY: the caller vouches for the parameters and the borrows; `shape` is within the device's limits, but for
+    check_threads(kernel, config.grid, config.block)?;
+    if cooperative {
+        config.attributes.get_or_insert_default().cooperative = true;
+    }
+    // SAFETY: the caller vouches for the parameters and the borrows; `config` is within the device's limits, but for
     // what is checked there.
-    unsafe { enqueue(kernel, stream, &shape, params, accesses) }
+    unsafe { enqueue(kernel, stream, &config, params, accesses) }
 }
 
-/// Gives a launch the attributes that it has beside its sizes.
-#[cold]
-fn add_attributes<const R: usize>(
-    shape: &mut LaunchShape,
-    cooperative: bool,
-    grid: &Grid<R>,
-    kernel: &'static Kernel,
-) {
-    let attributes = grid.launch_attributes(kernel, shape.cluster);
-    shape.attributes = LaunchAttributes { cooperative, ..attributes }.if_any();
-}
-
-/// Checks what a launch asks for beyond a grid, orders its memory, and enqueues it.
+/// Checks what a launch asks for beyond a grid, orders its memory, and enqueues it: of any kernel, of this program or foreign.
+///
+/// # Errors
+/// As for [`launch_with`].
 ///
 /// # Safety
-/// As for [`launch_with`]; `shape` is within the device's limits, but for shared memory and attributes.
+/// As for [`launch_with`]; `config` is within the device's limits, but for shared memory and attributes.
 #[inline(never)]
-unsafe fn enqueue(
+pub(crate) unsafe fn enqueue(
     kernel: &'static Kernel,
     stream: &Arc<StreamInner>,
-    shape: &LaunchShape,
+    config: &LaunchConfig,
     params: &[*const c_void],
     accesses: &[Access<'_>],
 ) -> Result<()> {
-    if shape.shared_bytes > 0 {
-        check_shared_memory(kernel, stream, shape)?;
+    debug_assert_eq!(params.len(), kernel.descriptor().params.len(), "parameters of `{}`", kernel.name());
+    if config.shared_bytes > 0 {
+        check_shared_memory(kernel, stream, config)?;
+    }
+    if config.attributes.is_some() || !kernel.descriptor().constants.is_empty() {
+        // SAFETY: passed on.
+        return unsafe { enqueue_slow(kernel, stream, config, params, accesses) };
     }
     let prepared = stream.backend().prepare(kernel)?;
-    if shape.attributes.is_some() {
-        check_attributes(stream.device(), kernel, prepared, shape)?;
-    }
-    if !kernel.descriptor().constants.is_empty() {
-        // SAFETY: passed on; `prepared` is this kernel on this stream.
-        return unsafe { enqueue_with_constants(prepared, kernel, stream, shape, params, accesses) };
-    }
     let mut names_writers = prepared.may_panic;
     for access in accesses {
         if let Err(error) = access.begin(stream) {
@@ -135,8 +106,32 @@ unsafe fn enqueue(
         names_writers |= access.names_writers();
     }
     // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
-    // this device; `shape` is within the device's limits; `prepared` is this kernel on this stream.
-    unsafe { stream.launch(prepared, kernel, shape, params, accesses, names_writers) }
+    // this device; `config` is within the device's limits; `prepared` is this kernel on this stream.
+    unsafe { stream.launch(prepared, kernel, config, params, accesses, names_writers) }
+}
+
+/// The end of `enqueue` for a launch with attributes, or of a kernel that may read constants.
+///
+/// # Safety
+/// As for `enqueue`.
+#[inline(never)]
+unsafe fn enqueue_slow(
+    kernel: &'static Kernel,
+    stream: &Arc<StreamInner>,
+    config: &LaunchConfig,
+    params: &[*const c_void],
+    accesses: &[Access<'_>],
+) -> Result<()> {
+    let prepared = stream.backend().prepare(kernel)?;
+    if let Some(attributes) = &config.attributes {
+        check_attributes(kernel, stream, config, attributes)?;
+    }
+    // Held until the launch is enqueued.
+    let _announcing = Announcing::on(stream);
+    let _enqueueing = constant::begin_launch(kernel.descriptor().constants, stream)?;
+    accesses.iter().try_for_each(|access| access.begin(stream))?;
+    // SAFETY: passed on; the memory has been ordered, on this device.
+    unsafe { stream.launch_slow(prepared, kernel, config, params, accesses) }
 }
 
 /// After a launch that was refused: it leaves no trace in a recording.
@@ -146,67 +141,46 @@ fn refused(stream: &StreamInner, error: Error) -> Result<()> {
     Err(error)
 }
 
-/// The end of `enqueue` for a kernel that may read constants: enters that into their order first.
-///
-/// # Safety
-/// As for `enqueue`; `prepared` is this kernel on this stream.
-#[inline(never)]
-unsafe fn enqueue_with_constants(
-    prepared: Prepared,
-    kernel: &'static Kernel,
-    stream: &Arc<StreamInner>,
-    shape: &LaunchShape,
-    params: &[*const c_void],
-    accesses: &[Access<'_>],
-) -> Result<()> {
-    // Held until the launch is enqueued.
-    let _announcing = Announcing::on(stream);
-    let _enqueueing = constant::begin_launch(kernel.descriptor().constants, stream)?;
-    for access in accesses {
-        access.begin(stream)?;
-    }
-    // SAFETY: passed on; the memory has been ordered, on this device.
-    unsafe {
-        stream.launch_slow(prepared, kernel, *shape, (params, kernel.descriptor().params), accesses.iter())
-    }
-}
-
+/// For a launch of nothing: memory of another device is an error all the same.
 #[cold]
-fn check_devices(accesses: &[Access<'_>], stream: &Arc<StreamInner>) -> Result<()> {
+pub(crate) fn check_devices(accesses: &[Access<'_>], stream: &Arc<StreamInner>) -> Result<()> {
     accesses.iter().try_for_each(|access| access.check_device(stream))
 }
 
 #[inline(never)]
-fn check_shared_memory(kernel: &'static Kernel, stream: &StreamInner, shape: &LaunchShape) -> Result<()> {
+fn check_shared_memory(kernel: &'static Kernel, stream: &StreamInner, config: &LaunchConfig) -> Result<()> {
     let limit = kernel.shared_memory_limit(stream.device().shared_memory_per_block());
-    let bytes = shape.shared_bytes;
+    let bytes = config.shared_bytes;
     if bytes > limit {
         let device = stream.device().to_string().into();
-        return Err(Error::SharedMemoryTooLarge { kernel: kernel.name(), bytes, device, limit });
+        return Err(Error::Launch(LaunchError::SharedMemoryTooLarge {
+            kernel: kernel.name(),
+            bytes,
+            device,
+            limit,
+        }));
     }
     Ok(())
 }
 
-/// Whether `device` takes the attributes of a launch of `kernel`, which is loaded there.
-#[cold]
-pub(crate) fn check_attributes(
-    device: &Device,
+/// Whether the stream's device takes the attributes of a launch of `kernel`.
+fn check_attributes(
     kernel: &'static Kernel,
-    prepared: Prepared,
-    shape: &LaunchShape,
+    stream: &StreamInner,
+    config: &LaunchConfig,
+    attributes: &LaunchAttributes,
 ) -> Result<()> {
-    let LaunchAttributes { cluster, priority, access_policy_window, completion_event, .. } =
-        shape.attributes();
-    if let Some(priority) = priority {
+    let device = stream.device();
+    if let Some(priority) = attributes.priority {
         device.check_priority(priority)?;
     }
-    if cluster != [1; 3] {
-        LoadedKernel::foreign(device, kernel, prepared).allow_cluster(cluster)?;
+    if let Some(cluster) = config.stated_cluster(kernel) {
+        device.backend().allow_cluster(kernel, cluster)?;
     }
-    if let Some(event) = completion_event {
-        event.checked(kernel.name(), device)?;
+    if let Some(event) = attributes.completion_event {
+        event.checked(kernel.name(), device.backend())?;
     }
-    device.check_access_policy_window(access_policy_window)
+    device.check_access_policy_window(attributes.access_policy_window)
 }
 
 /// Indices of threads are 32 bits wide on a device, and no index may be that of two threads.
@@ -224,5 +198,5 @@ fn too_wide(kernel: &'static Kernel, threads: [u64; 3]) -> Error {
     let limit = u32::MAX;
     let wide = Axis::ALL.into_iter().zip(threads).find(|(_, threads)| *threads > u64::from(limit));
     let (axis, threads) = wide.unwrap_or((Axis::X, threads[0]));
-    Error::GridTooWide { kernel: kernel.name(), axis, threads, limit }
+    Error::Launch(LaunchError::GridTooWide { kernel: kernel.name(), axis, threads, limit })
 }

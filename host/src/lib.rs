@@ -42,8 +42,10 @@ mod dlpack_abi;
 mod error;
 mod foreign;
 #[cfg(test)]
+#[path = "../tests/fuzz/mod.rs"]
 mod fuzz;
 mod graph;
+mod image;
 mod kernel;
 mod launch;
 mod library;
@@ -73,16 +75,22 @@ pub use device::nvml::{
 pub use device::properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use error::divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
-pub use error::{Axis, Error, LaunchSites, LaunchedKernel, NEEDED_DRIVER, Result};
+pub use error::foreign::ForeignError;
+pub use error::graph::GraphError;
+pub use error::ipc::IpcError;
+#[cfg(feature = "jit")]
+pub use error::source::SourceError;
+pub use error::{Axis, Error, KernelError, LaunchError, LaunchSites, LaunchedKernel, NEEDED_DRIVER, Result};
 pub use foreign::{
-    Array, ArrayMut, CodeType, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
-    ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument, LinkInput,
-    LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
+    Array, ArrayMut, ForeignArguments, ForeignFunction, ForeignGlobal, ForeignKernel, ForeignModule,
+    ForeignParameter, ForeignParameters, LaunchArgument, Linker, Slice, SliceMut, TypedArgument,
+    TypedArguments,
 };
 pub use graph::{
-    AllocationKey, Capture, DotOptions, ExecutableGraph, Graph, GraphArray, GraphBody, GraphBuffer,
-    GraphError, GraphIn, GraphKey, GraphMemory, GraphNode, GraphOut, GraphUpdate, PinnedKey,
+    AllocationKey, Capture, DotOptions, ExecutableGraph, Graph, GraphArray, GraphBody, GraphBuffer, GraphIn,
+    GraphKey, GraphMemory, GraphNode, GraphOut, GraphUpdate, PinnedKey,
 };
+pub use image::{CodeType, JitCacheMode, JitOptions, LinkInput, LinkedImage, Parameter};
 pub use kernel::Kernel;
 pub use kernel::attributes::{CacheConfig, KernelAttributes};
 pub use kernel::math_library::MathLibrary;
@@ -97,7 +105,7 @@ pub use memory::buffer::DeviceBuffer;
 pub use memory::constant::DeviceConstant;
 pub use memory::device_static::DeviceStatic;
 pub use memory::growable::GrowableBuffer;
-pub use memory::ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};
+pub use memory::ipc::{IpcBuffer, IpcEventHandle, IpcMemoryHandle};
 pub use memory::managed::{Advice, Location, ManagedBuffer};
 pub use memory::pinned::{PinnedBuffer, PinnedSlice};
 pub use memory::pitched::PitchedBuffer;
@@ -109,9 +117,7 @@ pub use memory::pool::{MemoryPool, PoolStatistics};
 #[cfg(feature = "nvml")]
 pub use nvml_wrapper;
 #[cfg(feature = "jit")]
-pub use source::{
-    CompiledSource, KernelSource, SourceArgument, SourceArguments, SourceError, SourceKernel, SourceModule,
-};
+pub use source::{CompiledSource, KernelSource, SourceArgument, SourceArguments, SourceKernel, SourceModule};
 pub use stream::Stream;
 pub use stream::completion::Completion;
 pub use stream::event::{Event, EventOptions};
@@ -139,13 +145,12 @@ pub mod __private {
     };
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
     pub use crate::launch::block_output::{rows_for_blocks, tiles_for_blocks};
-    pub use crate::launch::claim_bits::ClaimBits;
     pub use crate::launch::extent::{narrow, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
-    pub use crate::launch::order_state::OrderState;
+    pub use crate::launch::launch_with;
     pub use crate::launch::shared::SharedLayout;
     pub use crate::launch::sized_params::{read_param, sized_addresses, sized_shapes};
-    pub use crate::launch::{Resources, launch_with};
+    pub use crate::launch::zeros::LaunchZeros;
     pub use crate::memory::access::Access;
     pub use crate::memory::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::memory::device_static::DeviceStatic;

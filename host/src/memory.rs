@@ -275,6 +275,12 @@ impl Memory {
         }
     }
 
+    /// Whether a use by `stream`, not of a part, has nothing to wait for or to be entered.
+    #[inline]
+    pub(crate) fn is_alone(&self, stream: &StreamInner) -> bool {
+        self.order.is_alone(stream, Use::Read)
+    }
+
     /// Makes what `stream` is about to be given wait for what it must come after.
     ///
     /// # Errors

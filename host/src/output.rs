@@ -12,7 +12,6 @@ use std::io::Write;
 use std::ptr::{from_ref, null};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::backend::cpu;
 use kept::Kept;
 
 pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
@@ -34,13 +33,8 @@ thread_local! {
     static DELIVERING: RefCell<Vec<*const Output>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lets kernels on CPU devices print.
-pub(crate) fn connect_cpu() {
-    // Memory must not be left in the middle if the kernel's stack is used up here.
-    ferrogrid_device::output::connect(|text| cpu::holding(|| print(text)));
-}
-
-fn print(text: fmt::Arguments<'_>) {
+/// Keeps text of the kernel that runs on this thread.
+pub(crate) fn print(text: fmt::Arguments<'_>) {
     // SAFETY: `Printing` holds a borrow of it while it is there.
     match unsafe { PRINTING.get().as_ref() } {
         Some(output) => output.kept.keep(fmt::format(text)),

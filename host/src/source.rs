@@ -6,7 +6,6 @@
 
 pub(crate) mod argument;
 mod compiled;
-mod error;
 mod kernel;
 mod module;
 pub(crate) mod slot;
@@ -14,7 +13,6 @@ mod text;
 
 pub use argument::{SourceArgument, SourceArguments};
 pub use compiled::CompiledSource;
-pub use error::SourceError;
 pub use kernel::SourceKernel;
 pub use module::SourceModule;
 pub use text::KernelSource;

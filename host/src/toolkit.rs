@@ -7,12 +7,13 @@ mod nvrtc;
 mod nvvm;
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{CString, OsString, c_char, c_void};
 use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
 
 use libloading::Library;
 
-use crate::foreign::ForeignError;
+use crate::error::foreign::ForeignError;
 use crate::library;
 
 pub use compile_options::{CompileOptions, FastCompile, WarningKind};
@@ -72,6 +73,7 @@ const NCCL: Toolkit = Toolkit {
     package: "nvidia-nccl-cu13",
     variable: "FERROGRID_NCCL",
     files: &["libnccl.so.2", "libnccl.so"],
+    errors: &[],
 };
 
 /// A library of the toolkit: what it is called, and where it comes from.
@@ -83,6 +85,8 @@ struct Toolkit {
     variable: &'static str,
     /// What its file may be called, newest first.
     files: &'static [&'static str],
+    /// The names of its error codes, from 1 on.
+    errors: &'static [&'static str],
 }
 
 /// The folders of a toolkit in which libraries are.
@@ -115,6 +119,16 @@ impl Toolkit {
             variable: self.variable,
             reason: reasons.join("; ").into(),
         })
+    }
+
+    /// The name of an error's code, and below it what its `log` says; later versions may have further codes.
+    fn explain(&self, code: u32, log: &str) -> Box<str> {
+        let named = (code as usize).checked_sub(1).and_then(|index| self.errors.get(index));
+        let error = match named {
+            Some(name) => format!("{name} ({code})"),
+            None => format!("{} error {code}", self.name),
+        };
+        if log.is_empty() { error.into() } else { format!("{error}\n{log}").into() }
     }
 
     /// What may be its file: what its `variable` names, and then nothing else; else what the system's loader finds, and
@@ -151,30 +165,39 @@ fn children(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The functions of a library, found by name; every one returns a code that is 0 for
-/// success.
+/// The functions of a library, found by name once for the process; every one returns a code that is 0 for success. Their
+/// names in the library are the prefix, their own, and the first suffix for which there are all.
 macro_rules! library_calls {
-    ($( $name:ident = $symbol:literal ( $($ty:ty),* $(,)? ); )*) => {
+    ($toolkit:ident, $prefix:literal, $suffixes:expr; $( $name:ident = $symbol:literal ( $($ty:ty),* $(,)? ); )*) => {
         #[derive(Clone, Copy)]
         struct Calls {
             $( $name: unsafe extern "C" fn($($ty),*) -> u32, )*
         }
 
         impl Calls {
-            /// The functions whose names in the library are `prefix`, their own, `suffix`.
+            fn load() -> $crate::Result<&'static Calls> {
+                static CALLS: std::sync::OnceLock<Result<Calls, $crate::error::foreign::ForeignError>> =
+                    std::sync::OnceLock::new();
+                let find = || {
+                    let library = $toolkit.open()?;
+                    let mut all = $suffixes.iter().map(|suffix| Calls::find(library, suffix));
+                    all.clone().find(Result::is_ok).or_else(|| all.next_back()).expect("there is a suffix")
+                };
+                CALLS.get_or_init(find).as_ref().map_err(|error| error.clone().into())
+            }
+
             fn find(
                 library: &'static libloading::Library,
-                prefix: &str,
                 suffix: &str,
-            ) -> Result<Self, $crate::foreign::ForeignError> {
+            ) -> Result<Self, $crate::error::foreign::ForeignError> {
                 Ok(Calls { $(
                     $name: {
-                        let symbol = format!("{prefix}{}{suffix}", $symbol);
+                        let symbol = format!("{}{}{suffix}", $prefix, $symbol);
                         // SAFETY: these are the signatures that NVIDIA documents; the library is never closed.
                         let found = unsafe {
                             library.get::<unsafe extern "C" fn($($ty),*) -> u32>(symbol.as_bytes())
                         };
-                        *found.map_err(|error| $crate::foreign::ForeignError::Library {
+                        *found.map_err(|error| $crate::error::foreign::ForeignError::Library {
                             operation: $symbol,
                             reason: $crate::library::reason(&error).into(),
                         })?
@@ -187,14 +210,76 @@ macro_rules! library_calls {
 
 use library_calls;
 
-/// The text of a log that is `size` bytes with its final 0, which `fill` writes.
-fn text(size: usize, fill: impl FnOnce(*mut std::ffi::c_char) -> u32) -> String {
-    let mut bytes = vec![0_u8; size];
-    if size == 0 || fill(bytes.as_mut_ptr().cast()) != 0 {
-        return String::new();
+/// A program in a compiler, or a link in a linker, as its library names it.
+type Handle = *mut c_void;
+
+/// Two functions of a library: one gives the bytes of something, the other writes as many.
+type Output =
+    (unsafe extern "C" fn(Handle, *mut usize) -> u32, unsafe extern "C" fn(Handle, *mut c_char) -> u32);
+
+/// A program or a link, destroyed when dropped.
+struct Live {
+    raw: Handle,
+    destroy: unsafe extern "C" fn(*mut Handle) -> u32,
+}
+
+impl Live {
+    /// What `create` makes, and its code. A failure may have made something, too, which has a log.
+    fn create(
+        destroy: unsafe extern "C" fn(*mut Handle) -> u32,
+        create: impl FnOnce(&mut Handle) -> u32,
+    ) -> (Self, u32) {
+        let mut live = Live { raw: null_mut(), destroy };
+        let code = create(&mut live.raw);
+        (live, code)
     }
-    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(size);
-    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+
+    /// # Errors
+    /// The library's code: there may be no such thing.
+    fn bytes(&self, (size, get): Output) -> Result<Vec<u8>, u32> {
+        let checked = |code| if code == 0 { Ok(()) } else { Err(code) };
+        let mut len = 0;
+        // SAFETY: the object is live, and `len` is valid for the call.
+        checked(unsafe { size(self.raw, &mut len) })?;
+        let mut bytes = vec![0; len];
+        if len > 0 {
+            // SAFETY: the object is live, and there is room for as many bytes as it said.
+            checked(unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
+        }
+        Ok(bytes)
+    }
+
+    /// What a log says; empty if there is none.
+    fn log(&self, output: Output) -> String {
+        let bytes = if self.raw.is_null() { Vec::new() } else { self.bytes(output).unwrap_or_default() };
+        text(&bytes).trim().to_owned()
+    }
+}
+
+/// The text before the final 0.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: the object is live, and not used again.
+            unsafe { (self.destroy)(&mut self.raw) };
+        }
+    }
+}
+
+/// Strings as libraries take them, with their addresses; a byte of 0 in one is replaced.
+fn c_strings<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> (Vec<CString>, Vec<*const c_char>) {
+    let strings: Vec<CString> = texts.into_iter().map(|text| c_string(text.as_ref())).collect();
+    let pointers = strings.iter().map(|text| text.as_ptr()).collect();
+    (strings, pointers)
+}
+
+fn c_string(text: &str) -> CString {
+    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
 #[cfg(all(test, not(windows)))]
@@ -208,7 +293,15 @@ mod tests {
         package: "nvidia-some",
         variable: "FERROGRID_TEST_LIBRARY",
         files: &["libsome.so.13", "libsome.so.12"],
+        errors: &["SOME_ERROR_FIRST", "SOME_ERROR_SECOND"],
     };
+
+    #[test]
+    fn errors_have_the_names_of_their_codes_and_a_log_below_them() {
+        assert_eq!(*SOME.explain(1, ""), *"SOME_ERROR_FIRST (1)");
+        assert_eq!(*SOME.explain(2, "a log"), *"SOME_ERROR_SECOND (2)\na log");
+        assert_eq!([0, 3].map(|code| SOME.explain(code, "")), ["Some error 0".into(), "Some error 3".into()]);
+    }
 
     #[test]
     fn a_library_is_sought_by_the_loader_in_environments_and_in_toolkits() {

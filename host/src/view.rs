@@ -123,8 +123,8 @@ impl<T, const R: usize> Clone for DeviceView<'_, T, R> {
 
 impl<T, const R: usize> Copy for DeviceView<'_, T, R> {}
 
-/// What views to read and to write have alike.
-macro_rules! alike {
+/// The methods that views for reading share with views for writing.
+macro_rules! view_methods {
     ($View:ident) => {
         // Without `DeviceCopy`: generated code calls these, and a kernel over other elements is to be reported
         // once, at its signature.
@@ -256,8 +256,8 @@ macro_rules! alike {
     };
 }
 
-alike!(DeviceView);
-alike!(DeviceViewMut);
+view_methods!(DeviceView);
+view_methods!(DeviceViewMut);
 
 impl<T, const R: usize> DeviceView<'_, T, R> {
     /// What a launch with this view uses.

@@ -6,7 +6,7 @@ mod kernels;
 mod scenario;
 
 use ferrogrid_host::__private::{
-    ClaimBits, LaunchInput, LaunchOutput, Resources, Staged, StagedInput, StagedOutput, launch_with,
+    LaunchInput, LaunchOutput, LaunchZeros, Staged, StagedInput, StagedOutput, launch_with,
 };
 #[cfg(target_os = "linux")]
 use ferrogrid_host::DotOptions;
@@ -232,21 +232,21 @@ fn filled_at_each_launch(stream: &Stream, has_own: bool) -> Result<(Graph<'stati
     stream.capture(|capture| {
         let (x, mut z, mut kept) = (capture.keep(x)?, capture.keep(z)?, capture.keep(kept)?);
         // A word for 32 elements, which the kernels take for numbers.
-        let bits = if has_own { Some(ClaimBits::new(&elements.view_mut(), capture)?) } else { None };
+        let bits = if has_own { Some(LaunchZeros::claim_bits(&elements.view_mut(), capture)?) } else { None };
         if bits.is_none() {
             capture.fill_into(0.0, &mut kept)?;
         }
         let (one, x, y, kept) = (1.0_f32, x.view(), z.view_mut(), kept.view_mut());
         let ([x0, x1, ..], [y0, y1, ..], [k0, ..]) = (x.params(), y.params(), kept.params());
         let (one, len) = (from_ref(&one).cast(), from_ref(&LENGTH).cast());
-        let start = bits.as_ref().map_or(k0, ClaimBits::param);
-        let access = || bits.as_ref().map_or_else(|| kept.access(), ClaimBits::access);
-        let (none, grid) = (Resources::default(), Grid::cover(LENGTH));
+        let start = bits.as_ref().map_or(k0, LaunchZeros::param);
+        let access = || bits.as_ref().map_or_else(|| kept.access(), LaunchZeros::access);
+        let grid = Grid::cover(LENGTH);
         let (first, second) = ([one, x0, x1, start, len], [one, start, len, y0, y1]);
         // SAFETY: these are the parameters of `SAXPY`, and the accesses of the views and words among them.
         unsafe {
-            launch_with(none, &SAXPY_KERNEL, capture, grid, &first, &[x.access(), access()])?;
-            launch_with(none, &SAXPY_KERNEL, capture, grid, &second, &[access(), y.access()])?;
+            launch_with(&SAXPY_KERNEL, capture, &grid, 0, false, &first, &[x.access(), access()])?;
+            launch_with(&SAXPY_KERNEL, capture, &grid, 0, false, &second, &[access(), y.access()])?;
         }
         Ok(z.key())
     })

@@ -7,8 +7,8 @@ mod scenario;
 use ferrogrid_host::__private::device::DeviceCopy;
 use ferrogrid_host::{
     CompiledSource, Device, DeviceBuffer, DeviceInput, DeviceOutput, Error, Grid, GrowableBuffer, In, InOut,
-    IpcBuffer, KernelSource, LaunchArgument, LaunchInput, LaunchOutput, ManagedBuffer, Out, PinnedBuffer,
-    PinnedSlice, Result, SourceArgument, SourceError, SourceKernel, SourceModule,
+    IpcBuffer, KernelSource, LaunchArgument, LaunchError, LaunchInput, LaunchOutput, ManagedBuffer, Out,
+    PinnedBuffer, PinnedSlice, Result, SourceArgument, SourceError, SourceKernel, SourceModule,
 };
 use scenario::{Scenario, count, run, run_requested};
 
@@ -289,7 +289,7 @@ fn refused_types() -> Result<()> {
     assert_eq!(refused(counts.launch(&stream, grid, (&bytes, wide.as_atomic(), 4_usize))), "counts");
     assert_eq!(refused(counts.launch(&stream, grid, (&bytes, numbers.as_atomic(), 4_u32))), "s");
     let much = counts.launch(&stream, grid, (&bytes, numbers.as_atomic(), usize::MAX / 2)).unwrap_err();
-    assert!(matches!(much, Error::SharedMemoryTooLarge { .. }), "{much}");
+    assert!(matches!(much, Error::Launch(LaunchError::SharedMemoryTooLarge { .. })), "{much}");
     Ok(())
 }
 
@@ -316,11 +316,20 @@ fn refused_shapes() -> Result<()> {
     let pair = Pair { left: 1.0, right: 2 };
     let (xs, mut ys) = (stream.fill(pair, 2)?, stream.fill(pair, 3)?);
     let shapes = kernel("saxpy_of_pairs").launch(&stream, Grid::cover(2), (pair, &xs, &mut ys)).unwrap_err();
-    assert!(matches!(shapes, Error::ShapesDiffer { arguments: ["x", "y"], .. }), "{shapes}");
+    assert!(
+        matches!(shapes, Error::Launch(LaunchError::ShapesDiffer { arguments: ["x", "y"], .. })),
+        "{shapes}"
+    );
     let plane = x.view_2d(3, 2)?;
     let rows = (plane, y.view_2d_mut(3, 2)?, z.view_2d_mut(3, 2)?);
     let few = kernel("saxpy_rows").launch(&stream, Grid::new([5, 1], [32, 1]), rows).unwrap_err();
-    assert!(matches!(few, Error::MoreBlocksThanRows { argument: "y", blocks: 5, rows: 2, .. }), "{few}");
+    assert!(
+        matches!(
+            few,
+            Error::Launch(LaunchError::MoreBlocksThanRows { argument: "y", blocks: 5, rows: 2, .. })
+        ),
+        "{few}"
+    );
     let tuple = refusal(kernel("saxpy_tuple").launch(&stream, Grid::cover(1), (1_u32, 2.0_f32)));
     assert!(
         matches!(tuple, SourceError::Unchecked { .. }) && tuple.to_string().contains("`pair: "),
@@ -381,6 +390,6 @@ fn a_device_older_than_the_architecture_is_an_error() {
 
 fn too_old() -> Result<()> {
     let error = compiled()?.load(&Device::cuda(0)?).unwrap_err();
-    assert!(matches!(error, Error::NoImageForDevice { .. }), "{error}");
+    assert!(matches!(error, Error::Launch(LaunchError::NoImageForDevice { .. })), "{error}");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The name by which the user's code knows the crate `ferrogrid`. Expansions name it `::ferrogrid`; where a
-//! package has another name for it, that is put in.
+//! The path of the crate `ferrogrid` in the user's code. Expansions name it `::ferrogrid`; if a package
+//! renames the dependency, that name replaces it.
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::quote;
@@ -25,7 +25,7 @@ pub(crate) fn from_root(path: &Path) -> TokenStream {
     if path.leading_colon.is_some() || is_relative { quote!(#path) } else { quote!(::#path) }
 }
 
-/// The crate's name where no option gives it: on the device `ferrogrid`, else the name that the build step
+/// The crate's name if no option gives it: on the device `ferrogrid`, else the name that the build step
 /// found.
 pub(crate) fn default() -> Option<TokenStream> {
     if is_device() {
@@ -36,8 +36,8 @@ pub(crate) fn default() -> Option<TokenStream> {
     Some(from_root(&path))
 }
 
-/// The same for code that requires only `ferrogrid-device`, which a `no_std` crate of types may depend on
-/// alone.
+/// The same for code that requires only `ferrogrid-device`, on which a `no_std` crate of types may depend
+/// directly.
 pub(crate) fn of_device_types() -> TokenStream {
     if let Some(path) = default() {
         return path;
@@ -183,6 +183,6 @@ mod tests {
         let named = |manifest, is_device| named_by(manifest, is_device).to_string().replace(' ', "");
         assert_eq!(named(alone, false), "::ferrogrid_device");
         assert_eq!([named(alone, true), named("", false)], ["::ferrogrid", "::ferrogrid"]);
-        assert!(!is_device(), "that is for the build step to say");
+        assert!(!is_device(), "only the build step sets that");
     }
 }

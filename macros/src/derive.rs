@@ -3,7 +3,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `facts.rs` | further traits, where they hold for all fields |
+//! | `facts.rs` | further traits, implemented where all fields implement them |
 //! | `form.rs` | `#[derive(AtomicForm)]` |
 
 mod facts;
@@ -47,7 +47,7 @@ pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
         Data::Union(data) => {
             return Err(Error::new(
                 data.union_token.span,
-                "`DeviceCopy` cannot be derived for a union: which field is valid is not known to the other side",
+                "`DeviceCopy` cannot be derived for a union: the device cannot know which field is valid",
             ));
         }
     }
@@ -103,8 +103,8 @@ fn implementation(input: &DeriveInput, layout: &TokenStream, root: &TokenStream)
     let generics = bounded(&input.generics, &quote!(#root::DeviceCopy));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     quote! {
-        // SAFETY: the layout is fixed by the `repr` that the derive asked for, and every field is
-        // `DeviceCopy`, since the number for the layout is made of theirs.
+        // SAFETY: the layout is fixed by the `repr` that the derive requires, and every field is
+        // `DeviceCopy`, since the layout's hash is computed from theirs.
         unsafe impl #impl_generics #root::DeviceCopy for #name #type_generics #where_clause {
             const LAYOUT: u64 = #layout;
         }

@@ -1,12 +1,12 @@
-//! Expansion of a module: reads it, and writes the half that was asked for.
+//! Expansion of a module to its host half or its device half.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `host.rs`, `host/` | the host half: launch functions, descriptors, companions, bodies for the CPU device |
 //! | `device.rs` | the device half: entry points |
-//! | `code.rs`, `refused.rs` | what the build step left for the target: device code, or errors |
+//! | `code.rs`, `refused.rs` | the build step's output for the target: device code, or errors |
 //! | `bodies.rs`, `instances.rs`, `grid.rs`, `abort.rs`, `libraries.rs` | parts of the host half |
-//! | `block.rs`, `constants.rs`, `externs.rs`, `generic.rs`, `layout.rs`, `shared.rs` | what both halves have |
+//! | `block.rs`, `constants.rs`, `externs.rs`, `generic.rs`, `layout.rs`, `shared.rs` | parts that both halves share |
 
 mod abort;
 mod block;
@@ -40,7 +40,7 @@ enum Half {
 }
 
 impl Half {
-    /// The half that the build step asks for; without it, the host half.
+    /// The half that the build step requests; the host half otherwise.
     fn wanted() -> Self {
         match std::env::var("FERROGRID_EXPAND").as_deref() {
             Ok("device") => Half::Device { entries: true },
@@ -81,7 +81,7 @@ fn variant(module: &Module, code: &Code, cfg: Option<&Attribute>) -> Result<Toke
     Ok(quote!(#half #(#conditions)* const _: () = { #errors };))
 }
 
-/// The `cfg`s of a module, which hold for all that is made of it.
+/// The `cfg`s of a module, which apply to its whole expansion.
 fn conditions<'m>(module: &'m Module, cfg: Option<&'m Attribute>) -> impl Iterator<Item = &'m Attribute> {
     let own = module.item.attrs.iter().filter(|it| it.path().is_ident("cfg"));
     cfg.into_iter().chain(own)

@@ -1,5 +1,6 @@
 //! The attribute macros. `#[module]` turns a module of kernels into launch functions (host half) or into PTX
-//! entry points (device half); `FERROGRID_EXPAND` says which. The grammar is that of `ferrogrid-syntax`.
+//! entry points (device half); `FERROGRID_EXPAND` selects the half. The grammar is that of
+//! `ferrogrid-syntax`.
 
 #![deny(missing_docs)]
 
@@ -13,12 +14,11 @@ use syn::{DeriveInput, ItemMod, parse_macro_input};
 
 /// Makes the kernels of an inline module launchable.
 ///
-/// Every `#[kernel]` function in it becomes a typed launch function of the same name, which takes a
-/// stream and a grid before the kernel's own arguments, and a companion module of the same name
-/// with what is known of the kernel. The kernel itself is compiled for the device by
-/// `ferrogrid_build::compile()`, called from the crate's `build.rs`, and natively for the CPU
-/// device. Everything else in the module (functions, structs, constants, imports) is there on
-/// both sides.
+/// Every `#[kernel]` function in it becomes a typed launch function of the same name, which takes a stream
+/// and a grid before the kernel's own arguments, and a companion module of the same name with the kernel's
+/// descriptor, grid and block shape. `ferrogrid_build::compile()`, called from the crate's `build.rs`,
+/// compiles the kernel itself for the device; the CPU device runs native code. All other items of the module
+/// (functions, structs, constants, imports) exist on both sides.
 ///
 /// `#[ferrogrid::module(host_only)]` builds no device code: such kernels run on CPU devices only,
 /// and need no `build.rs`.
@@ -58,18 +58,19 @@ use syn::{DeriveInput, ItemMod, parse_macro_input};
 /// }
 /// ```
 ///
-/// A package that has `ferrogrid` under another name, `fg = { package = "ferrogrid", .. }`, needs nothing where it has a
-/// build step; `#[fg::module(host_only, crate = fg)]` says it where it has none.
+/// A package that renames the dependency, `fg = { package = "ferrogrid", .. }`, needs nothing more if it has
+/// a build step; without one write `#[fg::module(host_only, crate = fg)]`.
 ///
-/// Functions of other device code, such as CUDA C++, are declared in an `unsafe extern "C"` block; `#[link(file = "f.ptx")]` on it
-/// names their code, beside the source file, and `#[native(path)]` on a function what the CPU device calls in its place. They
-/// are linked when the module is loaded on a GPU; `ferrogrid::Kernel::link_with` gives code at run time.
+/// Functions of other device code, such as CUDA C++, are declared in an `unsafe extern "C"` block.
+/// `#[link(file = "f.ptx")]` on the block names their code, relative to the source file, and
+/// `#[native(path)]` on a function names its replacement on the CPU device. They are linked when the module
+/// is loaded on a GPU; `ferrogrid::Kernel::link_with` adds code at run time.
 ///
 /// # Errors
-/// What is wrong with a kernel is a compile error at the place in its source. A module that the build step has not
-/// compiled, or has compiled from other text, is one, too, which says what to do. The launch functions give
-/// `ferrogrid::Error` for a grid, a block or arguments that the kernel or the device does not take; what goes wrong
-/// while the kernel runs comes at the next synchronisation of the stream.
+/// Mistakes in a kernel are compile errors at their place in the source. A module that the build step has not
+/// compiled, or has compiled from other text, is a compile error that says what to do. The launch functions
+/// return `ferrogrid::Error` for a grid, a block or arguments that the kernel or the device does not support.
+/// The next synchronisation of the stream reports errors of the running kernel.
 #[proc_macro_attribute]
 pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(options with Punctuated::parse_terminated);
@@ -84,14 +85,14 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Marks a function of a `#[ferrogrid::module]` as a kernel.
 ///
-/// A kernel takes a `Thread<R>`, returns nothing, and has parameters of these kinds:
+/// A kernel takes a `Thread<R>` and parameters of these kinds, and returns nothing:
 ///
 /// | in the kernel | at the launch |
 /// |---|---|
 /// | `Thread<R>`, `R` = 1, 2, 3 | a grid of rank `R` |
 /// | a `DeviceCopy` value, or a tuple of such | the same, by value |
 /// | `&[T]` | `&DeviceBuffer<T>` or a view of one |
-/// | `&[DeviceAtomic<T>]`, `&[AtomicU32]` and core's others of 32 and 64 bits | an atomic view: `buffer.as_atomic()` |
+/// | `&[DeviceAtomic<T>]`, `&[AtomicU32]` and core's other 32- and 64-bit atomics | an atomic view: `buffer.as_atomic()` |
 /// | `Plane<T>` | a view of rank 2, `buffer.view_2d(width, height)?` |
 /// | `DisjointSlice<T>` | `&mut DeviceBuffer<T>` or a mutable view |
 /// | `DisjointSlice<T, 2>`, `DisjointSlice<T, 3>` | a mutable view of that rank |
@@ -100,27 +101,27 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `SharedSlice<T>` | its length |
 /// | `*const T`, `*mut T` (`unsafe fn` only) | `DevicePtr<T>`, `DevicePtrMut<T>` |
 ///
-/// The launch function has the kernel's name and takes the stream and the grid before them. Where buffers stand, it
-/// also takes slices of the host for the length of one launch: `In(&x)`, `Out(&mut y)`, `InOut(&mut y)`.
+/// The launch function has the kernel's name and takes the stream and the grid before them. In place of
+/// buffers it also takes host slices, for one launch: `In(&x)`, `Out(&mut y)`, `InOut(&mut y)`.
 ///
-/// Options promise something of every launch, which the launch checks and the compiler uses to
-/// choose registers:
+/// Options are promises about every launch. The launch checks them, and the compiler uses them to allocate
+/// registers:
 ///
 /// | option | promise | PTX |
 /// |---|---|---|
 /// | `block = [x, y]` | blocks have exactly this shape (one number for each dimension of the grid, or a constant: `block = TILE`, `block = [config::WIDTH, 8]`) | `.reqntid` |
 /// | `max_threads = n` | no block has more threads | `.maxntid` |
-/// | `cluster = [x, y]` | so many blocks along each axis make a cluster, at most 16 in all: `t.sync_cluster()` waits for them, and they read each other's shared memory (`t.publish_cluster(..)`); from `sm_90` on | `.reqnctapercluster` |
-/// | `cluster` | the same, and each launch says how many: `Grid::cover(n).with_cluster([x, y])`; else each block is a cluster | |
-/// | `same_shape(x, y)` | these slices are as long as each other, along each axis: one bounds check serves all | |
-/// | `wide` | nothing: slices may have 2^32 elements or more along an axis, which a launch refuses else, and lengths are 64 bits wide, which is slower | |
+/// | `cluster = [x, y]` | clusters of this many blocks along each axis, at most 16 in all: `t.sync_cluster()` waits for them, and blocks read each other's shared memory (`t.publish_cluster(..)`); from `sm_90` on | `.reqnctapercluster` |
+/// | `cluster` | the same, with a size per launch: `Grid::cover(n).with_cluster([x, y])`; by default each block is a cluster | |
+/// | `same_shape(x, y)` | these slices have equal extents: one bounds check serves all | |
+/// | `wide` | none: lengths are 64 bits wide, which is slower, so slices may have 2^32 elements or more along an axis; other kernels' launches reject them | |
 /// | `cooperative` | all blocks are on the device at the same time: `t.sync_grid()` waits for all of them | |
-/// | `dependent_launch` | launches may begin before the launch before them on their stream has ended (programmatic dependent launch), which hides what it takes to begin; each thread waits for that end before all else, so nothing else changes; no textures; from `sm_90` on | `griddepcontrol.wait` |
-/// | `min_blocks = n` | wanted: so many blocks at once on a multiprocessor | `.minnctapersm` |
+/// | `dependent_launch` | a launch may begin before the previous one on its stream has ended (programmatic dependent launch), which hides launch latency; each thread first waits for that end, so results stay the same; no textures; from `sm_90` on | `griddepcontrol.wait` |
+/// | `min_blocks = n` | none: the minimum number of resident blocks per multiprocessor to aim for | `.minnctapersm` |
 /// | `max_registers = n` | no thread has more registers, 24 to 255 (not together with `min_blocks`) | `.maxnreg` |
 ///
-/// Others let a GPU be less exact for this kernel; a function that it calls, and that the compiler does not put
-/// into it, follows the build. Each may be `= false`, to be exact where the build is not:
+/// The following options make arithmetic less exact on a GPU for this kernel. Functions that are not inlined
+/// into it follow the build's options. Each may be `= false`, to be exact where the build is not:
 ///
 /// | option | what may differ | nvcc |
 /// |---|---|---|
@@ -130,9 +131,9 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `contract` | `a * b + c` may round once | `-fmad=true` |
 /// | `fast_math` | all of these | `-use_fast_math` |
 ///
-/// A kernel may have type and const parameters; its options list what it is compiled for, and every
-/// combination is: `#[kernel(T = [f32, f64], N = [4, 8])]`. The launch function has the same
-/// parameters, inferred or named; an instance that is not listed is a compile error.
+/// A kernel may have type and const parameters. Its options list the arguments that it is compiled for, in
+/// every combination: `#[kernel(T = [f32, f64], N = [4, 8])]`. The launch function has the same parameters,
+/// inferred or named; an instance that is not listed is a compile error.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -148,7 +149,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     }
 /// }
 ///
-/// /// The sum of each row, by blocks whose threads work together.
+/// /// The sum of each row, one block each.
 /// #[kernel(max_threads = 256)]
 /// pub fn sums(t: Thread<1>, x: Plane<f64>, mut sums: DisjointRows<f64>, mut scratch: Shared<Scratch<f64>>) {
 ///     let row = &x[t.block_idx()[0] as usize];
@@ -167,11 +168,12 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # Ok(()) }
 /// ```
 ///
-/// A function of the host that launches a generic kernel for any of its instances has a bound that the kernel's module
-/// gives, which implies those of the kernel's first type parameter: `T: kernels::scale::Instance`, with further parameters
-/// `T: kernels::powers::Instance<N>`, and without types `(): kernels::add::Instance<N>`. That module also has
-/// `grid(n)`, the grid for `n` elements with the block of the kernel (for `DisjointRows`, of `n` blocks; for
-/// `DisjointTiles`, of a block for each tile), and the shape of a block that is fixed as `BLOCK`.
+/// A host function that launches a generic kernel for any of its instances needs a bound from the kernel's
+/// companion module, which implies the bounds of the kernel's first type parameter: `T:
+/// kernels::scale::Instance`, with further parameters `T: kernels::powers::Instance<N>`, and without types
+/// `(): kernels::add::Instance<N>`. The companion module also has `grid(n)`, the grid for `n` elements with
+/// the kernel's block shape (for `DisjointRows`, of `n` blocks; for `DisjointTiles`, of a block for each
+/// tile), and `BLOCK`, the fixed shape of a block.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -190,7 +192,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     }
 /// }
 ///
-/// /// Scales twice, whatever the numbers are.
+/// /// Scales twice, for any type of number.
 /// fn scale_twice<T: kernels::scale::Instance>(stream: &Stream, factor: T, x: &mut DeviceBuffer<T>) -> ferrogrid::Result<()> {
 ///     let grid = kernels::scale::grid(x.len());
 ///     kernels::scale(stream, grid, factor, &mut *x)?;
@@ -206,7 +208,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # Ok(()) }
 /// ```
 ///
-/// Slices of the host for one launch, a tuple, and an `unsafe fn`, which reads and writes where it likes:
+/// Slices of the host for one launch, a tuple, and an `unsafe fn`, which reads and writes through raw pointers:
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -224,10 +226,10 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     }
 /// }
 ///
-/// /// Turns `n` numbers around where they are.
+/// /// Reverses `n` numbers in place.
 /// ///
 /// /// # Safety
-/// /// `x` has `n` elements, which nobody else reaches.
+/// /// `x` has `n` elements, which no other code accesses.
 /// #[kernel]
 /// pub unsafe fn reverse(t: Thread<1>, n: u32, x: *mut f32) {
 ///     let i = t.index().get();
@@ -251,19 +253,20 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # Ok(()) }
 /// ```
 ///
-/// Barriers (`t.sync_threads()`, `t.publish(..)`, block-wide operations) are safe, in kernels and in what they call: the build step
-/// proves on the compiled code that all threads which a barrier waits for come to it, and refuses the program where it cannot.
+/// Barriers (`t.sync_threads()`, `t.publish(..)`, block-wide operations) are safe, in kernels and in
+/// functions that they call. The build step proves on the compiled code that all threads that a barrier waits
+/// for reach it, and rejects the program otherwise.
 #[proc_macro_attribute]
 pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
-    misplaced("`#[kernel]` stands on functions directly inside a module marked `#[ferrogrid::module]`", item)
+    misplaced("`#[kernel]` belongs on functions directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
-/// Puts a value into the constant memory of devices: a `static` of a `#[ferrogrid::module]`, declared as
+/// Declares a value in the constant memory of devices: a `static` of a `#[ferrogrid::module]` of type
 /// `Constant<T>`, where `T` is `DeviceCopy`.
 ///
-/// Kernels of the module and its private functions read it under its name; on the host the name is a
-/// `DeviceConstant<T>`, which sets it and reads it back in the order of streams. The constants of a program have
-/// at most 65536 bytes together. It is CUDA's `__constant__`, and setting it `cudaMemcpyToSymbol()`.
+/// Kernels of the module and its private functions read it by its name. On the host the name is a
+/// `DeviceConstant<T>`, which sets it and reads it back in stream order. The constants of a program have at
+/// most 65536 bytes in total. It is CUDA's `__constant__`, and setting it `cudaMemcpyToSymbol()`.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -291,12 +294,11 @@ pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_attribute]
 pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
-    misplaced("`#[constant]` stands on statics directly inside a module marked `#[ferrogrid::module]`", item)
+    misplaced("`#[constant]` belongs on statics directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
-/// Derives `DeviceCopy` for a `#[repr(C)]` or `#[repr(transparent)]` struct whose fields are all
-/// `DeviceCopy`, or for an enum with an integer `repr` or, if its variants have data, `#[repr(C)]`, whose fields
-/// all are.
+/// Derives `DeviceCopy` for a `#[repr(C)]` or `#[repr(transparent)]` struct, or for an enum with an integer
+/// `repr` or, if its variants have data, `#[repr(C)]`. All fields must be `DeviceCopy`.
 ///
 /// ```
 /// use ferrogrid::DeviceCopy;
@@ -360,27 +362,28 @@ pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// It works in `no_std` crates that have `ferrogrid-device` alone. Under another name than the crate's own it needs
-/// `#[device_copy(crate = fg)]`, in packages without a build step.
+/// It works in `no_std` crates that depend on `ferrogrid-device` alone. In packages without a build step a
+/// renamed dependency needs `#[device_copy(crate = fg)]`.
 #[proc_macro_derive(DeviceCopy, attributes(device_copy))]
 pub fn device_copy(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     derive::device_copy(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Derives `SharedElement` for a struct that is not `Copy`, as one of atomics: all of its fields must be valid with any
-/// bits. For other structs `#[derive(DeviceCopy)]` does it.
+/// Derives `SharedElement` for a struct that is not `Copy`, such as one of atomics: any bits must be valid
+/// for each of its fields. For `Copy` structs `#[derive(DeviceCopy)]` implements it.
 #[proc_macro_derive(SharedElement, attributes(device_copy))]
 pub fn shared_element(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     derive::shared_element(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Derives `ferrogrid::device::atomic::AtomicForm` for a struct of atomics: the form in which threads change the elements
-/// of a buffer of plain structs at once. `#[atomic_form(Plain)]` names these; see the trait for an example.
+/// Derives `ferrogrid::device::atomic::AtomicForm` for a struct of atomics: a view of a buffer of plain
+/// structs whose elements threads change concurrently. `#[atomic_form(Plain)]` names the plain struct; see
+/// the trait for an example.
 ///
-/// Both structs need `#[repr(C)]` and the same fields, but for `DeviceAtomic<T>` (or core's `AtomicU32` and the like) in the
-/// place of `T`, and arrays of them. A field of another type is refused:
+/// Both structs need `#[repr(C)]` and the same fields, with `DeviceAtomic<T>` (or core's `AtomicU32` and the
+/// like) in place of `T`, and arrays of them. A field of another type is an error:
 ///
 /// ```compile_fail,E0277
 /// use ferrogrid::device::{AtomicForm, DeviceAtomic, DeviceCopy};
@@ -404,13 +407,13 @@ pub fn atomic_form(input: TokenStream) -> TokenStream {
     derive::atomic_form(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Puts a variable into the global memory of devices, which all kernels of the module change: a `static` of a
+/// Declares a variable in the global memory of devices, shared by all kernels of the module: a `static` of a
 /// `#[ferrogrid::module]`, made of `DeviceAtomic`s.
 ///
-/// Kernels of the module and its private functions use it under its name; on the host the name is a `DeviceStatic`, which sets
-/// it and reads it in the order of streams. It is CUDA's `__device__` variable, with `cudaMemcpyToSymbol()` and
-/// `cudaMemcpyFromSymbol()`. (A `static` without the attribute is there on each side for itself, and the host cannot reach
-/// that of a GPU.)
+/// Kernels of the module and its private functions use it by its name. On the host the name is a
+/// `DeviceStatic`, which sets and reads it in stream order. It is CUDA's `__device__` variable, with
+/// `cudaMemcpyToSymbol()` and `cudaMemcpyFromSymbol()`. (A `static` without the attribute exists separately
+/// on each side, and the host cannot access a GPU's.)
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -438,10 +441,10 @@ pub fn atomic_form(input: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_attribute]
 pub fn device(_options: TokenStream, item: TokenStream) -> TokenStream {
-    misplaced("`#[device]` stands on statics directly inside a module marked `#[ferrogrid::module]`", item)
+    misplaced("`#[device]` belongs on statics directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
-/// `item` with the error `message`: an attribute outside of the module that would have taken it.
+/// `item` with the error `message`: for an attribute outside of the module that would expand it.
 fn misplaced(message: &str, item: TokenStream) -> TokenStream {
     let error = syn::Error::new(proc_macro2::Span::call_site(), message).to_compile_error();
     [error.into(), item].into_iter().collect()

@@ -1,4 +1,5 @@
-//! Which functions and variables of a module refer to which: by calls, by address, in the values of variables.
+//! References between the functions and variables of a module: by calls, by address, in the values of
+//! variables.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! The control flow of a function: its basic blocks, and which of them dominate which.
+//! The control flow of a function: its basic blocks, and their dominators.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -154,7 +154,7 @@ fn immediate_dominators<'g>(
     dominators
 }
 
-/// The blocks that can be reached, each behind those that it leads to first.
+/// The reachable blocks in post-order.
 fn post_order<'g>(count: usize, entry: usize, successors: &impl Fn(usize) -> &'g [usize]) -> Vec<usize> {
     let mut seen = vec![false; count];
     let mut order = Vec::with_capacity(count);

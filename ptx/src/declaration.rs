@@ -3,17 +3,17 @@
 use crate::ParseError;
 use crate::scanner::Scanner;
 
-/// Who sees a function or variable.
+/// The linkage of a function or variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Linkage {
-    /// This module alone.
+    /// Visible in this module only.
     #[default]
     Internal,
-    /// Others, too (`.visible`).
+    /// Visible to other modules (`.visible`).
     Visible,
-    /// Others, which may define it as well (`.weak`).
+    /// Visible to other modules, which may define it as well (`.weak`).
     Weak,
-    /// It is another's (`.extern`).
+    /// Defined by another module (`.extern`).
     Extern,
     /// One of several definitions of a variable (`.common`).
     Common,
@@ -22,21 +22,21 @@ pub enum Linkage {
 /// One or more variables, registers or parameters of a type: `.visible .global .align 4 .b8 table[8] = {..};`.
 #[derive(Debug, Clone)]
 pub struct Declaration<'t> {
-    /// The text, with the semicolon where it has one.
+    /// The text, with the semicolon if it has one.
     pub text: &'t str,
-    /// Who sees it.
+    /// Its linkage.
     pub linkage: Linkage,
     /// Space, alignment, type and what a pointer points to, as written: `.param .u64 .ptr .global .align 4`.
     pub specification: &'t str,
     /// The state space: `.global`, `.param`, `.reg`.
     pub space: &'t str,
-    /// The alignment that is written there, in bytes.
+    /// The alignment as written, in bytes.
     pub align: Option<usize>,
     /// Elements of a vector type (`.v4`); 1 without.
     pub lanes: usize,
     /// The type: `.b8`, `.f32`, `.pred`.
     pub ty: &'t str,
-    /// What is declared; a parameter has one name.
+    /// The declared names; a parameter has one.
     pub names: Vec<Declared<'t>>,
 }
 
@@ -49,12 +49,12 @@ pub struct Declared<'t> {
     pub registers: Option<usize>,
     /// The lengths of an array; 0 where none is written.
     pub lengths: Vec<usize>,
-    /// What it is initialised with: `{0, 1}`, `7`, `generic(x)`.
+    /// Its initial value: `{0, 1}`, `7`, `generic(x)`.
     pub initializer: Option<&'t str>,
 }
 
 impl<'t> Declaration<'t> {
-    /// Reads what follows the state space.
+    /// Parses the part after the state space.
     pub(crate) fn parse(
         scanner: &mut Scanner<'t>,
         start: usize,
@@ -73,7 +73,7 @@ impl<'t> Declaration<'t> {
         Ok(declaration)
     }
 
-    /// Reads a parameter in a list, from its space on.
+    /// Parses a parameter in a list, from its state space on.
     pub(crate) fn parse_parameter(scanner: &mut Scanner<'t>) -> Result<Self, ParseError> {
         let start = scanner.start();
         let space = scanner.expect_word("`.param`")?;
@@ -124,15 +124,15 @@ impl<'t> Declaration<'t> {
         self.names.first().map_or("", |declared| declared.name)
     }
 
-    /// The bytes of each name: of a number, a vector or an array. `None` for a predicate, an array without a length, or more
-    /// bytes than there can be.
+    /// The size of each name in bytes: of a number, a vector or an array. `None` for a predicate, an array
+    /// without a length, or a size that overflows.
     pub fn size(&self) -> Option<usize> {
         let element = type_size(self.ty)?.checked_mul(self.lanes)?;
         let lengths = &self.names.first()?.lengths;
         lengths.iter().try_fold(element, |size, length| size.checked_mul(*length).filter(|_| *length > 0))
     }
 
-    /// The alignment in bytes: the one that is written, or that of the type.
+    /// The alignment in bytes: as written, or that of the type.
     pub fn alignment(&self) -> Option<usize> {
         self.align.or_else(|| type_size(self.ty)?.checked_mul(self.lanes))
     }

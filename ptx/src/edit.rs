@@ -1,80 +1,80 @@
-//! Changes of a text, made all at once: what is not changed stays byte for byte.
+//! Edits of a text, applied all at once: unchanged parts stay byte for byte.
 
-/// Changes of a text by its parts. Parts are slices of the text itself, as its [`Module`](crate::Module) has them.
+/// Edits of a text by its parts. Parts are slices of the text itself, as its [`Module`](crate::Module) has them.
 #[derive(Debug)]
 pub struct Edits<'t> {
     text: &'t str,
-    /// Begin, end, what stands there instead; insertions have no length.
+    /// Begin, end and replacement; insertions have no length.
     changes: Vec<(usize, usize, String)>,
 }
 
 impl<'t> Edits<'t> {
-    /// No changes of `text`.
+    /// Creates an empty set of edits for `text`.
     pub fn new(text: &'t str) -> Self {
         Edits { text, changes: Vec::new() }
     }
 
-    /// Whether nothing is changed.
+    /// Whether there are no edits.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Puts `new` in the place of `part`.
+    /// Replaces `part` by `new`.
     ///
     /// # Panics
-    /// If `part` is no slice of the text.
+    /// If `part` is not a slice of the text.
     pub fn replace(&mut self, part: &str, new: impl Into<String>) {
         let start = offset(self.text, part);
         self.changes.push((start, start + part.len(), new.into()));
     }
 
-    /// Takes `part` away.
+    /// Removes `part`.
     ///
     /// # Panics
-    /// If `part` is no slice of the text.
+    /// If `part` is not a slice of the text.
     pub fn remove(&mut self, part: &str) {
         self.replace(part, "");
     }
 
-    /// Takes away the lines that `part` begins and ends on, if nothing else stands there, else `part`.
+    /// Removes the lines of `part`, if nothing else is on them, else `part`.
     ///
     /// # Panics
-    /// If `part` is no slice of the text.
+    /// If `part` is not a slice of the text.
     pub fn remove_lines(&mut self, part: &str) {
         let lines = self.lines_of(part);
         self.remove(lines);
     }
 
-    /// Puts `new` before `part`.
+    /// Inserts `new` before `part`.
     ///
     /// # Panics
-    /// If `part` is no slice of the text.
+    /// If `part` is not a slice of the text.
     pub fn insert_before(&mut self, part: &str, new: impl Into<String>) {
         let start = offset(self.text, part);
         self.changes.push((start, start, new.into()));
     }
 
-    /// Puts `new` behind `part`.
+    /// Inserts `new` after `part`.
     ///
     /// # Panics
-    /// If `part` is no slice of the text.
+    /// If `part` is not a slice of the text.
     pub fn insert_after(&mut self, part: &str, new: impl Into<String>) {
         let end = offset(self.text, part) + part.len();
         self.changes.push((end, end, new.into()));
     }
 
-    /// Puts lines behind the line that `part` ends on.
+    /// Inserts lines after the line on which `part` ends.
     ///
     /// # Panics
-    /// If `part` is no slice of the text.
+    /// If `part` is not a slice of the text.
     pub fn insert_line_after(&mut self, part: &str, new: impl Into<String>) {
         let end = offset(self.text, part) + part.len();
         let end = self.text[end..].find('\n').map_or(self.text.len(), |at| end + at + 1);
         self.changes.push((end, end, new.into()));
     }
 
-    /// The text with all changes. Those at one place stand in the order in which they were made; of changes that overlap, what lies
-    /// inside of another is lost with it.
+    /// Applies all edits. Insertions at one place keep the order in which they were made. An edit inside a
+    /// replaced part is dropped.
     pub fn apply(mut self) -> String {
         self.changes.sort_by_key(|(start, end, _)| (*start, *end != *start));
         let added: usize = self.changes.iter().map(|(_, _, new)| new.len()).sum();
@@ -103,10 +103,10 @@ impl<'t> Edits<'t> {
     }
 }
 
-/// Where `part`, a slice of `text`, begins in it.
+/// The offset of `part`, a slice of `text`.
 ///
 /// # Panics
-/// If it is no slice of it.
+/// If it is not a slice of it.
 pub(crate) fn offset(text: &str, part: &str) -> usize {
     let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     assert!(offset <= text.len() && part.len() <= text.len() - offset, "a part of another text");

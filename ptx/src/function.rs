@@ -8,17 +8,17 @@ use crate::{Declaration, Instruction, Linkage, ParseError};
 pub struct Function<'t> {
     /// The text, from its linkage to the closing brace or the semicolon.
     pub text: &'t str,
-    /// Who sees it.
+    /// Its linkage.
     pub linkage: Linkage,
-    /// Whether it is an entry point, which the host launches.
+    /// Whether it is an entry point (`.entry`).
     pub is_entry: bool,
-    /// What it returns.
+    /// Its return values.
     pub returned: Option<Parameters<'t>>,
     /// Its name.
     pub name: &'t str,
     /// Its parameters; `None` if there is no list.
     pub parameters: Option<Parameters<'t>>,
-    /// What follows the parameters: `.reqntid 256, 1, 1`, `.noreturn`.
+    /// The directives after the parameters: `.reqntid 256, 1, 1`, `.noreturn`.
     pub directives: Vec<Directive<'t>>,
     /// Its statements; `None` if it is only declared.
     pub body: Option<Body<'t>>,
@@ -33,18 +33,18 @@ pub struct Parameters<'t> {
     pub items: Vec<Declaration<'t>>,
 }
 
-/// A promise of a function.
+/// A performance or behaviour directive of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directive<'t> {
     /// The text.
     pub text: &'t str,
     /// Its name, `.reqntid`.
     pub name: &'t str,
-    /// What follows it: `256`, `1`, `1`.
+    /// Its values: `256`, `1`, `1`.
     pub values: Vec<&'t str>,
 }
 
-/// What a function does.
+/// The body of a function.
 #[derive(Debug, Clone)]
 pub struct Body<'t> {
     /// The text with its braces.
@@ -58,9 +58,9 @@ pub struct Body<'t> {
 pub struct Statement<'t> {
     /// The text, from the first token to the last.
     pub text: &'t str,
-    /// Whether it stands between LLVM's comments around inline assembly.
+    /// Whether it is inside inline assembly, by LLVM's comments.
     pub in_asm: bool,
-    /// What it is.
+    /// Its kind.
     pub kind: StatementKind<'t>,
 }
 
@@ -73,11 +73,11 @@ pub enum StatementKind<'t> {
     Label(&'t str),
     /// Registers or variables.
     Declaration(Declaration<'t>),
-    /// Where what follows comes from.
+    /// The source location of the following instructions.
     Location(Location<'t>),
     /// `{`, which begins a scope of names.
     Open,
-    /// `}`, which ends one.
+    /// `}`, which ends a scope.
     Close,
     /// `targets: .branchtargets $L__BB0_1, $L__BB0_2;`
     Targets {
@@ -90,7 +90,7 @@ pub enum StatementKind<'t> {
     Prototype {
         /// Its name.
         name: &'t str,
-        /// What such a function returns.
+        /// The return values of such a function.
         returned: Option<Parameters<'t>>,
         /// Its parameters.
         parameters: Option<Parameters<'t>>,
@@ -108,7 +108,7 @@ pub struct Location<'t> {
     pub line: u32,
     /// The column.
     pub column: u32,
-    /// The function that was inlined, as a label of `.debug_str`, and the file, line and column where.
+    /// The inlined function, as a label of `.debug_str`, and the file, line and column of the call.
     pub inlined: Option<(&'t str, [u32; 3])>,
 }
 
@@ -162,7 +162,7 @@ impl<'t> Function<'t> {
         self.statements().iter().filter_map(Statement::instruction)
     }
 
-    /// Its head: what stands before the body.
+    /// Its head: the text before the body.
     pub fn head(&self) -> &'t str {
         let body = self.body.as_ref().map_or(0, |body| body.text.len());
         &self.text[..self.text.len() - body]
@@ -214,12 +214,12 @@ impl<'t> Body<'t> {
         let mut statements = Vec::new();
         let mut depth = 0_usize;
         loop {
-            // What is empty between two semicolons is nothing.
+            // An empty statement between two semicolons is skipped.
             while scanner.take(b';') {}
             let begin = scanner.start();
             let in_asm = scanner.in_asm();
             let kind = match scanner.peek() {
-                None => return Err(scanner.error("a function that does not end")),
+                None => return Err(scanner.error("unexpected end of a function")),
                 Some(b'{') => {
                     scanner.take(b'{');
                     depth += 1;
@@ -282,7 +282,7 @@ fn directive<'t>(scanner: &mut Scanner<'t>, begin: usize) -> Result<StatementKin
     }
 }
 
-/// `.loc 1 20 16`, and perhaps `, function_name $L__info_string0 + 4, inlined_at 1 3 5`.
+/// `.loc 1 20 16`, optionally followed by `, function_name $L__info_string0 + 4, inlined_at 1 3 5`.
 fn location<'t>(scanner: &mut Scanner<'t>) -> Result<Location<'t>, ParseError> {
     let mut place = || -> Result<[u32; 3], ParseError> {
         Ok([scanner.number("a file")?, scanner.number("a line")?, scanner.number("a column")?])

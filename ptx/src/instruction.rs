@@ -1,4 +1,4 @@
-//! Instructions and their operands: what they are, what they read and what they write.
+//! Instructions and their operands, with the names that they read and write.
 
 use crate::ParseError;
 use crate::scanner::Scanner;
@@ -19,7 +19,7 @@ pub struct Instruction<'t> {
 pub struct Predicate<'t> {
     /// The predicate register.
     pub register: &'t str,
-    /// Whether the instruction is executed where the register is false.
+    /// Whether the instruction is executed if the register is false.
     pub is_negated: bool,
 }
 
@@ -67,7 +67,7 @@ impl<'t> Instruction<'t> {
         Ok(Instruction { predicate, opcode, operands })
     }
 
-    /// What it does, without modifiers: `ld`.
+    /// The operation without modifiers: `ld`.
     pub fn operation(&self) -> &'t str {
         self.opcode.split('.').next().unwrap_or_default()
     }
@@ -77,12 +77,12 @@ impl<'t> Instruction<'t> {
         self.opcode.split('.').skip(1)
     }
 
-    /// Whether it has that modifier.
+    /// Whether it has this modifier.
     pub fn has(&self, modifier: &str) -> bool {
         self.modifiers().any(|it| it == modifier)
     }
 
-    /// What is called: a function, or a register that holds its address. `None` if it is no call.
+    /// The callee: a function, or a register that holds its address. `None` for other instructions.
     pub fn callee(&self) -> Option<&'t str> {
         if self.operation() != "call" {
             return None;
@@ -92,7 +92,7 @@ impl<'t> Instruction<'t> {
             .find_map(|operand| if let Operand::Name(name) = operand { Some(*name) } else { None })
     }
 
-    /// The arguments of a call; none without a list.
+    /// The arguments of a call; empty without a list.
     pub fn arguments(&self) -> &[Operand<'t>] {
         let mut operands = self.operands.iter().skip_while(|operand| !matches!(operand, Operand::Name(_)));
         operands
@@ -100,8 +100,8 @@ impl<'t> Instruction<'t> {
             .unwrap_or_default()
     }
 
-    /// The names that it gives a value. Those of other things than registers, such as the parameters that a call returns into, are
-    /// among them.
+    /// The names that it writes. These are not only registers, but also the parameters that a call returns
+    /// into, for example.
     pub fn definitions(&self) -> Vec<&'t str> {
         let mut names = Vec::new();
         match self.operands.first() {
@@ -153,8 +153,8 @@ impl<'t> Instruction<'t> {
         self.opcode.starts_with("wgmma.mma_async") || self.opcode.starts_with("bfi.in_place")
     }
 
-    /// Whether threads of a warp, block or cluster make it together: barriers, shuffles, votes, operations of tensor cores. Compilers may
-    /// not move it to where fewer of them come.
+    /// Whether it is convergent: barriers, shuffles, votes, operations of tensor cores. Compilers may not
+    /// move it to where fewer threads execute it.
     pub fn is_convergent(&self) -> bool {
         matches!(
             self.operation(),
@@ -164,7 +164,7 @@ impl<'t> Instruction<'t> {
             || self.has("aligned")
     }
 
-    /// Whether nothing follows it on its path: a branch, a return, or the end of the thread, without a condition.
+    /// Whether it ends its path: a branch, a return, or the end of the thread, without a condition.
     pub fn ends_path(&self) -> bool {
         self.predicate.is_none() && matches!(self.operation(), "bra" | "brx" | "ret" | "exit" | "trap")
     }
@@ -176,9 +176,9 @@ impl<'t> Operand<'t> {
     }
 
     fn parse_within(scanner: &mut Scanner<'t>, depth: u32) -> Result<Self, ParseError> {
-        // Lists stand in lists only once, as in `[map, {%r1, %r2}]`.
+        // Lists nest only once, as in `[map, {%r1, %r2}]`.
         if depth > 8 {
-            return Err(scanner.error("operands that are nested too deeply"));
+            return Err(scanner.error("operands are nested too deeply"));
         }
         let operand = match scanner.peek() {
             Some(b'[') => Operand::Address(list(scanner, b'[', b']', depth)?),
@@ -245,7 +245,7 @@ impl<'t> Operand<'t> {
         names
     }
 
-    /// The name, if it is nothing else.
+    /// The name, if it is a plain name.
     pub fn name(&self) -> Option<&'t str> {
         if let Operand::Name(name) = self { Some(name) } else { None }
     }

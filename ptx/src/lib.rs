@@ -1,8 +1,8 @@
-//! PTX, read once into types: a module's functions, instructions, registers and line table. It answers
-//! questions about them: what an instruction reads and writes, control flow with dominators, and calls.
+//! PTX, parsed into types: a module's functions, instructions, registers and line table, with definitions and
+//! uses, control flow with dominators, and calls.
 //!
-//! A [`Module`] borrows the text that it was read from, and all of its parts are slices of that text.
-//! [`Edits`] change the text by such parts and leave the rest as it was, comments included.
+//! A [`Module`] borrows the text that it was parsed from, and all of its parts are slices of that text.
+//! [`Edits`] replace such parts and keep the rest unchanged, comments included.
 //!
 //! ```
 //! use ferrogrid_ptx::{Edits, Module};

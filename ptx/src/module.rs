@@ -6,12 +6,12 @@ use crate::edit::offset;
 use crate::scanner::Scanner;
 use crate::{Declaration, Function, Linkage};
 
-/// A PTX text, read.
+/// A parsed PTX text.
 #[derive(Debug, Clone)]
 pub struct Module<'t> {
     /// The whole text.
     pub text: &'t str,
-    /// What it consists of, in order.
+    /// Its items, in order.
     pub items: Vec<Item<'t>>,
 }
 
@@ -53,12 +53,12 @@ pub struct File<'t> {
     pub path: &'t str,
 }
 
-/// Why a text could not be read.
+/// A parse error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem.
     pub problem: String,
 }
 
@@ -74,7 +74,7 @@ impl<'t> Module<'t> {
     /// Reads `text`.
     ///
     /// # Errors
-    /// Where the text is no PTX.
+    /// If the text is not valid PTX.
     pub fn parse(text: &'t str) -> Result<Self, ParseError> {
         let mut scanner = Scanner::new(text);
         let mut items = Vec::new();
@@ -125,7 +125,7 @@ impl<'t> Module<'t> {
         self.items.iter().filter_map(|item| if let Item::File(file) = item { Some(file) } else { None })
     }
 
-    /// The place behind `.version`, `.target` and `.address_size`, where declarations may stand: an empty slice of the text.
+    /// The place after `.version`, `.target` and `.address_size`, where declarations may begin: an empty slice of the text.
     pub fn after_header(&self) -> &'t str {
         let is_header = |item: &&Item<'t>| match item {
             Item::Version { .. } | Item::Target { .. } => true,
@@ -160,7 +160,7 @@ impl<'t> Item<'t> {
 fn item<'t>(scanner: &mut Scanner<'t>) -> Result<Item<'t>, ParseError> {
     let start = scanner.start();
     if scanner.peek() == Some(b'@') {
-        // `@@DWARF` of older compilers: data of debuggers, a line each.
+        // `@@DWARF` of older compilers: debug data, one line each.
         scanner.skip_line();
         return Ok(Item::Directive(scanner.since(start)));
     }
@@ -220,7 +220,7 @@ fn target<'t>(scanner: &mut Scanner<'t>, start: usize) -> Result<Item<'t>, Parse
     Ok(Item::Target { text: scanner.since(start), names })
 }
 
-/// `.file 1 "path"`, and perhaps time and size of the file.
+/// `.file 1 "path"`, optionally with time and size of the file.
 fn file<'t>(scanner: &mut Scanner<'t>, start: usize) -> Result<Item<'t>, ParseError> {
     let number = scanner.number("the number of a file")?;
     let path = scanner.string()?;

@@ -1,4 +1,4 @@
-//! Writes what was read, from the types alone: the words of the text, spaced as LLVM does, without comments.
+//! Printing of the types alone: the words of the text, spaced as LLVM does, without comments.
 
 use std::fmt;
 
@@ -114,7 +114,7 @@ impl fmt::Display for Statement<'_> {
 }
 
 impl fmt::Display for Instruction<'_> {
-    /// As LLVM writes it, with its semicolon.
+    /// LLVM's form, with its semicolon.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Predicate { register, is_negated }) = self.predicate {
             write!(f, "@{}{register} ", if is_negated { "!" } else { "" })?;

@@ -1,5 +1,5 @@
-//! The registers of a function, each with the statements that define and use it. Names are resolved in their
-//! scopes: two blocks of inline assembly that each declare `%t` have two registers.
+//! The registers of a function, with their definitions and uses. Names are resolved in their scopes: two
+//! blocks of inline assembly that each declare `%t` have two registers.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ pub struct Register(pub usize);
 pub struct Registers<'t> {
     names: Vec<&'t str>,
     types: Vec<&'t str>,
-    /// The statements that give each register a value.
+    /// The statements that define each register.
     definitions: Vec<Vec<usize>>,
     /// The statements that read each register.
     uses: Vec<Vec<usize>>,
-    /// What each statement defines and uses.
+    /// The definitions and uses of each statement.
     statements: Vec<(Vec<Register>, Vec<Register>)>,
 }
 
@@ -27,7 +27,7 @@ pub struct Registers<'t> {
 struct Scope<'t> {
     /// Names of a single register, with their types.
     single: HashMap<&'t str, &'t str>,
-    /// Names of several, `%r<10>`: how many, and their type.
+    /// Names of several, `%r<10>`: their number and type.
     numbered: HashMap<&'t str, (usize, &'t str)>,
     /// Registers that were named already.
     known: HashMap<&'t str, Register>,
@@ -104,7 +104,7 @@ impl<'t> Registers<'t> {
         None
     }
 
-    /// How many there are.
+    /// The number of registers.
     pub fn len(&self) -> usize {
         self.names.len()
     }
@@ -124,7 +124,7 @@ impl<'t> Registers<'t> {
         self.types[register.0]
     }
 
-    /// The statements that give it a value, in order.
+    /// The statements that define it, in order.
     pub fn definitions(&self, register: Register) -> &[usize] {
         &self.definitions[register.0]
     }
@@ -134,7 +134,7 @@ impl<'t> Registers<'t> {
         &self.uses[register.0]
     }
 
-    /// The registers to which a statement gives a value.
+    /// The registers that a statement defines.
     pub fn defined_by(&self, statement: usize) -> &[Register] {
         &self.statements[statement].0
     }
@@ -144,7 +144,7 @@ impl<'t> Registers<'t> {
         &self.statements[statement].1
     }
 
-    /// The register that `name` means in a statement, which must read or define it.
+    /// The register that `name` refers to in a statement, which must read or define it.
     pub fn named(&self, statement: usize, name: &str) -> Option<Register> {
         let (defined, used) = &self.statements[statement];
         defined.iter().chain(used).copied().find(|register| self.names[register.0] == name)

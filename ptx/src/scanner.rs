@@ -1,4 +1,4 @@
-//! Words and punctuation of a PTX text, one after the other, without whitespace and comments.
+//! The tokens of a PTX text: words and punctuation, without whitespace and comments.
 
 use crate::ParseError;
 use crate::edit::offset;
@@ -8,9 +8,9 @@ use crate::edit::offset;
 pub(crate) struct Scanner<'t> {
     text: &'t str,
     at: usize,
-    /// Where the last token ended.
+    /// The end of the last token.
     end: usize,
-    /// Whether the position is between LLVM's comments around inline assembly.
+    /// Whether the position is inside inline assembly, by LLVM's comments.
     in_asm: bool,
 }
 
@@ -25,7 +25,7 @@ impl<'t> Scanner<'t> {
         self.byte(0)
     }
 
-    /// Where the next token begins.
+    /// The start of the next token.
     pub(crate) fn start(&mut self) -> usize {
         self.skip_trivia();
         self.at
@@ -84,11 +84,11 @@ impl<'t> Scanner<'t> {
         word.parse().map_err(|_| self.error(format!("expected {what}, found `{word}`")))
     }
 
-    /// What stands between the quotes of a string.
+    /// The text between the quotes of a string.
     pub(crate) fn string(&mut self) -> Result<&'t str, ParseError> {
         self.expect(b'"')?;
         let rest = &self.text[self.at..];
-        let length = rest.find('"').ok_or_else(|| self.error("a string that does not end"))?;
+        let length = rest.find('"').ok_or_else(|| self.error("unterminated string"))?;
         self.advance(length + 1);
         Ok(&rest[..length])
     }
@@ -107,15 +107,14 @@ impl<'t> Scanner<'t> {
                 }
                 b'(' | b'[' | b'{' => depth += 1,
                 b')' | b']' | b'}' => {
-                    depth =
-                        depth.checked_sub(1).ok_or_else(|| self.error("a bracket that was not opened"))?;
+                    depth = depth.checked_sub(1).ok_or_else(|| self.error("unmatched closing bracket"))?;
                 }
                 _ => {}
             }
             let length = self.text[self.at..].chars().next().map_or(1, char::len_utf8);
             self.advance(length);
         }
-        Err(self.error("the text ends in the middle"))
+        Err(self.error("unexpected end of the text"))
     }
 
     /// Skips the rest of the line.

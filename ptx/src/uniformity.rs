@@ -1,34 +1,35 @@
-//! Which threads agree on the path through a program: whether all that a barrier waits for reach it together.
+//! Uniformity analysis: proves that all threads that a barrier waits for reach it together.
 //!
-//! A value is known by how it may differ between threads: not at all in a grid, a cluster, a block or a warp, or between
-//! any two threads ([`Level`]). Within a warp it is known which bits differ: none of `rank / 32`. Sources of difference
-//! are thread and block indices, loads of memory that others may write meanwhile, atomic operations, exchanges within a
-//! warp, and clocks. Parameters of kernels, constants and read-only loads (`ld.global.nc`) are the same in all threads,
-//! and so are loads of shared memory at one address: a write at the same time would be a race, which safe code does
-//! not have.
+//! Each value has the widest group of threads in which it is uniform: the grid, a cluster, a block, a warp,
+//! or a single thread ([`Level`]). Within a warp the analysis also tracks which bits differ: none of `rank /
+//! 32`. Sources of divergence are thread and block indices, loads of memory that other threads may write
+//! meanwhile, atomic operations, exchanges within a warp, and clocks. Parameters of kernels, constants and
+//! read-only loads (`ld.global.nc`) are uniform in the grid. So are loads of shared memory at one address in
+//! the block: a concurrent write would be a race, which safe code does not have.
 //!
-//! Where a branch depends on a value that differs, threads may take either path, up to the block in which the paths meet
-//! again; paths that only end in a panic do not count. Not all threads reach what is between, and what is assigned there
-//! differs afterwards. Additions are followed by their terms, so `pointer == end` is the same in all threads if both have
-//! the same distance from where the thread began.
+//! Where a branch depends on a divergent value, threads may take either path, up to the block in which the
+//! paths meet again; paths that only end in a panic do not count. The blocks in between are divergent, and
+//! values assigned there are divergent afterwards. Sums are tracked by their terms, so `pointer == end` is
+//! uniform if both have the same distance from where the thread began.
 //!
-//! Functions are analysed once for all their calls, with the worst arguments of any.
+//! Functions are analysed once for all their calls, with the most divergent arguments of any call.
 //!
-//! Marks, which no assembler accepts, say what is to be proven:
+//! Marks, which no assembler accepts, state what must be proven:
 //!
 //! - `ferrogrid.together.LEVEL file, length, line, column`: all threads of the level reach it together. A fifth operand is
 //!   the same in all of them.
 //! - `ferrogrid.assumed.block a, b`: `a` is known to be the same in all threads of a block.
 //!
-//! Barriers without a mark are analysed, too, except in inline assembly, for which its author is responsible. So are warp
-//! operations ([`unproven_lanes`]); their marks, of the level `warp`, only give their place in the source.
+//! Barriers without a mark are analysed, too, except in inline assembly, whose author is responsible. So are
+//! warp operations ([`unproven_lanes`]); their marks, of the level `warp`, only give their place in the
+//! source.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `program.rs` | all functions of a program, and their calls |
 //! | `function.rs` | the analysis of one function, with `lanes.rs` for the lanes of a warp |
-//! | `function/divergences.rs` | barriers that threads may not reach together, and why |
-//! | `value.rs`, `bits.rs` | how a value differs between threads, and in which bits |
+//! | `function/divergences.rs` | barriers that threads may not reach together, and the reason |
+//! | `value.rs`, `bits.rs` | the divergence of a value, by level and by bit |
 //! | `region.rs` | the blocks between a branch and the point where its paths meet |
 
 mod bits;
@@ -41,17 +42,17 @@ use crate::{Instruction, Statement};
 
 pub use program::{divergences, unproven_lanes};
 
-/// The threads among which a value is the same, from all to none.
+/// The group of threads in which a value is uniform, from the widest to the narrowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
-    /// It is the same in all threads of the grid.
+    /// Uniform in the grid.
     #[default]
     Grid,
-    /// It is the same in all threads of a cluster.
+    /// Uniform in each cluster.
     Cluster,
-    /// It is the same in all threads of a block.
+    /// Uniform in each block.
     Block,
-    /// It is the same in all threads of a warp.
+    /// Uniform in each warp.
     Warp,
     /// It may differ between any two threads.
     Thread,
@@ -67,19 +68,19 @@ pub struct Divergence {
     pub item: usize,
     /// The barrier, or the call of a function with one, as a statement of the function.
     pub barrier: usize,
-    /// The threads among which the path to it must be the same.
+    /// The group of threads in which the path to it must be uniform.
     pub needs: Level,
-    /// The branch that decides; `None` if all threads come.
+    /// The divergent branch; `None` if all threads reach it.
     pub branch: Option<usize>,
     /// Whether the regions of shared memory differ between threads; of warp operations, the masks.
     pub differs: bool,
-    /// The statements that give the values, from the branch's condition or the operand back to the source of
-    /// the difference.
+    /// The statements that define the value, from the branch's condition or the operand back to the source of
+    /// divergence.
     pub because: Vec<usize>,
 }
 
-/// The threads among which the path to a statement must be the same: for a mark, or a barrier of a block or
-/// a cluster.
+/// The group of threads in which the path to a statement must be uniform: for a mark, or a barrier of a block
+/// or a cluster.
 fn needs(statement: &Statement<'_>) -> Option<Level> {
     let instruction = statement.instruction()?;
     if let Some(level) = mark(instruction) {
@@ -104,8 +105,8 @@ pub fn waits_for_lanes(statement: &Statement<'_>) -> bool {
     !statement.in_asm && statement.instruction().is_some_and(waits)
 }
 
-/// The threads among which the path to a mark, and its region, must be the same. `None` for the mark of a
-/// warp operation, which only gives its place.
+/// The group of threads in which the path to a mark, and its region, must be uniform. `None` for the mark of
+/// a warp operation, which only gives its place.
 fn mark(instruction: &Instruction<'_>) -> Option<Level> {
     match instruction.opcode.strip_prefix("ferrogrid.together.")? {
         "warp" => None,

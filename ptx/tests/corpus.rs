@@ -1,4 +1,4 @@
-//! Whole files: what the model says of them is all that they say, and reading is fast.
+//! Whole files: the printed model equals the text, and parsing is fast.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ fn check(name: &str, text: &str) {
     assert_eq!(expected.len(), found.len(), "{name}");
 }
 
-/// What compilers write, each of its own: LLVM with and without line tables, nvcc, and what people write by hand.
+/// PTX of several compilers: LLVM with and without line tables, nvcc, and PTX written by hand.
 const TEXTS: [(&str, &str); 3] = [
     ("LLVM", include_str!("texts/llvm.ptx")),
     ("nvcc", include_str!("texts/nvcc.ptx")),
@@ -47,17 +47,17 @@ const TEXTS: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn what_is_printed_is_what_was_read() {
+fn printed_text_parses_to_the_same() {
     for (name, text) in TEXTS {
         check(name, text);
     }
 }
 
-/// The files that the list `FERROGRID_TEST_PTX_FILES` names, one on each line: CI gives all that its builds left.
+/// The files that the list `FERROGRID_TEST_PTX_FILES` names, one on each line: CI lists the PTX of all its builds.
 #[test]
 fn the_files_of_a_list_are_printed_as_they_were_read() {
     let Some(list) = std::env::var_os("FERROGRID_TEST_PTX_FILES") else {
-        println!("SKIPPED: FERROGRID_TEST_PTX_FILES names no list of files");
+        println!("SKIPPED: FERROGRID_TEST_PTX_FILES does not name a list of files");
         return;
     };
     let list = std::fs::read_to_string(list).unwrap();

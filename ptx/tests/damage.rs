@@ -1,4 +1,4 @@
-//! Damaged texts: reading them is an error or a model, never a panic; what is printed of a model can be read again.
+//! Damaged texts: parsing returns an error or a model, never panics; a printed model parses again.
 //!
 //! 20,000 inputs; with `FERROGRID_FUZZ=ci` a million, or as many as fit into 20 seconds; with `FERROGRID_FUZZ=full` a million.
 
@@ -10,7 +10,7 @@ use ferrogrid_ptx::{Calls, ControlFlow, Module, Registers};
 const SEEDS: [&str; 3] =
     [include_str!("texts/by_hand.ptx"), include_str!("texts/nvcc.ptx"), include_str!("texts/llvm.ptx")];
 
-/// Pieces at which readers go wrong.
+/// Fragments that often confuse parsers.
 const PIECES: [&str; 24] = [
     "{",
     "}",
@@ -41,7 +41,7 @@ const PIECES: [&str; 24] = [
 fn damaged(number: u64) -> String {
     let mut random = Rng::with_seed(number);
     let seed = SEEDS[random.usize(..SEEDS.len())];
-    // A window of the text: small inputs are quick, and begin and end in the middle.
+    // A window of the text: small inputs are fast, and begin and end in the middle.
     let place = |random: &mut Rng| {
         (0..=random.usize(..=seed.len())).rev().find(|&at| seed.is_char_boundary(at)).unwrap_or(0)
     };

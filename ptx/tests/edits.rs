@@ -1,4 +1,4 @@
-//! Changes by parts of the text: what is not changed stays byte for byte.
+//! Edits by parts of the text: unchanged parts stay byte for byte.
 
 use ferrogrid_ptx::{Edits, Module};
 
@@ -36,7 +36,7 @@ fn parts_are_replaced_removed_and_put_before_and_behind() {
 }
 
 #[test]
-fn a_line_goes_as_a_whole_if_nothing_else_is_on_it() {
+fn a_line_is_removed_whole_if_nothing_else_is_on_it() {
     let text = edited(|module, edits| {
         edits.remove_lines(module.files().next().unwrap().text);
         edits.remove_lines(module.items[0].text());
@@ -45,7 +45,7 @@ fn a_line_goes_as_a_whole_if_nothing_else_is_on_it() {
 }
 
 #[test]
-fn insertions_at_one_place_keep_their_order_and_what_lies_in_a_removed_part_goes_with_it() {
+fn insertions_at_one_place_keep_their_order_and_removals_drop_edits_inside() {
     let text = edited(|module, edits| {
         let kernel = module.entry("k").unwrap();
         edits.replace(kernel.body.as_ref().unwrap().statements[0].text, "trap;");

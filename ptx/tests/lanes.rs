@@ -1,4 +1,5 @@
-//! Which operations of warps all lanes reach together: each rule with a program that it proves and one that it does not.
+//! Warp operations that all lanes reach together: each rule with a program that is proven and one that is
+//! not.
 
 use ferrogrid_ptx::uniformity::{Shape, unproven_lanes};
 use ferrogrid_ptx::{Item, Module};
@@ -35,13 +36,13 @@ fn decided_by(condition: &str) -> String {
     format!("{condition}\n@%p1 bra $A;\n{SHUFFLE}\n$A:")
 }
 
-/// `value` is that of `%r1`, by which threads decide.
+/// `value` is that of `%r1`, on which a branch depends.
 fn decided_by_value(value: &str) -> String {
     decided_by(&format!("{value} setp.eq.s32 %p1, %r1, 7;"))
 }
 
 #[test]
-fn what_the_lanes_of_a_warp_have_in_common_decides_for_all_of_them() {
+fn conditions_uniform_in_the_warp_are_accepted() {
     for value in [
         "mov.b32 %r1, %r20;",
         "mov.u32 %r2, %ctaid.x; shl.b32 %r3, %r2, 5; or.b32 %r4, %r3, %r21; shr.u32 %r1, %r4, 5;",
@@ -73,7 +74,7 @@ fn what_the_lanes_of_a_warp_have_in_common_decides_for_all_of_them() {
 }
 
 #[test]
-fn what_differs_between_the_lanes_of_a_warp_decides_for_some_of_them() {
+fn conditions_that_differ_between_lanes_are_divergent() {
     for value in [
         "mov.b32 %r1, %r21;",
         "mov.u32 %r1, %laneid;",
@@ -116,7 +117,7 @@ fn what_differs_between_the_lanes_of_a_warp_decides_for_some_of_them() {
 }
 
 #[test]
-fn a_multiple_of_32_is_no_bound_within_a_warp() {
+fn a_multiple_of_32_does_not_separate_lanes_of_a_warp() {
     for condition in [
         "setp.lt.u32 %p1, %r21, 64;",
         "setp.ge.s32 %p1, %r21, 96;",
@@ -175,7 +176,7 @@ fn warps_are_rows_of_blocks_whose_shape_is_known() {
 }
 
 #[test]
-fn lanes_meet_where_their_ways_do() {
+fn lanes_reconverge_where_their_paths_meet() {
     let branch = |condition: &str, inside: &str, behind: &str| {
         format!("{condition}\n@%p1 bra $A;\n{inside}\n$A: {behind}")
     };
@@ -183,7 +184,7 @@ fn lanes_meet_where_their_ways_do() {
     assert!(is_proven(&branch(lanes, "mov.b32 %r1, 2;", SHUFFLE), ROW));
     assert!(!is_proven(&branch(lanes, SHUFFLE, ""), ROW));
     assert!(is_proven(&branch(warps, SHUFFLE, ""), ROW));
-    // What is assigned on ways of some lanes differs behind.
+    // Values assigned on divergent paths are divergent afterwards.
     let assigned = |condition| {
         format!("mov.b32 %r1, 9; {}", branch(condition, "mov.b32 %r1, 2;", ""))
             + "setp.gt.u32 %p3, %r1, 7; @%p3 bra $B; "
@@ -192,7 +193,7 @@ fn lanes_meet_where_their_ways_do() {
     };
     assert!(!is_proven(&assigned(lanes), ROW));
     assert!(is_proven(&assigned(warps), ROW));
-    // Lanes that have returned do not come; those that panic end the launch.
+    // Lanes that have returned are missing; lanes that panic end the launch.
     let left = |condition: &str, end: &str| format!("{condition} @!%p1 bra $A; {end}; $A: {SHUFFLE}");
     assert!(!is_proven(&left(lanes, "ret"), ROW));
     assert!(is_proven(&left(warps, "ret"), ROW));
@@ -247,17 +248,17 @@ fn masks_are_the_same_in_the_lanes_that_they_name() {
     assert!(is_proven(&either(lanes, "shl.b32 %r3, 255, %r2;"), ROW));
     assert!(!is_proven(&either(lanes, "shl.b32 %r3, 15, %r5;"), ROW), "lanes of two tiles");
     assert!(!is_proven(&either(warps, "shl.b32 %r3, %r21, %r5;"), ROW));
-    assert!(is_proven("bar.warp.sync %r20;", ROW), "of all lanes alike");
+    assert!(is_proven("bar.warp.sync %r20;", ROW), "of all lanes uniformly");
     assert!(!is_proven("bar.warp.sync %r21;", ROW));
     assert!(
         is_proven("shr.u32 %r1, %r21, 5; bar.warp.sync %r1;", ROW),
-        "of each warp another, and of its lanes alike"
+        "different for each warp, and uniform within it"
     );
     assert!(!is_proven("match.any.sync.b32 %r1, %r21, -1; bar.warp.sync %r1;", ROW));
 }
 
 #[test]
-fn what_some_lanes_call_is_not_proven_wherever_it_is() {
+fn functions_called_by_some_lanes_are_not_proven() {
     let calling = |condition: &str| {
         let functions = format!(
             ".func inner() {{ {REGISTERS} vote.sync.any.pred %p1, %p2, -1; ret; }}\n\
@@ -271,7 +272,7 @@ fn what_some_lanes_call_is_not_proven_wherever_it_is() {
 }
 
 #[test]
-fn functions_know_of_blocks_what_all_kernels_have_in_common() {
+fn functions_assume_only_block_shapes_common_to_all_kernels() {
     let function = format!(
         ".func f() {{ {REGISTERS} mov.u32 %r21, %tid.x; setp.gt.u32 %p1, %r21, 31; @%p1 bra $A; {SHUFFLE} $A: ret; }}\n"
     );

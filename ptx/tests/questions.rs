@@ -1,4 +1,4 @@
-//! What the model answers: operands, registers in their scopes, control flow, calls.
+//! Queries of the model: operands, registers in their scopes, control flow, calls.
 
 use ferrogrid_ptx::{Body, Calls, ControlFlow, Instruction, Item, Module, Registers, StatementKind};
 
@@ -9,7 +9,7 @@ fn with_body(statements: &str, ask: impl FnOnce(&Body<'_>)) {
     ask(module.entry("k").unwrap().body.as_ref().unwrap());
 }
 
-/// What an instruction defines and what it uses.
+/// The definitions and uses of an instruction.
 fn operands(instruction: &str) -> (String, String) {
     let mut found = Default::default();
     with_body(instruction, |body| {
@@ -20,7 +20,7 @@ fn operands(instruction: &str) -> (String, String) {
 }
 
 #[test]
-fn instructions_say_what_they_define_and_use() {
+fn instructions_have_definitions_and_uses() {
     for (instruction, defined, used) in [
         ("add.s32 %r1, %r2, -1;", "%r1", "%r2"),
         ("@!%p1 mov.b32 %r1, %r2;", "%r1", "%p1 %r2"),
@@ -90,7 +90,7 @@ fn a_range_of_registers_declares_each_by_its_number() {
 }
 
 #[test]
-fn declarations_may_stand_behind_what_heads_the_text() {
+fn declarations_may_follow_the_head_of_the_text() {
     for head in [
         ".version 8.0\n.target sm_90\n",
         ".version 8.0\n.target sm_90\n.address_size 64\n",
@@ -106,7 +106,7 @@ fn declarations_may_stand_behind_what_heads_the_text() {
 }
 
 #[test]
-fn calls_say_whom_and_with_what() {
+fn calls_have_a_callee_and_arguments() {
     with_body("call.uni (r), f, (a, b);\ncall %rd1, p;\nret;", |body| {
         let calls: Vec<_> = body.statements.iter().filter_map(|it| it.instruction()).collect();
         assert_eq!((calls[0].callee(), calls[0].arguments().len()), (Some("f"), 2));
@@ -116,7 +116,7 @@ fn calls_say_whom_and_with_what() {
 }
 
 #[test]
-fn what_threads_do_together_is_convergent() {
+fn collective_instructions_are_convergent() {
     with_body(
         "bar.sync 0; barrier.cluster.wait; shfl.sync.idx.b32 %r1, %r2, 0, 31, -1; activemask.b32 %r1;\n\
          mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1}, {%r1}, {%r2}, {%f1};\n\
@@ -185,7 +185,7 @@ fn dominance(statements: &str, check: impl FnOnce(&ControlFlow, &dyn Fn(&str) ->
 }
 
 #[test]
-fn the_two_arms_of_a_branch_meet() {
+fn a_barrier_after_both_arms_of_a_branch_is_accepted() {
     dominance("@%p1 bra Else;\nThen: bra Meet;\nElse: mov.b32 %r1, 1;\nMeet: ret;", |flow, block| {
         let (then, other, meet) = (block("Then"), block("Else"), block("Meet"));
         assert_eq!(flow.blocks[0].successors, [then, other]);
@@ -218,11 +218,11 @@ fn loops_tables_and_returns_in_the_middle_have_their_edges() {
         assert_eq!((flow.blocks[head].successors.as_slice(), flow.blocks[head].returns), (&[next][..], true));
         assert_eq!(flow.blocks[next].successors, [a, b]);
         assert_eq!(flow.blocks[a].successors, [head]);
-        // A conditional exit goes on, too; what runs out of the body returns.
+        // A conditional exit also continues; the end of the body returns.
         assert_eq!(c, b);
         assert!(flow.blocks[b].returns);
         assert_eq!(flow.dominators()[a], Some(next));
-        assert_eq!(flow.post_dominators()[next], None, "one of its ways returns at the head");
+        assert_eq!(flow.post_dominators()[next], None, "one of its paths returns at the head");
     });
 }
 
@@ -266,7 +266,7 @@ fn calls_addresses_and_values_of_variables_are_followed() {
 }
 
 #[test]
-fn the_line_table_says_where_instructions_come_from() {
+fn the_line_table_has_the_source_of_instructions() {
     let text = "mov.b32 %r1, 0;\n.loc 1 20 16\nmov.b32 %r1, 1;\n\
                 .loc 2 7 3, function_name $L__info_string0 + 4, inlined_at 1 21 5\nmov.b32 %r1, 2;";
     with_body(text, |body| {
@@ -287,20 +287,20 @@ fn inline_assembly_is_known_as_such() {
 }
 
 #[test]
-fn errors_name_the_line_and_what_was_expected() {
+fn errors_name_the_line_and_the_expected_token() {
     for (text, line, problem) in [
         (".version x\n", 1, "malformed .version x"),
         (".version 8.0\n.target sm_90\nret;\n", 3, "expected a directive, found `ret`"),
         (".version 8.0\n\n.entry k(.foo .b32 x)\n{ }\n", 3, "expected `.param`, found `.foo`"),
         (".entry k()\n{\n\tret\n}\n", 4, "expected an operand"),
-        (".entry k()\n{\n\tret;\n", 4, "a function that does not end"),
-        (".file 1 \"a\n", 1, "a string that does not end"),
+        (".entry k()\n{\n\tret;\n", 4, "unexpected end of a function"),
+        (".file 1 \"a\n", 1, "unterminated string"),
     ] {
         let error = Module::parse(text).unwrap_err();
         assert_eq!((error.line, error.problem.as_str()), (line, problem), "{text}");
         assert_eq!(error.to_string(), format!("line {line}: {problem}"));
     }
-    // Nothing is read so deep that the stack ends.
+    // Deep nesting is an error, not a stack overflow.
     for nested in ["!", "[", "(", "%r1|", "generic("].map(|it| it.repeat(100_000)) {
         let error = Module::parse(&format!(".entry k()\n{{\n\tmov.b32 {nested};\n}}\n")).unwrap_err();
         assert!(error.problem.contains("nested too deeply"), "{error}");

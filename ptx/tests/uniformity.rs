@@ -1,4 +1,5 @@
-//! Which barriers all threads reach together: each rule with a program that it accepts and one that it refuses.
+//! Barriers that all threads reach together: each rule with a program that is accepted and one that is
+//! refused.
 
 use ferrogrid_ptx::uniformity::{Divergence, Level, divergences};
 use ferrogrid_ptx::{Item, Module};
@@ -28,9 +29,9 @@ fn decided_by(condition: &str) -> String {
     format!("{condition}\n@%p1 bra $A;\nbar.sync 0;\n$A:")
 }
 
-/// A register that several instructions give a value has what any of them gives; a pair of registers has no value of one.
+/// A register with several definitions has the value of any of them; a pair of registers has no value of its own.
 #[test]
-fn what_is_not_one_value_is_not_taken_for_one() {
+fn registers_with_several_values_are_not_uniform() {
     for source in [
         "setp.gt.u32 %p2, %r20, 3; mov.b32 %r1, 5; @%p2 bra $B; mov.b32 %r1, %r21; $B: setp.gt.u32 %p1, %r1, 7;",
         "setp.gt.u32 %p2, %r20, 3; mov.b32 %r1, %r21; @%p2 bra $B; mov.b32 %r1, 5; $B: setp.gt.u32 %p1, %r1, 7;",
@@ -49,11 +50,11 @@ fn what_is_not_one_value_is_not_taken_for_one() {
         assert!(is_refused(&decided_by(source)), "{source}");
     }
     let one = "setp.gt.u32 %p2, %r20, 3; mov.b32 %r1, 5; @%p2 bra $B; mov.b32 %r1, %r20; $B: setp.gt.u32 %p1, %r1, 7;";
-    assert!(!is_refused(&decided_by(one)), "it is the same in all threads, either way");
+    assert!(!is_refused(&decided_by(one)), "it is uniform on either path");
 }
 
 #[test]
-fn what_comes_from_indices_clocks_lanes_and_writable_memory_differs_between_threads() {
+fn indices_clocks_lanes_and_writable_memory_are_divergent() {
     for source in [
         "mov.u32 %r1, %tid.x;",
         "mov.u32 %r1, %laneid;",
@@ -86,7 +87,7 @@ fn what_comes_from_indices_clocks_lanes_and_writable_memory_differs_between_thre
 }
 
 #[test]
-fn what_threads_have_in_common_decides_for_all_of_them() {
+fn uniform_conditions_are_accepted() {
     for source in [
         "mov.b32 %r1, %r20;",
         "mov.u32 %r1, %ctaid.x;",
@@ -120,7 +121,7 @@ fn equal_distances_from_where_a_thread_began_cancel_out() {
     assert!(!is_refused(&distance("mad.lo.s64 %rd5, %rd1, 4, %rd20;")));
     assert!(is_refused(&distance("mad.lo.s64 %rd5, %rd1, 8, %rd20;")), "twice as far");
     assert!(is_refused(&distance("mov.b64 %rd5, %rd20;")));
-    // What is below may wrap around, and narrower sums do.
+    // Differences may wrap around, and narrower sums do.
     assert!(is_refused(&distance("mov.b64 %rd5, %rd3;").replace("setp.eq.b64", "setp.lt.u64")));
     let narrow = "add.s32 %r1, %r21, 9; cvt.u64.u32 %rd1, %r1; cvt.u64.u32 %rd2, %r21; add.s64 %rd3, %rd2, 9;\n\
                   setp.eq.b64 %p1, %rd1, %rd3;";
@@ -130,18 +131,18 @@ fn equal_distances_from_where_a_thread_began_cancel_out() {
 }
 
 #[test]
-fn what_stands_where_ways_have_met_again_is_reached_by_all() {
+fn code_after_paths_have_met_is_reached_by_all() {
     let branch = "setp.gt.u32 %p1, %r21, 7;\n@%p1 bra $A;\nmov.b32 %r1, 2;\n";
     assert!(!is_refused(&format!("mov.b32 %r1, 1; {branch}$A: bar.sync 0;")));
     assert!(is_refused(&format!("{branch}bar.sync 0;\n$A:")));
     let other_arm = format!("{branch}bra $B;\n$A: bar.sync 0;\n$B:");
-    assert!(is_refused(&other_arm), "the other way");
+    assert!(is_refused(&other_arm), "the other path");
     let both = format!("{branch}bar.sync 0; bra $B;\n$A: bar.sync 0;\n$B:");
-    assert!(is_refused(&both), "a barrier on each way is two barriers");
+    assert!(is_refused(&both), "a barrier on each path is two barriers");
 }
 
 #[test]
-fn what_is_assigned_on_the_ways_of_a_branch_differs_where_they_meet() {
+fn values_assigned_on_divergent_paths_are_divergent() {
     let assigned = |before: &str, inside: &str| {
         format!(
             "{before} setp.gt.u32 %p1, %r21, 7;\n@%p1 bra $A;\n{inside}\n$A: setp.eq.s32 %p2, %r1, 1;\n@%p2 bra $B;\nbar.sync 0;\n$B:"
@@ -149,7 +150,7 @@ fn what_is_assigned_on_the_ways_of_a_branch_differs_where_they_meet() {
     };
     assert!(is_refused(&assigned("mov.b32 %r1, 1;", "mov.b32 %r1, 2;")));
     assert!(!is_refused(&assigned("mov.b32 %r1, 1;", "mov.b32 %r2, 2;")));
-    // LLVM leaves the other way out where it has no value: nothing may depend on what the register has there.
+    // LLVM omits the other path if the value is undefined there: no code may depend on it.
     assert!(!is_refused(&assigned("", "ld.global.nc.b32 %r1, [%rd20];")));
     let by_copies = assigned("mov.b32 %r1, 1;", "mov.b32 %r1, 2;")
         .replace("$A:", "$A: mov.b32 %r3, %r1; add.s32 %r1, %r3, 0;");
@@ -170,10 +171,13 @@ fn local_memory_differs_where_anything_may_have_written_it() {
     assert!(!is_refused(&loaded("st.local.b32 [own], %r20;")));
     assert!(is_refused(&loaded("st.local.b32 [own+4], %r21;")));
     assert!(is_refused(&loaded("cvta.local.u64 %rd1, %rd2; st.b32 [%rd1], %r21;")), "by a generic address");
-    assert!(is_refused(&loaded("cvt.u64.u32 %rd1, %r21; st.local.b32 [%rd1], 0;")), "at a place of its own");
+    assert!(
+        is_refused(&loaded("cvt.u64.u32 %rd1, %r21; st.local.b32 [%rd1], 0;")),
+        "at a different address for each thread"
+    );
     assert!(is_refused(&loaded("{ .param .b64 a; st.param.b64 [a], %rd1; call.uni unknown, (a); }")));
     assert!(!is_refused(&loaded("st.global.b32 [%rd20], %r21;")));
-    // What a loop writes behind the place where it reads is there in the next round.
+    // A loop's write after its read is visible in the next iteration.
     let in_the_next_round = |stored: &str| {
         format!(
             "$A: ld.local.b32 %r1, [own]; setp.gt.u32 %p1, %r1, 7;\n@%p1 bra $B;\nbar.sync 0;\n$B: st.local.b32 [own], {stored};\n\
@@ -193,11 +197,11 @@ fn loops_run_as_often_in_all_threads_that_wait_in_them() {
     };
     assert!(!is_refused(&counted("%r20")));
     assert!(is_refused(&counted("%r21")));
-    // A step under a condition that all have in common: it is looked at until nothing is new, and then no more.
+    // A step under a uniform condition: the analysis terminates at the fixed point.
     let sometimes =
         counted("%r20").replace("add.s32", "setp.gt.u32 %p2, %r20, 3; @%p2 add.s32 %r1, %r1, 1; add.s32");
     assert!(!is_refused(&sometimes));
-    // A barrier behind a loop is reached by all; what the loop counted differs there.
+    // A barrier after a loop is reached by all threads; the loop's counter is divergent there.
     let behind = |next: &str| {
         format!("mov.b32 %r1, 0;\n$A: add.s32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, %r21;\n@%p1 bra $A;\n{next}")
     };
@@ -233,7 +237,7 @@ fn a_loop_that_is_never_left_has_its_barriers_too() {
     };
     assert!(is_refused(&forever("%r21")));
     assert!(!is_refused(&forever("%r20")));
-    // Behind a check of which the other way is a panic, nobody parts.
+    // A check whose other path is a panic does not diverge.
     assert!(!is_refused("setp.gt.u32 %p1, %r21, 7;\n@%p1 bra $C;\n$A: bar.sync 0; bra $A;\n$C: trap;"));
 }
 
@@ -247,7 +251,7 @@ fn a_barrier_under_a_condition_and_a_table_of_ways_are_branches() {
 }
 
 #[test]
-fn each_barrier_needs_what_it_waits_for_to_have_in_common() {
+fn each_barrier_requires_uniformity_at_its_level() {
     for (barrier, source, refused) in [
         ("bar.sync 0", "%ctaid.x", false),
         ("barrier.cluster.arrive", "%ctaid.x", true),
@@ -312,7 +316,7 @@ fn functions_that_wait_are_barriers_and_arguments_and_results_differ_by_their_ca
     };
     assert!(!found(&format!("{doubles}{}", result("%r21"))).is_empty());
     assert!(found(&format!("{doubles}{}", result("%r20"))).is_empty());
-    assert!(!found(&result("%r20")).is_empty(), "of a function that is not there nothing is known");
+    assert!(!found(&result("%r20")).is_empty(), "the result of an undefined function is unknown");
 }
 
 #[test]
@@ -326,7 +330,7 @@ fn a_value_that_turns_out_to_differ_later_is_followed_to_its_copies() {
 }
 
 #[test]
-fn it_says_which_branch_decides_and_where_the_difference_comes_from() {
+fn a_divergence_names_its_branch_and_its_origin() {
     let text = kernel(&decided_by("add.s32 %r1, %r20, %r21; xor.b32 %r2, %r1, 5; setp.gt.u32 %p1, %r2, 7;"));
     let module = Module::parse(&text).unwrap();
     let [divergence] = &found(&text)[..] else { panic!() };
@@ -345,7 +349,7 @@ fn it_says_which_branch_decides_and_where_the_difference_comes_from() {
 }
 
 #[test]
-fn what_all_of_a_block_have_in_common_is_not_named_as_the_origin() {
+fn uniform_values_are_not_named_as_the_origin() {
     let condition = "mov.u32 %r1, %ctaid.x; xor.b32 %r2, %r1, %r21; setp.gt.u32 %p1, %r2, 7;";
     let text = kernel(&decided_by(condition));
     let module = Module::parse(&text).unwrap();
@@ -356,7 +360,7 @@ fn what_all_of_a_block_have_in_common_is_not_named_as_the_origin() {
 }
 
 #[test]
-fn what_a_panic_is_given_changes_no_local_memory() {
+fn arguments_of_a_panic_change_no_local_memory() {
     let called = |then: &str| {
         decided_by(&format!(
             "st.local.b32 [own], %r20; setp.gt.u32 %p3, %r21, 9; @!%p3 bra $C;\n\
@@ -369,7 +373,7 @@ fn what_a_panic_is_given_changes_no_local_memory() {
 }
 
 #[test]
-fn what_is_fixed_is_the_same_in_whatever_round_a_thread_leaves_a_loop() {
+fn fixed_registers_are_uniform_after_a_divergent_loop() {
     let in_loop = |made: &str| {
         format!(
             "$A: add.s32 %r2, %r2, 1; {made} setp.lt.u32 %p2, %r2, %r21; @%p2 bra $A; setp.gt.u32 %p1, %r1, 7;\n{}",
@@ -378,9 +382,9 @@ fn what_is_fixed_is_the_same_in_whatever_round_a_thread_leaves_a_loop() {
     };
     assert!(!is_refused(&in_loop("{ .reg .b32 t; mov.u32 t, tile; add.s32 %r1, t, %r20; }")));
     assert!(is_refused(&in_loop("add.s32 %r1, %r20, %r2;")), "another number in each round");
-    assert!(is_refused(&in_loop("@%p3 mov.u32 %r1, %r20;")), "perhaps not in the first");
-    assert!(is_refused(&in_loop("ld.shared.b32 %r1, [tile];")), "what is there changes");
-    // Where a thread is, it stays: what was read in the loop is what was read before.
+    assert!(is_refused(&in_loop("@%p3 mov.u32 %r1, %r20;")), "possibly not in the first");
+    assert!(is_refused(&in_loop("ld.shared.b32 %r1, [tile];")), "the memory changes");
+    // A thread's index never changes: reading it in the loop gives the same value as before.
     for place in ["%tid.x", "%laneid"] {
         let again = format!(
             "mov.u32 %r3, {place}; {}",

@@ -11,15 +11,18 @@ pub const TARGETS_VARIABLE: &str = "FERROGRID_TARGETS";
 /// The file in that folder with the reason, if nothing could be compiled.
 pub const NO_DEVICE_CODE: &str = "no-device-code.txt";
 
-/// The prefix of the choice that stands for the text of a library.
+/// The prefix of the option that represents the text of a library.
 pub const TEXT_CHOICE: &str = "text";
+
+/// The prefix of the variables in PTX that state the layouts of a kernel; the name of its entry point follows.
+pub const LAYOUT_PREFIX: &str = "__ferrogrid_layout_";
 
 /// The device code of one cargo target, in one variant of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompiledTarget {
     /// Whether its device code was compiled with `debug_assertions`.
     pub debug_assertions: bool,
-    /// For a library: the choices that its device code depends on, which users of the library compare.
+    /// For a library: the options that its device code depends on, which users of the library compare.
     pub choices: String,
     /// Its images; the kernels of a module are in one of them.
     pub images: Vec<CompiledImage>,
@@ -34,7 +37,7 @@ pub struct CompiledImage {
     pub id: u128,
     /// The code for each architecture.
     pub codes: Vec<ArchCode>,
-    /// Files with device code to link it with when it is loaded.
+    /// Files with device code to link when it is loaded.
     pub links: Vec<PathBuf>,
 }
 
@@ -75,11 +78,11 @@ pub struct CompiledModule {
 pub struct UsedLibrary {
     /// A public module of it, `::a::kernels`.
     pub module: String,
-    /// The choices that it was compiled with.
+    /// The options that it was compiled with.
     pub choices: String,
 }
 
-/// An entry point as the device compiler made it.
+/// A compiled entry point.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompiledEntry {
     /// Its name in the PTX.
@@ -101,8 +104,8 @@ pub struct Diagnostic {
     pub message: String,
 }
 
-/// The file name for a target, by what the macros can tell of the one that they run for: what cargo calls its crate,
-/// and whether it is a library, a program (`bin`, `example`) or a test (`test`, `bench`).
+/// The file name for a target, from the facts that macros know about it: cargo's name of the crate, and
+/// whether it is a library, a program (`bin`, `example`) or a test (`test`, `bench`).
 pub fn file_name(kind: TargetClass, crate_name: &str, test: bool) -> String {
     let suffix = if test { ".cfg-test" } else { "" };
     format!("{}-{crate_name}{suffix}.txt", kind.name())

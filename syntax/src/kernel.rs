@@ -8,7 +8,7 @@
 //! | `arithmetic.rs` | `fast_math`, `ftz` and the like |
 //! | `same_shape.rs` | `same_shape(x, y)` |
 //! | `instance.rs` | the instances of a generic kernel |
-//! | `waiting.rs` | whether a thread might wait for others |
+//! | `waiting.rs` | whether a thread may wait for others |
 
 mod arithmetic;
 mod bounds;
@@ -39,7 +39,7 @@ pub use same_shape::Shapes;
 
 /// A kernel as written, with its parameters read.
 pub struct Kernel {
-    /// The function, without its `#[kernel]` attribute; its regions of shared memory have types of their own.
+    /// The function, without its `#[kernel]` attribute; its regions of shared memory have distinct types.
     pub function: ItemFn,
     /// The parameters in order.
     pub parameters: Vec<Parameter>,
@@ -53,9 +53,9 @@ pub struct Kernel {
     pub arithmetic: Arithmetic,
     /// The groups of slices with the same shape.
     pub shapes: Shapes,
-    /// What is compiled: every listed combination of generic arguments, or a single instance without arguments.
+    /// The compiled instances: every listed combination of generic arguments, or a single instance without arguments.
     pub instances: Vec<Instance>,
-    /// Whether a thread might wait for others, as far as the text tells.
+    /// Whether a thread may wait for others, judged by the text.
     pub may_wait: bool,
 }
 
@@ -143,16 +143,16 @@ impl Kernel {
         !self.function.sig.generics.params.is_empty()
     }
 
-    /// The parameters in the order of the entry point, each with its place in the signature. That of a `BlockOrder` comes
-    /// first, where the build step expects it.
+    /// The parameters in the order of the entry point, each with its place in the signature. The parameter
+    /// for a `BlockOrder` comes first, where the build step expects it.
     pub fn entry_parameters(&self) -> impl Iterator<Item = (usize, &Parameter)> {
         let all = || self.parameters.iter().enumerate();
         let is_order = |it: &Parameter| matches!(it.kind, ParameterKind::Order { .. });
         all().filter(move |(_, it)| is_order(it)).chain(all().filter(move |(_, it)| !is_order(it)))
     }
 
-    /// The least and the most parameters that the entry point may have: values of types without bytes are left out, and only
-    /// the compiler knows these types.
+    /// The minimum and maximum number of parameters of the entry point: zero-sized values are left out, and
+    /// only the compiler knows these types.
     pub fn flattened(&self) -> (usize, usize) {
         let most = self.parameters.iter().map(|parameter| parameter.kind.flattened()).sum();
         let values: usize = self.parameters.iter().map(|parameter| parameter.values().len()).sum();
@@ -164,7 +164,7 @@ impl Kernel {
         matches!(self.function.sig.safety, Safety::Unsafe(_))
     }
 
-    /// The `cfg` attributes on it, which hold for all that is made from it.
+    /// The `cfg` attributes on it, which apply to its whole expansion.
     pub fn cfgs(&self) -> impl Iterator<Item = &Attribute> {
         self.function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"))
     }
@@ -233,8 +233,8 @@ fn named_lifetime(signature: &Signature) -> Option<Lifetime> {
     named.0
 }
 
-/// Gives each region of shared memory a type of its own, `Shared<[T; N], 0>`, `Shared<[T; N], 1>`, so that they cannot be
-/// exchanged.
+/// Gives each region of shared memory a distinct type, `Shared<[T; N], 0>`, `Shared<[T; N], 1>`, so that they
+/// cannot be exchanged.
 fn number_regions(function: &mut ItemFn, parameters: &[Parameter]) {
     let regions = function.sig.inputs.iter_mut().zip(parameters).filter(|(_, it)| it.kind.is_shared());
     for (number, (argument, _)) in regions.enumerate() {
@@ -247,14 +247,14 @@ fn number_regions(function: &mut ItemFn, parameters: &[Parameter]) {
     }
 }
 
-/// Refuses textures in dependent launches: ptxas moves `tex` ahead of `griddepcontrol.wait`, and so ahead of the end of the
-/// work before.
+/// Rejects textures in dependent launches: ptxas moves `tex` ahead of `griddepcontrol.wait`, and so ahead of
+/// the end of the previous work.
 fn refuse_textures(parameters: &[Parameter]) -> Result<()> {
     match parameters.iter().find(|it| matches!(it.kind, ParameterKind::Texture { .. })) {
         None => Ok(()),
         Some(texture) => Err(Error::new(
             texture.ty.span(),
-            "a `dependent_launch` kernel cannot read a texture: the driver's compiler reads it before the work that it must come after has ended; leave out `dependent_launch`, or take a `Plane`",
+            "a `dependent_launch` kernel cannot read a texture: the driver's compiler moves the read ahead of the wait for previous work; leave out `dependent_launch`, or take a `Plane`",
         )),
     }
 }
@@ -283,15 +283,16 @@ fn has_order(parameters: &[Parameter], rank: usize, bounds: &LaunchBounds) -> Re
     let Some(order) = orders.next() else { return Ok(false) };
     let refused = |at: &Parameter, message: &str| Err(Error::new(at.ty.span(), message));
     if let Some(second) = orders.next() {
-        let message = "a kernel has one `BlockOrder`: blocks that wait in two orders could wait for each other; publish a tuple";
+        let message =
+            "a kernel has one `BlockOrder`: blocks that wait in two orders could deadlock; publish a tuple";
         return refused(second, message);
     }
     if rank != 1 {
         return refused(order, "blocks have an order in a grid of rank 1: `t: Thread<1>`");
     }
     if bounds.cooperative || bounds.has_clusters() {
-        let message = "blocks that wait for earlier ones do not wait for the grid or a cluster, too: they could wait for each other \
-                       for ever; leave out `BlockOrder`, or `cooperative` and `cluster`";
+        let message = "a kernel with a `BlockOrder` cannot wait for the grid or a cluster, because its blocks could deadlock: \
+                       leave out `BlockOrder`, or `cooperative` and `cluster`";
         return refused(order, message);
     }
     Ok(true)
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_of_blocks_comes_first_and_alone() {
+    fn a_block_order_is_the_first_parameter_and_the_only_one() {
         let kernel = kernel("#[kernel] pub fn k(t: Thread<1>, x: &[u32], order: BlockOrder<u32>, a: u32) {}");
         assert!(kernel.bounds.in_order && kernel.may_wait);
         assert_eq!(kernel.flattened(), (3, 4));
@@ -343,13 +344,13 @@ mod tests {
         for option in ["cooperative", "cluster", "cluster = 2"] {
             let message =
                 refused(&format!("#[kernel({option})] fn k(t: Thread<1>, a: BlockOrder<u32>) {{}}"));
-            assert!(message.contains("for ever"), "{option}: {message}");
+            assert!(message.contains("deadlock"), "{option}: {message}");
         }
         assert!(refused("#[kernel] fn k(t: Thread<1>, a: BlockOrder) {}").contains("`BlockOrder<u32>`"));
     }
 
     #[test]
-    fn tuples_in_tuples_travel_as_their_members() {
+    fn nested_tuples_are_passed_as_their_members() {
         let kernel = kernel("#[kernel] pub fn k(t: Thread<1>, a: (f32, (u8, u16), u64)) {}");
         let ParameterKind::Tuple { members } = &kernel.parameters[1].kind else { panic!("it is a tuple") };
         let named = members.tuple(|number, _| {

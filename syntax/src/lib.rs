@@ -1,6 +1,6 @@
-//! The grammar of a `#[ferrogrid::module]`: what a kernel's signature may say, and the fingerprint that ties
-//! a compiled module to its source. The macros, which expand a module, and the build step, which compiles it,
-//! share it, so both read the same.
+//! The grammar of a `#[ferrogrid::module]`: the signatures of kernels, and the fingerprint that ties a
+//! compiled module to its source. The macros, which expand a module, and the build step, which compiles it,
+//! share it, so both accept the same modules.
 
 #![deny(missing_docs)]
 

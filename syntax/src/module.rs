@@ -131,7 +131,7 @@ impl Module {
         let readers = Readers::find(items, &constants);
         readers.check(items)?;
         let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
-        // Inner attributes mean the same before the module, where both halves expect them.
+        // Inner attributes move before the module, where both halves expect them; the meaning is the same.
         item.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
         Ok(Module { name, fingerprint, kernels, externs, constants, readers, item })
     }

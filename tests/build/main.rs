@@ -1,5 +1,5 @@
-//! Builds a user's crate outside this workspace: it builds and runs, edits are noticed, mistakes are
-//! explained. The crate is tests/build/outside.
+//! Builds a user's crate outside this workspace: it builds and runs, edits trigger rebuilds, mistakes get
+//! clear errors. The crate is tests/build/outside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// A copy of the crate in a folder of its own; one at a time, as they share a target folder.
+/// A copy of the crate in a separate folder; one at a time, because they share a target folder.
 struct Outside {
     folder: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
@@ -21,7 +21,7 @@ impl Outside {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = tempfile::tempdir().unwrap();
         copy_folder(&root.join("tests/build/outside"), folder.path(), root);
-        // The versions of the workspace, so that nothing is looked up.
+        // The versions of the workspace, so that cargo resolves nothing.
         fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
         Outside { folder, _alone: alone }
     }
@@ -33,7 +33,7 @@ impl Outside {
     fn edit(&self, file: &str, from: &str, to: &str) {
         let text = fs::read_to_string(self.path(file)).unwrap();
         assert!(text.contains(from), "{file} has no {from:?}");
-        // Cargo sees edits by their time.
+        // Cargo detects edits by their time.
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs::write(self.path(file), text.replace(from, to)).unwrap();
     }
@@ -58,7 +58,7 @@ impl Outside {
 
     fn build_fails(&self) -> String {
         let output = self.cargo(&["build"]).output().unwrap();
-        assert!(!output.status.success(), "the build went through");
+        assert!(!output.status.success(), "the build succeeded");
         stderr(&output)
     }
 
@@ -108,7 +108,7 @@ fn is_of_outside(path: &Path) -> bool {
 }
 
 #[test]
-fn a_profile_whose_panics_abort_is_warned_of() {
+fn a_profile_with_aborting_panics_gets_a_warning() {
     let outside = Outside::new();
     let mut cargo = outside.cargo(&["build"]);
     let output = cargo.env("CARGO_PROFILE_DEV_PANIC", "abort").output().unwrap();
@@ -131,7 +131,7 @@ fn a_crate_outside_the_workspace_builds_and_runs() {
     }
 }
 
-/// The target folder is not below this crate, so where it lies does not tell whose build it is.
+/// The target folder is not below this crate, so its location does not tell which package is being built.
 #[test]
 fn of_a_path_dependency_only_the_librarys_kernels_are_compiled() {
     let outside = Outside::new();
@@ -154,13 +154,13 @@ fn of_a_path_dependency_only_the_librarys_kernels_are_compiled() {
         names.sort();
         names
     };
-    // Its kernels use another crate, whose macros may make something else of them under `cfg(test)`.
+    // Its kernels use another crate, whose macros may expand differently under `cfg(test)`.
     assert_eq!(of_step("outside"), ["bin-outside-test.sm_75.ptx", "bin-outside.sm_75.ptx"]);
     assert_eq!(of_step("with-kernels"), ["lib-with_kernels.sm_75.ptx"]);
 }
 
-/// The name in a package id of cargo's: `path+file:///folder#name@0.1.0`, or `path+file:///name#0.1.0` where the folder
-/// has the package's name.
+/// The name in a package id of cargo: `path+file:///folder#name@0.1.0`, or `path+file:///name#0.1.0` if the
+/// folder has the package's name.
 fn package_name(id: &str) -> &str {
     let (source, package) = id.rsplit_once('#').unwrap();
     match package.split_once('@') {
@@ -197,7 +197,7 @@ fn a_kernel_edit_is_seen() {
 }
 
 #[test]
-fn an_edit_elsewhere_compiles_nothing_for_the_device() {
+fn an_edit_outside_kernels_compiles_nothing_for_the_device() {
     let outside = Outside::new();
     outside.run();
     let before = outside.ptx_written();
@@ -356,7 +356,7 @@ fn layouts_that_differ_between_host_and_device_do_not_compile() {
 }
 
 #[test]
-fn a_library_whose_code_is_another_for_the_kernels_that_use_it_does_not_compile() {
+fn a_library_that_differs_between_host_and_kernels_does_not_compile() {
     let outside = Outside::new();
     let case = |choice: &str, call: &str| {
         fs::write(outside.path("with-kernels/build.rs"), format!("fn main() {{ {call} }}")).unwrap();
@@ -400,7 +400,7 @@ fn a_library_without_kernels_needs_no_build_script() {
     let printed = outside.run();
     assert!(printed.contains("walked [7, 9, 11, 9]"), "{printed}");
 
-    // A feature that only the command line asks for is not known where device code is compiled.
+    // A feature enabled only on the command line is unknown where device code is compiled.
     let library = library.replace("x + self.by", "x + self.by + cfg!(feature = \"far\") as u32");
     fs::write(outside.path("with-kernels/src/lib.rs"), library).unwrap();
     outside.edit("with-kernels/Cargo.toml", "[dependencies]", "[features]\nfar = []\n[dependencies]");
@@ -431,7 +431,7 @@ fn a_kernel_that_cannot_be_one_is_explained_once() {
 }
 
 #[test]
-fn without_a_build_script_the_compiler_says_what_to_add() {
+fn without_a_build_script_the_error_has_advice() {
     let outside = Outside::new();
     fs::remove_file(outside.path("build.rs")).unwrap();
     let text = outside.build_fails();
@@ -440,7 +440,7 @@ fn without_a_build_script_the_compiler_says_what_to_add() {
 }
 
 #[test]
-fn a_compiler_that_was_named_and_is_not_there_is_an_error() {
+fn a_missing_named_compiler_is_an_error() {
     let outside = Outside::new();
     outside.edit("src/main.rs", "* factor + 0", "* factor + 6");
     let output = outside.cargo(&["build"]).env("FERROGRID_DEVICE_RUSTC", "/nowhere/rustc").output().unwrap();

@@ -1,5 +1,4 @@
-//! Threads that work together: shared memory, barriers, warps and groups, clusters, blocks in order, and
-//! sorts.
+//! Cooperation of threads: shared memory, barriers, warps and groups, clusters, blocks in order, and sorts.
 
 pub(crate) mod barrier_function_kernels;
 pub(crate) mod barrier_functions;

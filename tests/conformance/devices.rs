@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use ferrogrid::{CpuOptions, Device};
 
-/// All devices of this machine, and a virtual CPU device with tight limits: what a kernel is promised must
-/// not depend on having more.
+/// All devices of this machine, and a virtual CPU device with tight limits: no guarantee may depend on having
+/// more.
 pub(crate) fn all() -> &'static [(String, Device)] {
     static DEVICES: OnceLock<Vec<(String, Device)>> = OnceLock::new();
     DEVICES.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! Failures: panics and printed text, faults that only the CPU device finds, and who is told of a failure.
+//! Failures: panics and printed text, faults that only the CPU device detects, and which call reports a
+//! failure.
 
 pub(crate) mod failure_kernels;
 pub(crate) mod failures;

@@ -1,4 +1,4 @@
-//! Graphs of typed launches, and loops of graphs; graphs without kernels are in `runtime/graph`.
+//! Graphs of typed launches, and loops in graphs; graphs without kernels are in `runtime/graph`.
 
 pub(crate) mod graphs;
 pub(crate) mod loop_kernels;

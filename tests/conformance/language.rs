@@ -1,7 +1,6 @@
-//! Kernels as Rust code: what signatures may say, types of the program's own, the language itself, and random
-//! inputs.
+//! Kernels as Rust code: signatures, the program's own types, the language itself, and random inputs.
 //!
-//! `kernels` has the kernels that other folders use as well.
+//! `kernels` has kernels that other folders use, too.
 
 pub(crate) mod kernels;
 pub(crate) mod properties;

@@ -21,10 +21,10 @@ use ferrogrid::Device;
 use libtest_mimic::{Arguments, Failed, Trial};
 use table::Verdict;
 
-/// What a case returns: `?` works on every error.
+/// The result of a case: `?` works on every error.
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// A behaviour: its name, and the function that demands it of a device.
+/// A behaviour: its name, and the function that checks it on a device.
 type Case = (&'static str, fn(&Device) -> Outcome);
 
 fn main() -> std::process::ExitCode {
@@ -33,8 +33,8 @@ fn main() -> std::process::ExitCode {
     }
     let mut arguments = Arguments::from_args();
     let devices = devices::all();
-    // CUDA calls functions of the host one after the other, and the legacy stream waits for all: cases that
-    // keep such a function waiting would keep others waiting that it waits for.
+    // CUDA calls host functions one after the other, and the legacy stream waits for all: cases that block in
+    // such a function would deadlock with others that it waits for.
     if devices.iter().any(|(_, device)| device.ordinal().is_some()) {
         arguments.test_threads.get_or_insert(1);
     }
@@ -100,7 +100,7 @@ fn main() -> std::process::ExitCode {
 fn trial(label: &'static str, device: &'static Device, case: Case) -> Trial {
     let (name, _) = case;
     Trial::test(format!("{label}::{name}"), move || {
-        // Until it returns: a panic of the case never does.
+        // Only if it returns: a panicking case never does.
         table::enter(name, label, Verdict::Failed);
         let outcome = own_process::case(device, case);
         let verdict = table::verdict(&outcome);

@@ -1,5 +1,5 @@
-//! Memory that kernels read and write: buffers, atomics, constants, statics, cache hints, strided and
-//! scattered writes, and memory of the host.
+//! Memory of kernels: buffers, atomics, constants, statics, cache hints, strided and scattered writes, and
+//! host memory.
 
 pub(crate) mod atomic_kernels;
 pub(crate) mod atomics;

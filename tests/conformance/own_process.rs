@@ -1,4 +1,4 @@
-//! Cases that run in a process of their own, because they may leave a device's context unusable or create
+//! Cases that run in a separate process, because they may leave a device's context unusable or create
 //! another.
 
 use std::process::{Command, ExitCode};
@@ -24,16 +24,16 @@ pub(crate) const CASES: &[Case] = &[
         true => in_its_own_process(device, "reading_where_nothing_is"),
         false => not_for_this_device("it would end the process"),
     }),
-    ("a_gpu_goes_on_after_a_reset", |device| match device.is_cuda() {
-        true => in_its_own_process(device, "a_gpu_goes_on_after_a_reset"),
+    ("a_gpu_is_usable_after_a_reset", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "a_gpu_is_usable_after_a_reset"),
         false => not_for_this_device("it is not reset"),
     }),
-    ("after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be", |device| match device.is_cuda() {
-        true => in_its_own_process(device, "after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be"),
+    ("after_a_failure_a_reset_works_or_is_unsupported", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "after_a_failure_a_reset_works_or_is_unsupported"),
         false => not_for_this_device("no failure outlasts its work there"),
     }),
-    ("a_stream_of_another_context_is_no_stream_of_the_device", |device| match device.is_cuda() {
-        true => in_its_own_process(device, "a_stream_of_another_context_is_no_stream_of_the_device"),
+    ("a_stream_of_another_context_is_refused", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "a_stream_of_another_context_is_refused"),
         false => not_for_this_device("it has no contexts"),
     }),
     ("a_module_is_unloaded_and_loaded_again", |device| {
@@ -41,36 +41,30 @@ pub(crate) const CASES: &[Case] = &[
     }),
 ];
 
-/// The same, as they run in their processes.
+/// The cases, as they run in their processes.
 const APART: &[Case] = &[
     ("reading_where_nothing_is", reading_where_nothing_is),
-    ("a_gpu_goes_on_after_a_reset", a_gpu_goes_on_after_a_reset),
-    (
-        "after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be",
-        after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be,
-    ),
-    (
-        "a_stream_of_another_context_is_no_stream_of_the_device",
-        a_stream_of_another_context_is_no_stream_of_the_device,
-    ),
+    ("a_gpu_is_usable_after_a_reset", a_gpu_is_usable_after_a_reset),
+    ("after_a_failure_a_reset_works_or_is_unsupported", after_a_failure_a_reset_works_or_is_unsupported),
+    ("a_stream_of_another_context_is_refused", a_stream_of_another_context_is_refused),
     ("a_module_is_unloaded_and_loaded_again", a_module_is_unloaded_and_loaded_again),
 ];
 
-/// After these, a GPU is not to the rest of the process what it was: access to its peers stays.
+/// These change a GPU for the rest of the process: access to its peers stays enabled.
 const CHANGING: [&str; 2] =
     ["kernels_use_the_memory_of_a_peer", "peer_access_lets_streams_use_other_buffers"];
 
-/// Runs `case`: here, or in a process of its own if others would notice.
+/// Runs `case`: here, or in a separate process if it would affect others.
 pub(crate) fn case(device: &Device, (name, case): Case) -> Outcome {
     if device.is_cuda() && CHANGING.contains(&name) { in_its_own_process(device, name) } else { case(device) }
 }
 
 const REQUEST: &str = "FERROGRID_CONFORMANCE_SEPARATE";
 
-/// How a process ends whose case has no meaning on its device, as in Automake's test suites.
+/// The exit code of a case that does not apply to its device, as in Automake's test suites.
 const NOT_FOR_THIS_DEVICE: u8 = 77;
 
-/// The case that this process was started for, if it was.
+/// The case that this process was started for, if any.
 pub(crate) fn requested() -> Option<String> {
     std::env::var(REQUEST).ok()
 }
@@ -147,8 +141,8 @@ fn reading_where_nothing_is(device: &Device) -> Outcome {
     let input = stream.upload(&[0_u16; 10])?;
     let mut output = stream.upload(&[0_u16; 10])?;
     let (from, to) = (input.as_device_ptr(), output.as_device_ptr_mut());
-    // SAFETY: none, as the first thread reads gigabytes behind `input`: the case shows that this is
-    // noticed, in a process that ends after it.
+    // SAFETY: none, as the first thread reads gigabytes beyond `input`: the case checks that this is
+    // detected, in a process that ends after it.
     unsafe { ranks::reverse(&stream, Grid::new(1, 1), u32::MAX, from, to)? };
     let launched = format!("`{}` at {}:{}:", ranks::reverse::kernel().name(), file!(), line!() - 1);
     match stream.synchronize() {
@@ -159,8 +153,8 @@ fn reading_where_nothing_is(device: &Device) -> Outcome {
     }
 }
 
-/// Kernels, constants and printing buffers that were loaded before are loaded again.
-fn a_gpu_goes_on_after_a_reset(device: &Device) -> Outcome {
+/// Kernels, constants and print buffers from before are loaded again.
+fn a_gpu_is_usable_after_a_reset(device: &Device) -> Outcome {
     let mut device = device.clone();
     for _ in 0..3 {
         let stream = device.new_stream()?;
@@ -193,8 +187,8 @@ fn a_gpu_goes_on_after_a_reset(device: &Device) -> Outcome {
     expect_error("a panic", failed, |error| matches!(error, Error::KernelPanic { .. })).map(drop)
 }
 
-/// Driver 580 makes no new context after an illegal address, in whatever way it is asked to.
-fn after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be(device: &Device) -> Outcome {
+/// Driver 580 creates no new context after an illegal address, by any call.
+fn after_a_failure_a_reset_works_or_is_unsupported(device: &Device) -> Outcome {
     reading_where_nothing_is(device)?;
     // SAFETY: this process has one thread that uses the device, and no other library does.
     let reset = || unsafe { device.reset() };
@@ -232,8 +226,8 @@ fn a_module_is_unloaded_and_loaded_again(device: &Device) -> Outcome {
     expect("elements", stream.download(&data)?, vec![4, 5, 6])
 }
 
-/// A second context of the same GPU, as some libraries make one (`cuCtxCreate`), current while it is used.
-fn a_stream_of_another_context_is_no_stream_of_the_device(device: &Device) -> Outcome {
+/// A second context of the same GPU, as some libraries create one (`cuCtxCreate`), current while it is used.
+fn a_stream_of_another_context_is_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let ordinal = i32::try_from(device.ordinal().ok_or("no GPU")?)?;
     let (mut handle, mut context, mut raw) = (0, null_mut(), null_mut());

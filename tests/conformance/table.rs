@@ -1,4 +1,4 @@
-//! The table of what ran where: one line for each case, one column for each device.
+//! The result table: one line for each case, one column for each device.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,18 +8,18 @@ use std::sync::{Mutex, PoisonError};
 use crate::Outcome;
 use crate::runtime::HoldsAStream;
 
-/// What became of a case on a device.
+/// The result of a case on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It ran, and holds.
+    /// It ran and passed.
     Ran,
-    /// It ran, and does not hold.
+    /// It ran and failed.
     Failed,
-    /// It has no meaning on this device.
+    /// It does not apply to this device.
     NotHere(Cow<'static, str>),
 }
 
-/// Says that a case has no meaning on a device. As an error, so that `?` and `return` carry it.
+/// States that a case does not apply to a device. An error, so that `?` and `return` carry it.
 #[derive(Debug)]
 pub(crate) struct NotForThisDevice(Cow<'static, str>);
 
@@ -31,12 +31,12 @@ impl fmt::Display for NotForThisDevice {
 
 impl std::error::Error for NotForThisDevice {}
 
-/// What a case returns that has no meaning on its device.
+/// The result of a case that does not apply to its device.
 pub(crate) fn not_for_this_device(reason: impl Into<Cow<'static, str>>) -> Outcome {
     Err(Box::new(NotForThisDevice(reason.into())))
 }
 
-/// The verdict in what a case returned.
+/// The verdict for the result of a case.
 pub(crate) fn verdict(outcome: &Outcome) -> Verdict {
     match outcome {
         Ok(()) => Verdict::Ran,
@@ -49,19 +49,19 @@ pub(crate) fn verdict(outcome: &Outcome) -> Verdict {
 
 static ROWS: Mutex<BTreeMap<&'static str, BTreeMap<&'static str, Verdict>>> = Mutex::new(BTreeMap::new());
 
-/// Enters what became of `case` on the device called `label`.
+/// Records the result of `case` on the device called `label`.
 pub(crate) fn enter(case: &'static str, label: &'static str, verdict: Verdict) {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner).entry(case).or_default().insert(label, verdict);
 }
 
-/// Prints what was entered, and why cases were left out.
+/// Prints the table, and why cases were skipped.
 pub(crate) fn print(labels: &[&str]) {
     let rows = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
     if rows.is_empty() {
         return;
     }
     let width = rows.keys().map(|case| case.len()).max().unwrap_or_default();
-    println!("what ran where (ran, FAILED, - not for this device, blank: not asked for)");
+    println!("what ran where (ran, FAILED, - not for this device, blank: not run)");
     println!("{:width$}  {}", "", labels.join("  "));
     for (case, row) in &*rows {
         let cell = |label: &&str| {

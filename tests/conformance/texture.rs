@@ -1,5 +1,5 @@
 //! Textures and surfaces: `sampling` compares reads with a reference in `f64` (`reference`), `surfaces`
-//! covers writes, and `arrays` copies, order and what is refused.
+//! covers writes, and `arrays` copies, order and refused calls.
 
 pub(crate) mod arrays;
 pub(crate) mod reference;

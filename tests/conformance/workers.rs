@@ -1,4 +1,4 @@
-//! Repeats the whole suite with other numbers of worker threads, each in a process of its own.
+//! Repeats the whole suite with other numbers of worker threads, each in a separate process.
 
 use std::process::Command;
 

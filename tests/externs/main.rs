@@ -3,7 +3,7 @@
 //! installed.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{CodeType, ForeignError, LinkInput, NvJitLink};
+use ferrogrid::{CodeType, ForeignError, KernelError, LinkInput, NvJitLink};
 
 /// The code of the functions, in PTX.
 const OFFSET: &str = include_str!("offset.ptx");
@@ -30,7 +30,7 @@ mod named {
         unsafe { x.write(value) }
     }
 
-    /// By a helper, as any function of the module may.
+    /// Through a helper function of the module.
     fn shifted(index: u32) -> u32 {
         offset(index) + 1
     }
@@ -53,7 +53,7 @@ mod named {
     }
 }
 
-/// In an image of its own, which others are loaded without. No file is named for its function.
+/// In a separate image, so that other kernels load without it. The module names no file for its function.
 #[ferrogrid::module]
 mod given {
     use ferrogrid::device::prelude::*;
@@ -67,7 +67,7 @@ mod given {
     pub fn given_offsets(t: Thread<1>, mut y: DisjointSlice<u32>) {
         let i = t.index();
         if let Some(y) = y.get_mut(i) {
-            // SAFETY: it asks for nothing.
+            // SAFETY: it has no requirements.
             *y = unsafe { hundreds(i.get() as u32) };
         }
     }
@@ -100,7 +100,7 @@ fn functions_of_a_named_file_are_called() {
         named::stores(&stream, Grid::cover(3), &mut z).unwrap();
         assert_eq!(stream.download(&y).unwrap(), [702, 2, 202], "{device}");
         assert_eq!(stream.download(&z).unwrap(), [0.0, 1.0, 2.0], "{device}");
-        // A panic is still the kernel's.
+        // A panic is still reported for the kernel.
         let few = stream.zeros::<u32>(1).unwrap();
         named::offsets(&stream, Grid::cover(3), &few, &mut y).unwrap();
         let error = stream.synchronize().unwrap_err();
@@ -109,7 +109,7 @@ fn functions_of_a_named_file_are_called() {
 }
 
 #[test]
-fn functions_that_nobody_named_are_given_or_an_error() {
+fn unnamed_functions_are_linked_at_run_time_or_an_error() {
     let mut is_given = false;
     for device in devices() {
         let stream = device.new_stream().unwrap();
@@ -118,7 +118,9 @@ fn functions_that_nobody_named_are_given_or_an_error() {
             given::given_offsets(&stream, Grid::cover(3), &mut y).and_then(|()| stream.download(&y));
         if !device.is_cuda() {
             let error = launched.unwrap_err();
-            let Error::NoNativeFunction { kernel, function, .. } = error else { panic!("{error}") };
+            let Error::Kernel(KernelError::NoNativeFunction { kernel, function, .. }) = error else {
+                panic!("{error}")
+            };
             assert!(kernel.ends_with("given_offsets") && function == "late_offset", "{kernel} {function}");
             assert!(error.to_string().contains("externs/main.rs"), "{error}");
         } else if !is_given {

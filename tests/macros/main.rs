@@ -1,7 +1,7 @@
-//! The unit tests of `ferrogrid-macros`, from its sources. In that package cargo would build all of `ferrogrid` first, which the
-//! examples of its documentation need.
+//! The unit tests of `ferrogrid-macros`, from its sources. In that package itself cargo would first build all
+//! of `ferrogrid`, which the documentation's examples need.
 
-// What only the macros themselves call.
+// Items that only the macros themselves call.
 #![allow(dead_code, unused_imports)]
 
 #[path = "../../macros/src"]

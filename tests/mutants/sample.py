@@ -26,7 +26,7 @@ from datetime import date
 from fnmatch import fnmatch
 from pathlib import Path
 
-from together import VARIABLE, compile_all, weavable
+from schemata import VARIABLE, compile_all, weavable
 from tree import BUILD_LIMIT, HERE, ROOT, changed, noticed, outcome, output, parsed, record, renewed_clone, use_target_of
 
 HOST = "-p ferrogrid-host"
@@ -60,12 +60,12 @@ AREAS = [
     ("host/views", 3, ["view*"], [LIB, CPU, DRIVER, RUNTIME]),
     ("host/graphs", 4, ["graph*", "backend/recording*", "backend/graph.rs", "backend/*/graph.rs", "backend/cuda/graph/*"],
      [LIB, f"{HOST} --test graphs --test loom", DRIVER, CPU, RUNTIME]),
-    ("host/foreign", 4, ["foreign*", "toolkit*", "dlpack*"], [LIB, CPU, DRIVER]),
+    ("host/foreign", 4, ["foreign*", "image*", "toolkit*", "dlpack*"], [LIB, CPU, DRIVER]),
     ("host/cpu", 5, ["backend/cpu/*"], [LIB, CPU, WAITING, LOOM, RUNTIME]),
     ("host/cuda", 6, ["backend/cuda/*", "backend/*"], [LIB, DRIVER, LOOM, RUNTIME]),
     ("host/rest", 3, ["*"], [LIB, CPU, DRIVER, f"{HOST} --test cpu_output", RUNTIME]),
     ("builder", 20, ["builder/src/*"],
-     [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test settings --test inside --test panics --test stale"]),
+     [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test settings --test contents --test panics --test stale"]),
     ("syntax", 10, ["syntax/src/*"],
      ["-p ferrogrid-syntax --lib", BUILD, "-p ferrogrid-macros-tests"], ["-p ferrogrid --test ui"]),
     ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros-tests"], [*NATIVE, "-p ferrogrid --test ui"]),

@@ -73,7 +73,7 @@ mod kernels {
         }
     }
 
-    /// What is shared has no cache operators.
+    /// Shared memory has no cache operators.
     #[kernel(block = 64)]
     pub fn shared(t: Thread<1>, mut y: DisjointSlice<u32>, mut tile: Shared<[u32; 64]>) {
         if let Some(place) = tile.get_mut(&t) {

@@ -46,9 +46,9 @@ mod places {
     }
 }
 
-/// Each register of its own is read, and none for another.
+/// Each special register is read, and none in place of another.
 #[test]
-fn places_in_a_cluster_are_registers_of_their_own() {
+fn positions_in_a_cluster_are_special_registers() {
     let axes = |name: &str| ["x", "y", "z"].map(|axis| format!("%{name}.{axis}"));
     let mut registers: Vec<String> = ["cluster_ctaid", "cluster_nctaid", "clusterid"].map(axes).concat();
     registers.extend(["%cluster_ctarank".into(), "%cluster_nctarank".into()]);
@@ -84,7 +84,7 @@ fn has_clusters(architecture: &str) -> bool {
 }
 
 #[test]
-fn clusters_are_directives_barriers_and_loads_of_their_own() {
+fn clusters_have_their_own_directives_barriers_and_loads() {
     for (architecture, lines) in code(kernels::swap::kernel()) {
         let has = usize::from(has_clusters(architecture));
         let directive = lines.iter().filter(|line| line.starts_with(".reqnctapercluster 2, 1, 1")).count();

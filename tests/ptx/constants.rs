@@ -47,7 +47,7 @@ mod kernels {
     }
 }
 
-/// A static that kernels change is a variable in global memory with its first bytes, which is named where it is changed.
+/// A static that kernels change is a variable in global memory with its initial bytes, referred to where it is changed.
 #[test]
 fn a_static_of_the_device_is_changed_in_global_memory() {
     let kernel = kernels::found::kernel();

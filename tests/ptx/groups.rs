@@ -46,7 +46,7 @@ fn threads_of_a_branch_share_an_atomic_operation() {
 }
 
 #[test]
-fn a_group_by_label_is_one_instruction_and_so_is_what_it_does() {
+fn a_group_by_label_and_its_operations_are_one_instruction_each() {
     for (architecture, lines) in code(kernels::by_label::kernel()) {
         let number: u32 =
             architecture.trim_start_matches("sm_").trim_end_matches(['a', 'f']).parse().expect("a number");

@@ -147,7 +147,7 @@ fn arithmetic_of_bf16_is_the_hardwares_where_it_has_some() {
 
 /// `x * 1 + y`, `x * -1 + y` and `x * y + -0`, which keeps the sign of a zero, where a sum or a product is made of both.
 #[test]
-fn what_does_nothing_in_a_fused_operation_is_one_minus_one_and_minus_zero() {
+fn neutral_operands_of_a_fused_operation_are_one_minus_one_and_minus_zero() {
     let words = |bits: u16| (i32::from(bits as i16), (u32::from(bits) << 16 | u32::from(bits)) as i32);
     for (single, pair) in [0x3F80, 0xBF80, 0x8000].map(words) {
         let singles = code(kernels::brain::kernel()).into_iter().map(|it| (it, format!(", {single};")));
@@ -251,7 +251,7 @@ fn approximations_are_instructions_where_the_architecture_has_them() {
 }
 
 #[test]
-fn pairs_are_added_atomically_by_one_instruction_where_there_is_one() {
+fn pairs_are_added_atomically_by_one_instruction_if_there_is_one() {
     for (architecture, lines) in code(kernels::atomics::kernel()) {
         let is_there = usize::from(number(architecture) >= 90);
         demand(&lines, "atom.relaxed.gpu.global.add.noftz.f16x2", 1);

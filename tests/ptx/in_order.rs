@@ -1,4 +1,4 @@
-//! Facts about blocks in order: where the number of a block comes from, and how values are published.
+//! Facts about blocks in order: the source of a block's number, and the publication of values.
 
 use super::{code, count};
 
@@ -23,7 +23,7 @@ mod kernels {
         }
     }
 
-    /// Eight bytes, which go from block to block.
+    /// Eight bytes that are passed from block to block.
     #[kernel]
     pub fn chain(t: Thread<1>, mut y: DisjointSlice<u64>, order: BlockOrder<u64>) {
         let [block] = t.block_idx();
@@ -59,7 +59,7 @@ fn the_number_of_a_block_is_taken_once_and_stands_for_its_index() {
     }
 }
 
-/// Who sees a value sees what was written before it: released and acquired among all threads of the device.
+/// A thread that sees a value sees what was written before it: release and acquire at device scope.
 #[test]
 fn values_are_released_and_acquired_in_the_scope_of_the_device() {
     for kernel in [kernels::scan::kernel(), kernels::chain::kernel()] {
@@ -76,7 +76,7 @@ fn values_are_released_and_acquired_in_the_scope_of_the_device() {
     }
     for (architecture, lines) in code(kernels::chain::kernel()) {
         let place = |part: &str| lines.iter().rposition(|line| line.contains(part));
-        // The value, before what says that it is there; and the end of the block, behind both.
+        // The value before its flag; and the end of the block after both.
         let order = ["st.relaxed.gpu.global.b64", "st.release.gpu.global.b64"].map(place);
         assert!(place("bar.sync") < order[1] && order[1].is_some(), "{architecture}: {lines:#?}");
         assert_eq!(count(&lines, "st.relaxed.gpu.global.b64"), 2, "{architecture}: {lines:#?}");

@@ -1,5 +1,5 @@
-//! Facts about checks of operations of warps that some lanes may not come to, and about what is told of panics: each value is in its
-//! place in the record.
+//! Facts about checks of warp operations that some lanes may not reach, and about panic reports: each value
+//! is in its place in the record.
 
 use std::mem::offset_of;
 
@@ -11,10 +11,10 @@ use super::{code, count, images};
 mod kernels {
     use ferrogrid::device::prelude::*;
 
-    /// Of which line the first check in `apart` is.
+    /// The line of the first check in `apart`.
     pub const FIRST: u32 = line!() + 7;
 
-    /// Every operation for itself, where only some lanes come.
+    /// Every operation, reached by some lanes only.
     #[kernel]
     pub fn apart(t: Thread<1>, x: &[u32], y: &[DeviceAtomic<u32>]) {
         let (warp, own) = (t.warp(), x.get(t.index().get()).copied().unwrap_or(0));
@@ -47,9 +47,9 @@ mod kernels {
     }
 }
 
-/// One for each operation, whose line is that of the call: the branch before it has a mark of its own.
+/// One check for each operation, with the line of the call.
 #[test]
-fn a_check_names_the_operation_that_lacks_lanes() {
+fn a_check_names_the_operation_with_missing_lanes() {
     for (architecture, lines) in code(kernels::apart::kernel()) {
         let mut found: Vec<u32> = lines
             .iter()
@@ -76,7 +76,7 @@ fn functions(name: &str) -> Vec<(&'static str, Vec<&'static str>)> {
     images(kernels::panics::kernel()).into_iter().map(of).collect()
 }
 
-/// Where a value comes from, through moves and conversions: a parameter, memory, a special register or a number.
+/// The source of a value, through moves and conversions: a parameter, memory, a special register or a number.
 fn origin(lines: &[&str], operand: &str) -> String {
     for line in lines {
         let Some((opcode, operands)) = line.trim_end_matches(';').split_once(char::is_whitespace) else {
@@ -102,7 +102,7 @@ fn origin(lines: &[&str], operand: &str) -> String {
     operand.to_owned()
 }
 
-/// What is stored at a place of the record.
+/// The value stored at an offset of the record.
 fn stored(lines: &[&str], place: usize) -> String {
     let at = format!("+{place}], ");
     let store = lines.iter().find(|line| line.starts_with("st.volatile") && line.contains(&at));
@@ -112,7 +112,7 @@ fn stored(lines: &[&str], place: usize) -> String {
 }
 
 #[test]
-fn what_lacks_lanes_is_told_by_mask_missing_lanes_and_place() {
+fn reports_of_missing_lanes_have_mask_lanes_and_place() {
     for (architecture, lines) in functions("__ferrogrid_panic_lanes") {
         let fields = [
             offset_of!(FailureRecord, first),
@@ -131,7 +131,7 @@ fn what_lacks_lanes_is_told_by_mask_missing_lanes_and_place() {
             failure::LANES.to_string(),
             "{architecture}"
         );
-        // Another panic says more, and is waited for.
+        // Another panic has a better report, so the check waits for it.
         assert!(count(&lines, "nanosleep.u32") > 0, "{architecture}: {lines:#?}");
         assert!(
             lines.iter().filter(|line| line.contains("nanosleep")).all(|line| line.ends_with(" 1000;")),
@@ -141,7 +141,7 @@ fn what_lacks_lanes_is_told_by_mask_missing_lanes_and_place() {
 }
 
 #[test]
-fn a_panic_is_told_by_its_values_its_place_and_its_thread() {
+fn a_panic_report_has_values_location_and_thread() {
     let parameter = |name: &str, number: usize| format!("[{name}_param_{number}]");
     let kinds = [
         ("__ferrogrid_panic_bounds_check", failure::BOUNDS, ["_param_0]", "_param_1]"], 2),
@@ -160,7 +160,7 @@ fn a_panic_is_told_by_its_values_its_place_and_its_thread() {
             {
                 assert_eq!(of(place), format!("[{name}{value}"), "{architecture}: {lines:#?}");
             }
-            // As rustc lays out a place: name, length, line, column.
+            // rustc's layout of a location: name, length, line, column.
             let located =
                 lines.iter().find(|line| line.contains(&parameter(name, location))).expect("it is read");
             let register = located.split_whitespace().nth(1).expect("a register").trim_end_matches(',');

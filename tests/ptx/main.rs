@@ -169,7 +169,7 @@ fn every_access_names_global_memory() {
 }
 
 #[test]
-fn what_may_be_written_is_not_read_through_the_read_only_path() {
+fn writable_memory_is_not_read_through_the_read_only_path() {
     for (architecture, lines) in code(kernels::raw::kernel()) {
         assert_eq!(count(&lines, "ld.global.nc"), 0, "{architecture}: {lines:#?}");
     }

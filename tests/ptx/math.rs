@@ -125,7 +125,7 @@ mod kernels {
     }
 }
 
-/// Demands each of `opcodes` exactly once, in the code for each architecture.
+/// Requires each of `opcodes` exactly once, in the code for each architecture.
 fn demand_once(kernel: &ferrogrid::__private::Kernel, opcodes: &[&str]) {
     for (architecture, lines) in code(kernel) {
         for opcode in opcodes {
@@ -135,7 +135,7 @@ fn demand_once(kernel: &ferrogrid::__private::Kernel, opcodes: &[&str]) {
 }
 
 #[test]
-fn what_the_hardware_computes_exactly_is_one_instruction() {
+fn exact_functions_of_the_hardware_are_one_instruction() {
     for (kernel, ty) in
         [(kernels::hardware_single::kernel(), "f32"), (kernels::hardware_double::kernel(), "f64")]
     {
@@ -199,7 +199,7 @@ fn integer_operations_are_one_instruction() {
 
 /// Others do, in `libm`: 8 to 48 bytes to raise floating-point flags, and about 600 for huge angles.
 #[test]
-fn what_can_do_without_a_stack_does() {
+fn functions_that_need_no_stack_have_none() {
     let all = [
         kernels::hardware_single::kernel(),
         kernels::hardware_double::kernel(),
@@ -229,9 +229,9 @@ fn no_function_is_left_to_be_linked() {
     }
 }
 
-/// What comes from the crate `libm` has its source lines; libdevice has none.
+/// Code of the crate `libm` has its source lines; libdevice has none.
 #[test]
-fn a_kernel_says_which_library_its_mathematics_is() {
+fn a_kernel_reports_its_math_library() {
     let kernel = kernels::with_stack::kernel();
     let (_, ptx) = images(kernel)[0];
     let has_lines_of_libm = ptx.lines().any(|line| line.contains(".file") && line.contains("libm-"));

@@ -153,7 +153,7 @@ fn matches_the_active_mask_and_the_barrier_of_a_warp_are_instructions() {
 }
 
 #[test]
-fn every_reduction_of_words_is_one_instruction_where_there_is_one() {
+fn every_reduction_of_words_is_one_instruction_if_there_is_one() {
     let kinds = ["add.s32", "min.u32", "max.u32", "and.b32", "or.b32", "xor.b32", "min.s32", "max.s32"];
     for (architecture, lines) in code(kernels::reductions::kernel()) {
         let times = usize::from(number(architecture) >= 80);
@@ -221,7 +221,7 @@ fn adding_and_exchanging_floats_is_one_instruction_each() {
 }
 
 #[test]
-fn atomics_of_shared_memory_stay_there() {
+fn atomics_in_shared_memory_stay_in_its_state_space() {
     let kinds = ["max.u64", "add.f32", "exch.b64", "cas.b64"];
     for (architecture, lines) in code(kernels::shared::kernel()) {
         for kind in kinds {

@@ -64,7 +64,7 @@ pub(super) mod kernels {
         tile.sync();
     }
 
-    /// A partner that is in another tile.
+    /// A partner in another tile.
     #[kernel]
     pub fn beyond_the_tile(t: Thread<1>, mut y: DisjointSlice<u32>) {
         let (tile, i) = (t.warp().tile::<8>(), t.index());
@@ -121,13 +121,13 @@ pub(super) mod kernels {
     }
 }
 
-/// What an instruction does, without its operands.
+/// An instruction without its operands.
 fn opcode(line: &str) -> &str {
     let words = line.trim_start_matches("{ .reg .u64 %a; ");
     words.split_whitespace().next().unwrap_or_default().trim_end_matches(';')
 }
 
-/// The instructions that touch memory or order it, in their order.
+/// The instructions that access or order memory, in order.
 fn ordered<'l>(lines: &[&'l str]) -> Vec<&'l str> {
     let counts = |line: &&str| {
         ["ld.acq", "st.rel", "st.volatile", "atom.", "red.", "fence.", "bar"]
@@ -137,7 +137,7 @@ fn ordered<'l>(lines: &[&'l str]) -> Vec<&'l str> {
     lines.iter().map(|line| opcode(line)).filter(counts).collect()
 }
 
-/// Each function of the PTX that is no kernel, line by line.
+/// Each function of the PTX that is not a kernel, line by line.
 fn functions(ptx: &str) -> impl Iterator<Item = Vec<&str>> {
     let parts = ptx.split("\n}").filter(|part| part.contains(".func") && !part.contains(".entry "));
     parts.map(|part| part.lines().map(str::trim).collect())
@@ -199,9 +199,9 @@ fn shuffles_stay_in_their_tile() {
 }
 
 #[test]
-fn what_a_partner_in_another_tile_has_is_not_taken() {
+fn shuffles_ignore_partners_in_other_tiles() {
     for (architecture, lines) in code(kernels::beyond_the_tile::kernel()) {
-        // The value stays what it was.
+        // The value is unchanged.
         assert_eq!(count(&lines, "st.global"), 0, "{architecture}: {lines:#?}");
     }
 }
@@ -214,7 +214,7 @@ fn threads_of_a_tile_wait_for_no_others() {
     }
 }
 
-/// Which lanes there are is asked of those that come, together: `activemask` may miss some.
+/// The existing lanes are determined by a convergent operation: `activemask` may miss some.
 #[test]
 fn the_lanes_of_a_partial_warp_are_counted_together() {
     for (architecture, lines) in code(kernels::partial::kernel()) {
@@ -275,12 +275,12 @@ fn shared_memory_is_aligned_to_sixteen_bytes() {
     }
 }
 
-/// The text and its length before the word by which the host knows that they are there; counters in the device's scope.
+/// The text and its length before the word that publishes them to the host; counters at device scope.
 #[test]
 fn printed_text_is_visible_to_the_host_before_its_mark() {
     for (architecture, lines) in functions_with(kernels::reports::kernel(), "global.add.u64 %") {
         let found = ordered(&lines);
-        // What is lost: pieces are counted before bytes.
+        // Lost text: pieces are counted before bytes.
         let lost = found.iter().position(|it| it.starts_with("fence.")).expect("a fence");
         let around = [found[lost - 1], found[lost], found[lost + 1]];
         let add = "atom.relaxed.gpu.global.add.u64";
@@ -294,7 +294,7 @@ fn printed_text_is_visible_to_the_host_before_its_mark() {
     }
 }
 
-/// What a panic tells is visible before the record is said to be complete, and nothing of it is written before the record is its.
+/// A panic's report is visible before the record is marked complete, and written only after the record is claimed.
 #[test]
 fn a_panic_claims_its_record_and_then_fills_it() {
     let claim = "atom.relaxed.gpu.global.cas.b32";
@@ -304,7 +304,7 @@ fn a_panic_claims_its_record_and_then_fills_it() {
         assert_eq!(found[at + 1], "fence.acq_rel.sys", "{architecture}: {found:?}");
         let end = found.iter().rposition(|it| it.starts_with("st.volatile")).expect("a mark");
         assert_eq!(found[end - 1], "fence.acq_rel.sys", "{architecture}: {found:?}");
-        // The device's alarm rings before.
+        // The device's panic counter is incremented before.
         assert!(found[..at].contains(&"red.relaxed.gpu.global.add.u64"), "{architecture}: {found:?}");
     }
 }

@@ -180,8 +180,8 @@ fn core_atomics_have_an_ordering_and_global_addresses() {
     }
 }
 
-/// The failure record and the ring of printed text lie in memory of the host, where a GPU cannot do atomic
-/// operations in the scope of the system unless the bus can; only kernels that ask for that scope have it.
+/// The failure record and the ring of printed text are in host memory, where a GPU supports system-scope
+/// atomics only if the bus does; only kernels that request that scope use it.
 #[test]
 fn reports_to_the_host_are_exchanged_in_the_scope_of_the_device() {
     let asking = [

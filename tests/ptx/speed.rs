@@ -1,5 +1,5 @@
-//! Facts that kernels' speed depends on: 32-bit indices, no bounds checks in loops, unrolled loops, and the
-//! instructions that mattered in the benches against CUDA C++.
+//! Facts that determine the speed of kernels: 32-bit indices, no bounds checks in loops, unrolled loops, and
+//! the instructions that mattered in the benches against CUDA C++.
 
 use super::{code, count};
 
@@ -53,7 +53,7 @@ mod kernels {
         };
     }
 
-    /// What C++ is told one length for.
+    /// Slices of equal shape, which in C++ share one length.
     #[kernel(same_shape(a, b, c))]
     pub fn sums(t: Thread<1>, a: &[f32], b: &[f32], mut c: DisjointSlice<f32>) {
         let i = t.index();
@@ -83,7 +83,7 @@ mod kernels {
         output.fill_with(&t, |[row, column]| tile[(column - first_row) % 32][(row - first_column) % 32]);
     }
 
-    /// Each thread looks at all that its block has.
+    /// Each thread reads all elements of its block.
     #[kernel(block = 256, min_blocks = 1)]
     pub fn nearest(
         t: Thread<1>,
@@ -176,9 +176,9 @@ fn indices_and_lengths_have_32_bits() {
     }
 }
 
-/// Null, to compare with, would be one more address to convert than there are parameters.
+/// A comparison with null would convert one more address than there are parameters.
 #[test]
-fn an_element_that_is_there_is_not_compared_with_null() {
+fn an_existing_element_is_not_compared_with_null() {
     for (kernel, slices) in
         [(kernels::product::kernel(), 3), (kernels::stencil::kernel(), 2), (kernels::saxpy::kernel(), 2)]
     {

@@ -35,7 +35,7 @@ mod kernels {
         let Some(value) = plane.get(i) else { return };
         plane.set(i, value);
         let x = i.x() as i32;
-        // SAFETY: nobody runs this.
+        // SAFETY: this never runs.
         unsafe {
             let (first, second) = (line.read::<Clamp>([x]), volume.read::<Trap>([x, 1, 2]));
             line.write::<Trap>([x + 1], second);
@@ -44,7 +44,7 @@ mod kernels {
     }
 }
 
-/// How often each of these opcodes is there.
+/// The count of each of these opcodes.
 fn counts<const N: usize>(lines: &[&str], opcodes: [&str; N]) -> [usize; N] {
     opcodes.map(|opcode| count(lines, opcode))
 }

@@ -1,4 +1,4 @@
-//! The size of the cache, and its limit: the entries that were built longest ago are removed first.
+//! The size of the cache, and its limit: the oldest entries are removed first.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub const DEFAULT_LIMIT: u64 = 4096;
 /// Ferrogrid's folders in the cache; anything else there is left alone.
 const FOLDERS: [&str; 4] = ["core", "crates", "probes", "programs"];
 
-/// The prefix of the folders of set-ups, which remove them unless they are interrupted.
+/// The prefix of the folders of set-ups, which they remove unless interrupted.
 const SETUPS: &str = "setup-";
 
 /// The part of the cache for one compiler and architecture, or for one program compiled at run time.
@@ -26,7 +26,7 @@ pub struct Entry {
     pub path: PathBuf,
     /// Its size in bytes.
     pub bytes: u64,
-    /// When something in it was built last.
+    /// The time of its last build.
     pub built: SystemTime,
 }
 
@@ -62,7 +62,7 @@ pub fn entries(root: &Path) -> Vec<Entry> {
     entries
 }
 
-/// The folders in `folder`; none where it cannot be read or is a link, which may lead anywhere.
+/// The folders in `folder`; none if it cannot be read or is a link, which may point anywhere.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     if folder.is_symlink() {
         return Vec::new();
@@ -122,7 +122,7 @@ fn remove(entry: &Path) -> Result<(), Error> {
     cache::remove(entry)
 }
 
-/// Removes all that Ferrogrid keeps at `root`, and returns how many bytes that were.
+/// Removes everything that Ferrogrid keeps at `root`, and returns its size in bytes.
 ///
 /// # Errors
 /// If a folder cannot be removed.
@@ -180,19 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn what_the_next_build_needs_goes_last() {
+    fn entries_that_the_next_build_needs_are_removed_last() {
         let root = filled(&ALL);
         trim(root.path(), 200, Some("a")).unwrap();
         assert_eq!(left(root.path()), ALL[..2]);
         trim(root.path(), 0, Some("a")).unwrap();
-        assert_eq!(left(root.path()), ALL[..1], "it would be built again at once");
+        assert_eq!(left(root.path()), ALL[..1], "the next build needs it");
         trim(root.path(), 0, None).unwrap();
         assert!(left(root.path()).is_empty());
     }
 
     #[cfg(unix)]
     #[test]
-    fn what_links_lead_to_stays() {
+    fn targets_of_links_stay() {
         let (other, root) = (filled(&ALL), tempfile::tempdir().unwrap());
         for folder in ["core", "crates"] {
             std::os::unix::fs::symlink(other.path().join(folder), root.path().join(folder)).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn clearing_leaves_what_belongs_to_others() {
+    fn clearing_keeps_files_of_others() {
         let root = filled(&[ALL[0], ALL[1], "setup-17/first-kernel", "photos/2026"]);
         fs::write(root.path().join("letter.txt"), "mine").unwrap();
         assert_eq!(clear(root.path()).unwrap(), 300);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_is_empty_or_absent_is_no_error() {
+    fn an_empty_or_absent_cache_is_no_error() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(clear(&root.path().join("absent")).unwrap(), 0);
         assert!(trim(&root.path().join("absent"), 0, None).unwrap().is_empty());

@@ -13,7 +13,7 @@ pub(crate) enum BuildRoot {
     At(PathBuf),
     /// Neither in the package's folder nor in one above.
     Elsewhere,
-    /// The call was not in a source of the package, or its path was remapped.
+    /// The caller is not a source file of the package, or its path was remapped.
     Unknown,
 }
 
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_from_the_root_of_the_workspace_says_where_that_is() {
+    fn a_relative_caller_path_reveals_the_workspace_root() {
         let folder = folder();
         let (outer, inner) = (folder.path().join("outer"), folder.path().join("outer/vendor/inner"));
         let root = |package: &Path, caller: &str| BuildRoot::of(&environment(package.to_owned(), caller));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_from_another_crate_or_with_another_path_says_nothing() {
+    fn a_call_from_another_crate_or_with_another_path_reveals_no_root() {
         let folder = folder();
         let inner = folder.path().join("outer/vendor/inner");
         let helper = inner.join("helper/src/lib.rs");

@@ -4,7 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `artifacts.rs` | what the inner cargo has built, and from what |
-//! | `memory.rs` | stamps, so that nothing runs while all is unchanged |
+//! | `memory.rs` | stamps of earlier builds, to skip unchanged ones |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,9 +35,9 @@ pub(crate) struct Externs {
     pub(crate) crates: BTreeMap<String, Vec<(String, PathBuf)>>,
     /// The folder with these crates and their dependencies.
     pub(crate) folder: PathBuf,
-    /// Changes when any of the rlibs does.
+    /// A hash of the rlibs.
     pub(crate) key: String,
-    /// The files and variables they were made of, for cargo to watch.
+    /// The files and variables that they were built from, for cargo to watch.
     pub(crate) inputs: Inputs,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Plan<'a> {
         }
         let numbered = (2..).map(|number| format!("{wanted}-{number}"));
         let mut free = std::iter::once(wanted.to_owned()).chain(numbered);
-        let name = free.find(|name| !self.named.contains_key(name)).expect("there are numbers enough");
+        let name = free.find(|name| !self.named.contains_key(name)).expect("numbers are unbounded");
         self.named.insert(name.clone(), dependency.clone());
         name
     }
@@ -121,7 +121,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The manifests that decide how local packages among the externs are compiled: their own, and those of
-    /// workspaces above.
+    /// enclosing workspaces.
     pub(crate) fn manifests(&self) -> BTreeSet<PathBuf> {
         let above = self.local_folders().flat_map(|folder| folder.ancestors());
         let manifests = above.map(|folder| folder.join("Cargo.toml"));
@@ -207,7 +207,7 @@ impl<'a> Plan<'a> {
         all.iter().map(|id| format!("{id}\n")).collect()
     }
 
-    /// Lets the inner cargo start from the versions that are resolved here; it drops what it does not need.
+    /// Seeds the inner cargo's lock file with the versions resolved here; it drops what it does not need.
     fn keep_versions(&self, folder: &Path) -> Result<(), Error> {
         let lock_file = folder.join("Cargo.lock");
         let Ok(lock_text) = fs::read_to_string(&self.package.lock) else {
@@ -216,7 +216,7 @@ impl<'a> Plan<'a> {
         if lock_file.is_file() { Ok(()) } else { cache::write(&lock_file, &lock_text) }
     }
 
-    /// A hash of all that decides what the inner cargo builds.
+    /// A hash of all inputs of the inner cargo.
     fn inputs_key(&self, manifest: &str, versions: &str, core: &CoreEntry) -> String {
         let mut content = format!("2\n{manifest}\n{versions}\n{}\n", core.sysroot.display());
         if let Some(file) = self.libdevice {
@@ -352,7 +352,7 @@ fn patch_tables(patches: &Patches) -> String {
     text
 }
 
-/// Whether cargo failed only because it was told to stay off the network.
+/// Whether cargo failed only because it was offline.
 fn wants_network(stderr: &[u8]) -> bool {
     String::from_utf8_lossy(stderr).contains("offline")
 }

@@ -16,7 +16,7 @@ const DEVICE_FLAGS: [&str; 3] =
 pub(crate) fn build(toolchain: &Toolchain, manifest: &Path, target_dir: &Path) -> Command {
     let mut command = command();
     command.env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
-    // A build script of a dependency that compiles kernels would wait for this build's lock for ever.
+    // A build script of a dependency that compiles kernels would deadlock on this build's lock.
     command.env("FERROGRID_DEVICE_RUSTC", NO_DEVICE_CODE);
     // Empty means none, and wins over the user's cargo configuration.
     command.env("RUSTC_WRAPPER", "").env("RUSTC_WORKSPACE_WRAPPER", "");

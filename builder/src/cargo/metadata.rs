@@ -1,9 +1,9 @@
-//! What `cargo metadata` says about the package that is being built: its targets, its dependencies, and where
-//! Ferrogrid's own crates are.
+//! The package that is being built, from `cargo metadata`: its targets, its dependencies, and the location of
+//! Ferrogrid's own crates.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `query.rs` | asks cargo, and remembers the answer |
+//! | `query.rs` | runs `cargo metadata`, and caches the result |
 //! | `libraries.rs` | dependencies with device code |
 //! | `patches.rs` | the `[patch]` tables that apply |
 //! | `program.rs` | the package of a program that is given as text |
@@ -50,9 +50,9 @@ pub(crate) struct Package {
     pub(crate) archs: Vec<String>,
     /// The rest of `package.metadata.ferrogrid`.
     pub(crate) options: Options,
-    /// The files and folders in which cargo looks for targets: a file that appears there is a new target.
+    /// The files and folders in which cargo discovers targets: a new file there is a new target.
     pub(crate) discovered: Vec<PathBuf>,
-    /// The patches that apply to what kernels may be made of.
+    /// The patches that apply to dependencies of kernels.
     pub(crate) patches: Patches,
     /// The folders of the path dependencies of each package, itself included, by package id.
     local: BTreeMap<String, BTreeSet<PathBuf>>,
@@ -148,14 +148,14 @@ pub(crate) enum Source {
 }
 
 impl Dependency {
-    /// Whether it is one of Ferrogrid's crates, for which a facade stands on the device.
+    /// Whether it is one of Ferrogrid's crates, which a facade replaces on the device.
     pub(crate) fn is_ferrogrid(&self) -> bool {
         ["ferrogrid", "ferrogrid-macros"].contains(&self.package.as_str())
     }
 }
 
 impl Package {
-    /// Asks cargo, or takes its last answer if nothing that this depends on has changed.
+    /// Runs `cargo metadata`, or reads the cached result if nothing that it depends on has changed.
     pub(crate) fn load(environment: &Environment) -> Result<Self, Error> {
         let metadata = query::metadata(environment)?;
         Self::from_metadata(&metadata, environment)
@@ -293,8 +293,8 @@ fn discovered(folder: &Path) -> Vec<PathBuf> {
     places.into_iter().filter(|(key, _)| !is_off(key)).map(|(_, place)| folder.join(place)).collect()
 }
 
-/// The dependencies, with the features that the package and its own features ask for. Features that others
-/// ask for do not count: a program in the workspace may want the `std` of a crate.
+/// The dependencies, with the features that the package and its own features request. Features that others
+/// request do not count: a program in the workspace may enable the `std` of a crate.
 fn dependencies(package: &Value, active: &[String], graph: &Graph<'_>) -> BTreeMap<String, Dependency> {
     let mut found = BTreeMap::new();
     let id = package["id"].as_str().unwrap_or_default();
@@ -404,7 +404,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The crates that every kernel uses, among the dependencies of `id`, with their features in this build.
-    /// The host compiles the text of kernels with these features, whoever asked for them.
+    /// The host compiles kernels with these features, whichever package enabled them.
     fn ferrogrid(&self, id: &'a str) -> Option<[Dependency; 2]> {
         let closure: BTreeSet<&str> = self.edges(id).flat_map(|edge| self.closure(edge.package)).collect();
         let named = |name: &str| {

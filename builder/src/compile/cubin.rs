@@ -1,5 +1,5 @@
-//! Machine code beside the PTX, where the build asks for it and ptxas is installed. It is kept by PTX,
-//! architecture and the ptxas itself, so unchanged kernels are not assembled again.
+//! Machine code beside the PTX, if the build requests it and ptxas is installed. It is cached by PTX,
+//! architecture and ptxas, so unchanged kernels are not assembled again.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ pub(crate) const VARIABLE: &str = "FERROGRID_CUBIN";
 /// The assembler of a build's images.
 #[derive(Debug)]
 pub(crate) enum Cubins {
-    /// Not asked for.
+    /// Not requested.
     Unwanted,
-    /// Asked for, but ptxas is not installed.
+    /// Requested, but ptxas is not installed.
     NoAssembler,
     /// Results go to `folder`.
     Made { assembler: Assembler, folder: PathBuf },

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_macro_made_is_shown_where_the_user_called_it() {
+    fn errors_in_macros_are_shown_at_the_call() {
         let user = r#"{"file_name":"src/main.rs","line_start":7,"line_end":7,"column_start":1,"column_end":4,"is_primary":false,"label":null,"expansion":null}"#;
         let inner = format!(
             r#"{{"file_name":"/lib/macros.rs","line_start":1,"line_end":1,"column_start":1,"column_end":2,"is_primary":true,"label":null,"expansion":{{"span":{user}}}}}"#
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_kept_as_it_is() {
+    fn output_that_is_not_json_is_kept() {
         assert_eq!(
             read("thread 'rustc' panicked\n", Path::new("/"), &|_| String::new()).text,
             "thread 'rustc' panicked"

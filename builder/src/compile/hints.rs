@@ -1,4 +1,4 @@
-//! Advice for errors that come from the way device crates are made, and from habits of other languages.
+//! Advice for errors that come from the structure of device crates, and from habits of other languages.
 
 /// The advice that fits the diagnostics: a line each, or nothing.
 pub(super) fn hint(diagnostics: &str) -> String {
@@ -43,7 +43,7 @@ const HINTS: &[(&[&str], &str)] = &[
     ),
     (
         &["macro `println`", "macro `print`"],
-        "kernels print by a `println!` of their own: `use ferrogrid::device::println;` in the module",
+        "kernels print by Ferrogrid's `println!`: `use ferrogrid::device::println;` in the module",
     ),
     (
         &["::Index<'_, "],
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_on_the_device_and_indices_that_are_no_numbers_have_advice() {
+    fn missing_items_and_wrong_indices_have_advice() {
         assert!(hint("error[E0425]: cannot find function `f`").contains("move into the module"));
         let allocates = hint("error[E0433]: failed to resolve: use of undeclared type `Vec`");
         assert!(

@@ -58,7 +58,7 @@ impl Inputs {
         cache::key(&content)
     }
 
-    /// What makes cargo run the build step again when one of them changes.
+    /// The directives that make cargo rerun the build step when one of them changes.
     pub(crate) fn directives(&self) -> impl Iterator<Item = String> {
         let files = self.files.iter().map(|file| rerun_if_changed(file));
         files.chain(self.variables.iter().map(|name| format!("cargo::rerun-if-env-changed={name}")))

@@ -1,5 +1,5 @@
-//! PTX of earlier builds, by the content of all that it was made of. A state of the source that was built
-//! once is not built again, nor is one that differs only in what kernels do not see.
+//! PTX of earlier builds, by the content of its inputs. A state of the source that was built once is not
+//! built again, nor is one whose differences kernels do not see.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::cache;
 use crate::compile::inputs::Inputs;
 use crate::error::Error;
 
-/// The most bytes that are kept.
+/// The maximum total size in bytes.
 const LIMIT: u64 = 64 << 20;
 
 /// The folder with the PTX that is kept.
@@ -55,7 +55,7 @@ impl Kept {
         self.folder.join(format!("{key}-{}.txt", inputs.key(variables)))
     }
 
-    /// Removes what was not used for longest, until the rest is within the limit.
+    /// Removes the least recently used files until the rest is within the limit.
     fn forget_oldest(&self) {
         let state = |file: PathBuf| {
             let metadata = file.metadata().ok()?;
@@ -77,7 +77,7 @@ impl Kept {
     }
 }
 
-/// Notes that a file was used now.
+/// Records the use of a file.
 fn touch(file: &Path) {
     if let Ok(file) = fs::File::options().append(true).open(file) {
         // Without it the file is only forgotten earlier.
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_made_is_found_again_until_a_file_or_variable_that_it_includes_changes() {
+    fn results_are_reused_until_an_input_changes() {
         let dir = tempfile::tempdir().unwrap();
         let (kept, data) = (Kept::in_folder(dir.path()), dir.path().join("data"));
         let (made, mode) = (Cell::new(0), Cell::new("fast"));
@@ -111,7 +111,7 @@ mod tests {
         fs::write(&data, "two").unwrap();
         assert_eq!((ask("a"), made.get()), ("a two".into(), 3));
         fs::write(&data, "one").unwrap();
-        assert_eq!((ask("a"), made.get()), ("a one".into(), 3), "the state before is still there");
+        assert_eq!((ask("a"), made.get()), ("a one".into(), 3), "the earlier state is still cached");
         mode.set("exact");
         assert_eq!((ask("a"), made.get()), ("a one".into(), 4));
     }

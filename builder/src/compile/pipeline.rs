@@ -18,8 +18,8 @@ use crate::source::device_crate::DeviceCrate;
 use crate::source::module_tree::FoundKernel;
 
 impl Compiler<'_> {
-    /// rustc's PTX after all passes: what rustc has no option for. Warp operations that are not proven get
-    /// checks, for which the passes run a second time.
+    /// rustc's PTX after all passes. Warp operations that are not proven get checks, for which the passes run
+    /// a second time.
     pub(super) fn run_passes(&self, assembly: &Path, device_crate: &DeviceCrate) -> Result<String, Error> {
         let mut wanted = Wanted {
             bounds: device_crate.kernels().map(|it| (it.entry.as_str(), self.bounds(it))).collect(),
@@ -36,7 +36,7 @@ impl Compiler<'_> {
         let wrong = |error: ParseError| self.bad_ptx(assembly, error, device_crate);
         let assembly = cache::read(assembly)?;
         let mut text = passes::run(&assembly, &wanted).map_err(wrong)?;
-        // The proof is made on the code that runs, so it needs the result of the passes.
+        // The proof covers the code that runs, so it needs the result of the passes.
         let ranks = device_crate.kernels().map(|kernel| (kernel.entry.as_str(), kernel.rank)).collect();
         wanted.unproven = passes::lanes::unproven(&text, &ranks).map_err(wrong)?;
         if !wanted.unproven.is_empty() {
@@ -45,9 +45,9 @@ impl Compiler<'_> {
         Ok(format!("// Mathematics: {}\n{text}", self.math))
     }
 
-    /// What `kernel` promises of its launches on this architecture. `max_registers` of the build is for
-    /// kernels that do not bound their registers themselves. Clusters and dependent launches came with the
-    /// same architecture: older ones have no directive for them, and their launches are refused there.
+    /// The launch bounds of `kernel` on this architecture. The build's `max_registers` is for kernels that do
+    /// not bound their registers themselves. Clusters and dependent launches came with the same architecture:
+    /// older ones have no directive for them, and launches with them fail there.
     fn bounds(&self, kernel: &FoundKernel) -> LaunchBounds {
         let mut bounds = kernel.bounds;
         bounds.cluster = bounds.cluster.filter(|_| self.arch.has_clusters());
@@ -77,7 +77,7 @@ impl Compiler<'_> {
         Ok(edits.apply())
     }
 
-    /// What the PTX declares, if that is what the modules of `device_crate` promise.
+    /// The declarations of the PTX, checked against the modules of `device_crate`.
     pub(super) fn check(&self, file: &Path, text: &str, device_crate: &DeviceCrate) -> Result<Ptx, Error> {
         let wrong = |problem: String| self.bad_ptx(file, problem, device_crate);
         let module = Module::parse(text).map_err(|error| wrong(error.to_string()))?;
@@ -85,7 +85,7 @@ impl Compiler<'_> {
         if ptx.target != self.arch.as_str() {
             return Err(wrong(format!("its .target is {}", ptx.target)));
         }
-        // What the modules declare is linked when the code is loaded.
+        // Functions that the modules declare are linked when the code is loaded.
         let (linked, missing) =
             ptx.unresolved.drain(..).partition(|name| device_crate.externs.contains_key(name));
         ptx.unresolved = missing;
@@ -101,7 +101,7 @@ impl Compiler<'_> {
         files.map(|file| passes::lines::remapped(&file, self.folders)).collect()
     }
 
-    /// The error of a program that compiles, but that the proofs refuse.
+    /// The error for a program that compiles but fails a proof.
     fn refused(&self, refusals: Vec<Refusal>, device_crate: &DeviceCrate) -> Error {
         let rendered = refusals.iter().map(|Refusal { file, place: (line, column), message }| {
             let place =
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(span(&file, (2, 5)), ((2, 5), (2, 6)));
         assert_eq!(span(&file, (1, 1)), ((1, 1), (1, 2)));
         assert_eq!(span(&file, (2, 0)), ((2, 5), (2, 9)));
-        // A line that is not there any more.
+        // A line that no longer exists.
         assert_eq!(span(&file, (9, 0)), ((9, 1), (9, 1)));
     }
 }

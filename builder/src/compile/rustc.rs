@@ -68,13 +68,13 @@ impl Compiler<'_> {
         command
     }
 
-    /// A hash of all that the result of the command depends on, except files that the code includes.
+    /// A hash of all inputs of the command, except files that the code includes.
     pub(super) fn key(&self, command: &Command, device_crate: &DeviceCrate, linked: &Linked<'_>) -> String {
         let line = process::command_line(command);
         let keys = [cache::program_key(), &self.toolchain.key, &device_crate.text_key, &self.externs.key];
         let linked: Vec<&str> = linked.values().map(|rlib| rlib.key.as_str()).collect();
         let expected: Vec<_> = device_crate.kernels().map(|it| (&it.entry, it.parameters)).collect();
-        // The PTX does not depend on whether machine code is made of it.
+        // The PTX does not depend on whether machine code is generated.
         let options = Options { cubin: None, ..self.options.clone() };
         cache::key(
             format!("{line}\n{keys:?}\n{linked:?}\n{expected:?}\n{options:?}\n{:?}", device_crate.options)
@@ -82,7 +82,7 @@ impl Compiler<'_> {
         )
     }
 
-    /// The answers to what libdevice asks its compiler (`__nvvm_reflect`); LLVM answers the rest itself, or
+    /// The values of libdevice's queries of its compiler (`__nvvm_reflect`); LLVM answers the rest itself, or
     /// with 0.
     pub(super) fn reflection(&self) -> [String; 2] {
         let arithmetic = self.options.arithmetic;

@@ -1,4 +1,4 @@
-//! Runs ptxas on PTX, and reads what kernels need from what it prints. Results are kept.
+//! Runs ptxas on PTX, and parses the resources of kernels from its output. Results are cached.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,7 +54,7 @@ impl Assembler {
     /// Assembles the PTX in `file` for `arch`, all of it or one entry point, with line tables.
     ///
     /// # Errors
-    /// [`Error::Program`] with what ptxas said, for instance that it does not know the architecture.
+    /// [`Error::Program`] with the output of ptxas, for instance if it does not support the architecture.
     pub fn assemble(&self, file: &Path, arch: &Arch, entry: Option<&str>) -> Result<Assembled, Error> {
         let text = cache::read(file)?;
         let identity = process::identity(&self.program);
@@ -145,7 +145,7 @@ ptxas info    : Used 10 registers, used 0 barriers
 ";
 
     #[test]
-    fn what_entry_points_need_is_read_and_functions_are_not_taken_for_them() {
+    fn resources_are_read_for_entry_points_and_not_for_functions() {
         let all = resources(SAID);
         let sums = Resources {
             registers: 64,

@@ -26,7 +26,7 @@ pub struct CompiledKernel {
     pub target: String,
     /// The file that contains it.
     pub file: PathBuf,
-    /// The line of its name and the line on which it ends, counted from 1.
+    /// The line of its name and its last line, counted from 1.
     pub lines: (u32, u32),
     /// The only shape of a block that it can be launched with, x first.
     pub block: Option<[u32; 3]>,
@@ -76,7 +76,7 @@ impl CompiledKernel {
         format!("{}::<{}>", self.name, self.arguments.join(", "))
     }
 
-    /// Whether `name` names it: its name, with or without arguments and module, or its entry point.
+    /// Whether `name` refers to it: its name, with or without arguments and module, or its entry point.
     pub fn is_called(&self, name: &str) -> bool {
         let bare = |text: &str| text.replace(char::is_whitespace, "").replace("::<", "<");
         let name = bare(name);
@@ -142,7 +142,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_kernel_goes_by_several_names() {
+    fn a_kernel_is_found_by_several_names() {
         let kernel = fill("a.rs".into());
         for name in [
             "fill",

@@ -25,8 +25,8 @@ pub struct Line {
     pub inlined: Option<Place>,
 }
 
-/// Gives each line of code its places. The line tables name only the innermost function, so an instruction
-/// from a library belongs to the user's line before it.
+/// Assigns source lines to each line of code. The line tables name only the innermost function, so an
+/// instruction from a library belongs to the user's line before it.
 pub(super) struct Attribution<'a> {
     sources: &'a Sources,
     kernel: &'a CompiledKernel,
@@ -149,7 +149,7 @@ $L__BB0_3:
 ";
 
     #[test]
-    fn every_instruction_has_the_users_line_and_what_was_inlined_there() {
+    fn every_instruction_has_the_users_line_and_the_inlined_line() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("src/main.rs");
         std::fs::create_dir(dir.path().join("src")).unwrap();
@@ -174,7 +174,7 @@ $L__BB0_3:
     }
 
     #[test]
-    fn an_entry_point_that_is_not_there_is_none() {
+    fn a_missing_entry_point_is_none() {
         let sources = Sources::new("/".into(), Vec::new(), None);
         let mut kernel = fill("/a.rs".into());
         kernel.entry = "fill".to_owned();

@@ -53,7 +53,7 @@ impl Record {
     /// `target` (kind and name, ("example", "saxpy"); `None` for all).
     ///
     /// # Errors
-    /// [`Error::NoKernel`] if there are none; it names what there is.
+    /// [`Error::NoKernel`] if there are none; it lists the kernels that exist.
     pub fn select(
         &self,
         name: Option<&str>,

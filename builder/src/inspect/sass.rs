@@ -1,4 +1,4 @@
-//! Machine code as text, beside the source: what nvdisasm prints of one entry point.
+//! Machine code as text, beside the source: nvdisasm's output for one entry point.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,10 +9,10 @@ use crate::cache;
 use crate::error::Error;
 use crate::toolchain::process;
 
-/// The machine code of `kernel` in `cubin`, by the nvdisasm at `program`; remembered beside the cubin.
+/// The machine code of `kernel` in `cubin`, by the nvdisasm at `program`; cached beside the cubin.
 ///
 /// # Errors
-/// [`Error::Program`] with what nvdisasm said.
+/// [`Error::Program`] with the output of nvdisasm.
 pub fn disassemble(
     program: &Path,
     cubin: &Path,

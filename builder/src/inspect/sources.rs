@@ -1,4 +1,4 @@
-//! The source files that line tables name: which are the user's own, and their lines.
+//! The source files that line tables name, which of them are the user's, and their lines.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Sources {
     workspace_root: PathBuf,
-    /// Folders of packages outside the workspace, and what stands for them in PTX.
+    /// Folders of packages outside the workspace, and their names in PTX.
     folders: Vec<(PathBuf, String)>,
     /// The folder of `ferrogrid-device`, if it is a local one.
     device_crate: Option<PathBuf>,

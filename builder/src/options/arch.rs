@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_runs_on_what_is_newer_and_within_what_its_name_says() {
+    fn ptx_runs_on_newer_devices_within_its_family() {
         for (arch, runs, fails) in [
             ("sm_75", [(7, 5), (12, 1)].as_slice(), [(7, 2), (6, 1)].as_slice()),
             ("sm_90", &[(9, 0), (10, 0)], &[(8, 9)]),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_come_with_sm_90() {
+    fn clusters_require_sm_90() {
         let has = |name: &str| name.parse::<Arch>().unwrap().has_clusters();
         assert_eq!(
             ["sm_75", "sm_89", "sm_90", "sm_90a", "sm_100f"].map(has),

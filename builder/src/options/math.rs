@@ -11,7 +11,7 @@ pub enum Math {
     Libm,
     /// NVIDIA's libdevice, which nvcc uses: faster, and mostly without a stack. It must be installed on the
     /// machine that builds, by a CUDA toolkit or by the PyPI package `nvidia-nvvm`;
-    /// [`libdevice::find`](crate::libdevice::find) says where it is looked for.
+    /// [`libdevice::find`](crate::libdevice::find) lists where it is searched.
     Libdevice,
 }
 

@@ -1,17 +1,17 @@
-//! What a panic does in device code.
+//! The behaviour of a panic in device code.
 
 use crate::error::Error;
 
-/// What a panic does on the device.
+/// The behaviour of a panic on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PanicStrategy {
-    /// The thread tells the host where and why, and exits; the other threads go on, and so does the
-    /// device. The host gets `Error::KernelPanic`. Kernels that can panic take up to some 30 registers for
-    /// it, or some 50 if a message has arguments.
+    /// The thread reports message and location to the host, and exits; other threads and the device continue.
+    /// The host gets `Error::KernelPanic`. Kernels that can panic take up to some 30 registers for it, or
+    /// some 50 if a message has arguments.
     #[default]
     Message,
-    /// The grid traps: the host gets `Error::LaunchFailed`, and the device cannot be used again in the
-    /// process. Nothing is known of the panic. It costs no registers.
+    /// The grid traps: the host gets `Error::LaunchFailed`, without the message, and the device is unusable
+    /// in the process. It costs no registers.
     Trap,
 }
 

@@ -1,5 +1,5 @@
-//! `[package.metadata.ferrogrid]` of a Cargo.toml: its keys, and the architectures that it asks for. An
-//! unknown key is an error: it would have no effect, and nobody would notice.
+//! `[package.metadata.ferrogrid]` of a Cargo.toml: its keys, and the architectures that it requests. An
+//! unknown key is an error, because it would silently have no effect.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::cargo::metadata::{list, query};
 use crate::error::Error;
 use crate::options::{Arch, Options, variables};
 
-/// What a package's Cargo.toml asks for.
+/// The settings of a package's Cargo.toml.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
     /// `arch`, unparsed.
@@ -21,7 +21,7 @@ pub(crate) struct Settings {
 /// The settings that are tables, with their keys.
 const TABLES: [(&str, &[&str]); 1] = [("bundle", &["skip"])];
 
-/// The likeness from which a name counts as misspelt; 1 is equal.
+/// The similarity from which a name counts as misspelt; 1 is equal.
 const ALIKE: f64 = 0.7;
 
 impl Settings {
@@ -66,13 +66,13 @@ fn check_keys(
     })
 }
 
-/// The known name that is most like the written one: `max-registers` for `max_register`.
+/// The known name most similar to the written one: `max-registers` for `max_register`.
 pub(crate) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let best = known.iter().copied().max_by(|a, b| likeness(written, a).total_cmp(&likeness(written, b)))?;
     (likeness(written, best) >= ALIKE).then_some(best)
 }
 
-/// Sorts names by their likeness to the written one, most alike first.
+/// Sorts names by their similarity to the written one, most similar first.
 pub(crate) fn sort_by_likeness(written: &str, known: &mut [&str]) {
     known.sort_by(|a, b| likeness(written, b).total_cmp(&likeness(written, a)));
 }
@@ -97,8 +97,8 @@ fn archs(value: &Value) -> Result<Vec<String>, Error> {
 }
 
 /// The architectures that builds in `folder` are for, in ascending order: those of `FERROGRID_ARCH`, else
-/// those in `[package.metadata.ferrogrid]` of the workspace's members. It is `sm_75` where nothing is set,
-/// and outside of packages. What a build script chooses (`Build::arch`) is not known before it runs.
+/// those in `[package.metadata.ferrogrid]` of the workspace's members. It is `sm_75` if none is set, and
+/// outside packages. A build script's choice (`Build::arch`) is unknown before it runs.
 ///
 /// # Errors
 /// For names that are no architectures, unknown settings, and a Cargo.toml that cargo cannot read.
@@ -131,7 +131,7 @@ fn of_workspace(metadata: &Value) -> Result<Vec<Arch>, Error> {
     Ok(archs)
 }
 
-/// Whether the package's build script can have a build step.
+/// Whether the package's build script can call the build step.
 fn compiles_kernels(package: &Value) -> bool {
     list(package, "dependencies").iter().any(|it| it["name"] == "ferrogrid-build" && it["kind"] == "build")
 }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_needs_what_each_of_its_packages_asks_for() {
+    fn a_workspace_needs_the_architectures_of_all_packages() {
         let asks = |archs: &[&str]| json!({ "arch": archs });
         let members = [(asks(&["sm_100", "sm_90"]), true), (json!(null), true), (asks(&["sm_90"]), true)];
         assert_eq!(workspace(&members).unwrap(), ["sm_75", "sm_90", "sm_100"]);

@@ -55,12 +55,12 @@ pub(crate) fn path(name: &str) -> Option<PathBuf> {
     value(name).map(PathBuf::from)
 }
 
-/// The text of a variable; `None` if there is nothing but spaces in it.
+/// The text of a variable; `None` if it is blank.
 pub(crate) fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.trim().is_empty())
 }
 
-/// Whether Ferrogrid, its tests included, reads a variable of this name.
+/// Whether Ferrogrid or its tests read a variable of this name.
 pub fn is_known(name: &str) -> bool {
     KNOWN.contains(&name) || name == "FERROGRID_SOAK" || INTERNAL.iter().any(|start| name.starts_with(start))
 }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_variable_is_told_from_the_others() {
+    fn a_misspelt_variable_is_reported() {
         assert!(is_misspelt("FERROGRID_ARHC") && is_misspelt("FERROGRID_arch") && is_misspelt("FERROGRID_"));
         for fine in
             ["FERROGRID_ARCH", "FERROGRID_STRESS_SEED", "FERROGRID_TEST_CASE", "OTHER_ARCH", "FERROGRID"]

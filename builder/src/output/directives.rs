@@ -1,4 +1,4 @@
-//! What the build step tells cargo: when to run again, and what to print.
+//! The directives for cargo: when to rerun the build step, and what to print.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::output::watch;
 use crate::source::scan::Scan;
 use crate::toolchain::libdevice;
 
-/// When cargo must run the step again, whatever is compiled, and what it prints.
+/// When cargo must rerun the step, whatever is compiled, and what it prints.
 pub(crate) fn directives(
     environment: &Environment,
     package: &Package,
@@ -30,8 +30,8 @@ pub(crate) fn directives(
         files.insert(folder);
     }
     let mut directives: Vec<String> = files.iter().map(|file| rerun_if_changed(file)).collect();
-    // cargo runs the script again for another compiler by itself. Its variables differ between a shell and
-    // an editor, so each would undo the other's work.
+    // cargo already reruns the script for another compiler. Its variables differ between a shell and an
+    // editor, so each would undo the other's work.
     let variables =
         ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC", cubin::VARIABLE, "FERROGRID_PTXAS"];
     let variables = variables.into_iter().chain(libdevice::variables());

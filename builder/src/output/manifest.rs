@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::source::module_tree::{FoundModule, ModulePlace, holders};
 use crate::source::scan::{Scan, Unit};
 
-/// The outcome for each part of a target: its images by architecture, or why there are none.
+/// The outcome for each part of a target: its images by architecture, or the reason why there are none.
 pub(crate) type Outcomes = Vec<Result<Vec<Image>, Error>>;
 
 /// Writes a file for each target of `package` into `folder`, and removes those of earlier builds. Returns
@@ -52,7 +52,7 @@ pub(crate) fn write(
     Ok(files)
 }
 
-/// Writes the reason why nothing was compiled into `folder`.
+/// Writes to `folder` why nothing was compiled.
 pub(crate) fn write_reason(reason: &str, folder: &Path) -> Result<(), Error> {
     cache::write(&folder.join(NO_DEVICE_CODE), reason)?;
     cache::retain(folder, |file| file.ends_with(NO_DEVICE_CODE))
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_earlier_build_has_left_goes() {
+    fn leftovers_of_earlier_builds_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let names = || {
             let entries = folder.path().read_dir().unwrap();

@@ -1,5 +1,5 @@
-//! What a build step leaves in `OUT_DIR/ferrogrid/record.json` for tools: its kernels, the files with their
-//! code, and what it takes to compile them again. `inspect::Record` reads it.
+//! The record that a build step leaves in `OUT_DIR/ferrogrid/record.json` for tools: its kernels, the files
+//! with their code, and what compiling them again requires. `inspect::Record` reads it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::source::device_crate::DeviceCrate;
 use crate::step::Step;
 
-/// The version of the file's form: another version of this crate may have written the file.
+/// The version of the format: another version of this crate may have written the file.
 pub(crate) const SCHEMA: u64 = 1;
 
 /// Where the record is, below the `OUT_DIR` of a build script.
@@ -47,8 +47,8 @@ pub(crate) fn unit(of_crate: &DeviceCrate, images: &[Image]) -> Value {
     json!({ "slug": of_crate.slug, "target": of_crate.target, "images": image_files, "kernels": kernels })
 }
 
-/// Writes the record of a step that has made `units`. `local_folders` are those of packages outside the
-/// workspace, and what stands for them in PTX.
+/// Writes the record of a step that has built `units`. `local_folders` are those of packages outside the
+/// workspace, with their names in PTX.
 pub(crate) fn write(
     step: &Step<'_>,
     local_folders: &[(PathBuf, String)],

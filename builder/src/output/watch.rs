@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_leads_to_what_appears_later_and_the_folder_is_old() {
+    fn a_link_points_to_later_files_and_the_folder_keeps_its_time() {
         let dir = tempfile::tempdir().unwrap();
         let (folder, missing) = (dir.path().join("watch"), dir.path().join("examples"));
         for _ in 0..2 {
@@ -57,10 +57,6 @@ mod tests {
         fs::create_dir(&missing).unwrap();
         assert!(folder.join("0").is_dir());
         for_the_missing(&[], &folder).unwrap();
-        assert_eq!(
-            fs::read_dir(&folder).unwrap().count(),
-            0,
-            "what is no longer missing is no longer linked"
-        );
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "files that now exist are no longer linked");
     }
 }

@@ -139,12 +139,12 @@ mod tests {
             "cvt.rmi.ftz.f32.f32",
         ] {
             assert_eq!(with(FTZ, &name.replace(".ftz", "")), name);
-            assert_eq!(with(FTZ, name), name, "it is said once");
+            assert_eq!(with(FTZ, name), name, "it is not repeated");
         }
     }
 
     #[test]
-    fn what_names_no_rounding_may_be_fused() {
+    fn operations_without_rounding_may_be_fused() {
         let contract = Arithmetic { contract: Some(true), ..Arithmetic::default() };
         for operation in ["add", "sub", "mul"] {
             for ty in ["f32", "f64", "f32x2"] {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_ftz_stays() {
+    fn instructions_without_ftz_stay_unchanged() {
         for name in [
             "add.rn.f64",
             "add.s32",
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_says_it_for_itself() {
+    fn a_kernel_overrides_the_options_of_the_build() {
         let own = Arithmetic { contract: Some(true), approx_div: Some(false), ..Arithmetic::default() };
         let build = Arithmetic { approx_div: Some(true), approx_sqrt: Some(true), ..Arithmetic::default() };
         let text = applied(build, vec![("k_1", own)]);

@@ -4,7 +4,7 @@
 use ferrogrid_ptx::{Declaration, Edits, Linkage, Module};
 use ferrogrid_syntax::CONSTANT_PREFIX;
 
-/// The most bytes that the constants of a program have together (CUDA: 64 KiB).
+/// The maximum total size of a program's constants in bytes (CUDA: 64 KiB).
 pub(crate) const LIMIT: usize = 65536;
 
 /// Moves the constants to constant memory.
@@ -71,7 +71,7 @@ mod tests {
         };
         let checked = |text: &str| check(&Module::parse(text).unwrap());
         assert_eq!(checked(&(line("HALF", 32768) + &line("OTHER", 32768))), Ok(()));
-        // The last byte that fits, and one more; what an alignment leaves free counts.
+        // The last byte that fits, and one more; padding counts.
         assert_eq!(checked(&line("ALL", LIMIT)), Ok(()));
         let error = checked(&line("ALL", LIMIT + 1)).unwrap_err();
         assert!(error.contains("take 65537 bytes"), "{error}");

@@ -1,15 +1,15 @@
 //! The ordering of the atomic operations of `core::sync::atomic`. LLVM's NVPTX back end (22) writes
-//! `atomicrmw` as a bare `atom.global.add`, which is relaxed, whatever the source asks for. Loads, stores,
-//! fences and compare-and-exchange have their ordering. The PTX does not tell what was asked for, so a bare
-//! operation gets the strongest ordering: a `fence.sc` before it, and `.acq_rel`, for the whole system.
-//! `DeviceAtomic` and inline assembly name their ordering and stay as they are.
+//! `atomicrmw` as a bare `atom.global.add`, which is relaxed, whatever ordering the source requests. Loads,
+//! stores, fences and compare-and-exchange have their ordering. The PTX does not show the requested ordering,
+//! so a bare operation gets the strongest: a `fence.sc` before it, and `.acq_rel`, for the whole system.
+//! `DeviceAtomic` and inline assembly name their ordering and stay unchanged.
 
 use ferrogrid_ptx::{Edits, Instruction, Module};
 
-/// What an instruction says if it says its ordering.
+/// The modifiers that state an ordering.
 const ORDERINGS: [&str; 4] = ["relaxed", "acquire", "release", "acq_rel"];
 
-/// Puts an ordering on every atomic operation.
+/// Adds an ordering to every bare atomic operation.
 pub(super) fn order<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     for statement in module.functions().flat_map(|function| function.statements()) {
         if let Some(instruction) = statement.instruction().filter(|it| !statement.in_asm && is_bare(it)) {
@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_ordering_gets_the_strongest() {
+    fn atomics_without_an_ordering_get_the_strongest() {
         assert_eq!(
             ordered("\tatom.global.add.u32 \t%r1, [%rd1], 1;\n\tret;\n"),
             "\tfence.sc.sys;\n\tatom.acq_rel.sys.global.add.u32 \t%r1, [%rd1], 1;\n\tret;\n"
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_one_stays() {
+    fn atomics_with_an_ordering_stay_unchanged() {
         for line in [
             "\tatom.acq_rel.sys.global.cas.b32 \t%r6, [%rd1+32], 1, 2;\n",
             "\tld.acquire.sys.global.b32 \t%r4, [%rd1+20];\n",

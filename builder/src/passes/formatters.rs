@@ -2,15 +2,18 @@
 //! types. Functions that are then unreachable are removed. The host formats, so messages cost kernels next to
 //! nothing.
 //!
-//! A description is a `ferrogrid_device::message::Description`: how to reach the value, its size in bytes,
+//! A description is a [`Description`]: how to reach the value, its size in bytes,
 //! the trait that formats it, and the type's name. In a program whose kernels call through pointers,
 //! formatting functions stay, and messages come without their arguments.
 
 use std::collections::BTreeMap;
 
+use ferrogrid_abi::message::{
+    DYNAMIC, Description, FormatTrait, NESTED, OPAQUE, SLICE, TEXT, VALUE, scalar_bytes,
+};
 use ferrogrid_ptx::{Calls, Edits, Item, Linkage, Module, Operand};
 
-/// Removes what no entry point reaches, and puts descriptions in the place of formatting functions.
+/// Removes unreachable functions, and replaces formatting functions by descriptions.
 pub(super) fn describe<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let calls = Calls::of(module);
     let formatters = find(module);
@@ -57,7 +60,7 @@ fn find<'t>(module: &Module<'t>) -> BTreeMap<&'t str, usize> {
     names.into_iter().enumerate().map(|(number, name)| (name, number)).collect()
 }
 
-/// Puts descriptions in the place of formatting functions in what moves addresses and in the values of
+/// Replaces formatting functions by descriptions in instructions that move addresses, and in the values of
 /// variables.
 fn replace<'t>(
     item: &Item<'t>,
@@ -107,35 +110,18 @@ fn implementation(symbol: &str) -> Option<(String, String)> {
     Some((ty.to_owned(), of_trait.to_owned()))
 }
 
-/// How the device gets from the address in an argument to the value.
-#[derive(Clone, Copy)]
-enum Shape {
-    /// It cannot: the host shows the type's name.
-    Opaque = 0,
-    /// The bytes at the address are the value.
-    Value = 1,
-    /// At the address are the address and the length of a text.
-    Text = 2,
-    /// At the address are those of another value and of its table of functions.
-    Dynamic = 3,
-    /// At the address is a message of its own.
-    Nested = 4,
-    /// At the address are the address and the length of a slice; the bytes are those of an element.
-    Slice = 5,
-}
-
-/// Shape, references to follow, bytes of the value, trait; the length of the name in four bytes; the name.
+/// The bytes of a [`Description`], and the name of the type after them.
 fn description(ty: &str, of_trait: &str) -> Vec<u8> {
     let (shape, references, size, name) = value(ty, of_trait);
-    let mut bytes = vec![shape as u8, references, size, trait_code(of_trait)];
-    bytes.extend((name.len() as u32).to_le_bytes());
-    bytes.extend(name.bytes());
-    bytes
+    let (of_trait, name_length) = (trait_number(of_trait), name.len() as u32);
+    let description = Description { shape, references, size, of_trait, name_length };
+    [&description.to_bytes()[..], name.as_bytes()].concat()
 }
 
-fn value<'a>(ty: &'a str, of_trait: &str) -> (Shape, u8, u8, &'a str) {
+/// Shape, references to follow, bytes of the value, and the name of its type.
+fn value<'a>(ty: &'a str, of_trait: &str) -> (u8, u8, u8, &'a str) {
     if of_trait == "Pointer" {
-        return (Shape::Value, 0, 8, "u64");
+        return (VALUE, 0, 8, "u64");
     }
     let mut inner = ty;
     let mut references = 0;
@@ -144,22 +130,22 @@ fn value<'a>(ty: &'a str, of_trait: &str) -> (Shape, u8, u8, &'a str) {
         references += 1;
     }
     if references > 0 && inner == "str" {
-        return (Shape::Text, references - 1, 16, inner);
+        return (TEXT, references - 1, 16, inner);
     }
     if references > 0 && inner.starts_with("dyn core::fmt::") {
-        return (Shape::Dynamic, references - 1, 16, inner);
+        return (DYNAMIC, references - 1, 16, inner);
     }
     if inner == "core::fmt::Arguments" {
-        return (Shape::Nested, references, 16, inner);
+        return (NESTED, references, 16, inner);
     }
     if references > 0
         && let Some(size) = inner.strip_prefix('[').and_then(|it| scalar_bytes(it.strip_suffix(']')?))
     {
-        return (Shape::Slice, references - 1, size, inner);
+        return (SLICE, references - 1, size, inner);
     }
     match scalar_bytes(inner).or_else(|| array_bytes(inner)) {
-        Some(size) => (Shape::Value, references, size, inner),
-        None => (Shape::Opaque, 0, 0, ty),
+        Some(size) => (VALUE, references, size, inner),
+        None => (OPAQUE, 0, 0, ty),
     }
 }
 
@@ -169,21 +155,10 @@ fn array_bytes(name: &str) -> Option<u8> {
     scalar_bytes(element)?.checked_mul(length.trim_end_matches("usize").parse().ok()?)
 }
 
-fn scalar_bytes(name: &str) -> Option<u8> {
-    Some(match name {
-        "u8" | "i8" | "bool" => 1,
-        "u16" | "i16" => 2,
-        "u32" | "i32" | "f32" | "char" => 4,
-        "u64" | "i64" | "usize" | "isize" | "f64" => 8,
-        "u128" | "i128" => 16,
-        _ => return None,
-    })
-}
-
-fn trait_code(name: &str) -> u8 {
-    const TRAITS: [&str; 9] =
-        ["Display", "Debug", "LowerHex", "UpperHex", "Binary", "Octal", "LowerExp", "UpperExp", "Pointer"];
-    TRAITS.iter().position(|known| *known == name).map_or(u8::MAX, |at| at as u8)
+/// The number of the trait of that name; none has the greatest.
+fn trait_number(name: &str) -> u8 {
+    let known = FormatTrait::ALL.into_iter().find(|known| format!("{known:?}") == name);
+    known.map_or(u8::MAX, |known| known as u8)
 }
 
 #[cfg(test)]
@@ -244,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_say_how_to_come_to_the_value() {
+    fn descriptions_tell_how_to_reach_the_value() {
         assert_eq!(description("u32", "Display"), [&[1, 0, 4, 0, 3, 0, 0, 0][..], b"u32"].concat());
         assert_eq!(description("&&f64", "Debug"), [&[1, 2, 8, 1, 3, 0, 0, 0][..], b"f64"].concat());
         assert_eq!(description("&&str", "Display")[..4], [2, 1, 16, 0]);

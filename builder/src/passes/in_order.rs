@@ -1,5 +1,5 @@
-//! Numbers the blocks of kernels with a `BlockOrder` in the order in which they start: what reads `%ctaid.x`
-//! gets that number.
+//! Numbers the blocks of kernels with a `BlockOrder` in the order in which they start: reads of `%ctaid.x`
+//! get that number.
 //!
 //! The number is taken here, not in the source: LLVM treats the index of a block as a constant and may read
 //! it anywhere, even before the number is taken. In the PTX no compiler moves it.
@@ -19,8 +19,8 @@ const REGISTER: &str = "%ferrogrid_block";
 /// the block's index.
 const VARIABLE: &str = "ferrogrid_block";
 
-/// Takes the number before all else and replaces the index by it, also in functions that the kernels call.
-/// Reports of panics keep the index, which is that of the grid.
+/// Takes the number first and replaces the index by it, also in functions that the kernels call. Panic
+/// reports keep the index, which is that of the grid.
 pub(super) fn number<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
     let in_order: BTreeSet<&str> =
         wanted.bounds.iter().filter(|(_, bounds)| bounds.in_order).map(|(name, _)| *name).collect();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_both_kinds_of_kernels_is_told_by_each() {
+    fn a_function_of_ordered_and_other_kernels_gets_its_block_number_from_each() {
         let calling =
             TEXT.replace("\tret;\n}\n.visible", "\tcall.uni (retval0), place;\n\tret;\n}\n.visible");
         let text = numbered(&calling);

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_stands_before_what_some_lanes_come_to() {
+    fn an_operation_that_some_lanes_skip_gets_a_check() {
         let text = checked(&program("bar.warp.sync \t-1;"));
         let names = ".visible .func __ferrogrid_panic_lanes(\n\t.param .b32 a\n)\n.noreturn\n;\n\
                      .global .align 1 .b8 __ferrogrid_lanes_file_0[5] = {97, 46, 114, 115, 0};\n";
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_lanes_come_to_stays_as_it_is() {
+    fn proven_operations_stay_unchanged() {
         for text in [
             program("bar.warp.sync \t-1;").replace("%r1, 15", "%r1, 31"),
             program("// begin inline asm\n\tbar.warp.sync \t-1;\n\t// end inline asm"),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_a_block_lacks_are_not_missed() {
+    fn lanes_beyond_the_block_do_not_count_as_missing() {
         for block in [
             [1, 1, 1],
             [31, 1, 1],

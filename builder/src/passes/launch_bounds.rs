@@ -1,5 +1,5 @@
-//! What kernels promise of their launches, as performance-tuning directives of their entry points: rustc has
-//! no attribute for them.
+//! The launch bounds of kernels, as performance-tuning directives of their entry points: rustc has no
+//! attribute for them.
 
 use ferrogrid_ptx::{Body, Edits, Instruction, Module, StatementKind};
 use ferrogrid_syntax::LaunchBounds;
@@ -113,7 +113,7 @@ $L__func_begin0:
     }
 
     #[test]
-    fn a_block_of_constants_is_what_the_kernel_says_of_it() {
+    fn a_kernel_reports_its_constant_block_shape() {
         let wanted = LaunchBounds { block_of_constants: true, ..LaunchBounds::default() };
         let wanted = Wanted { bounds: vec![("k_10", wanted)], ..Wanted::default() };
         let text = format!("// Layout of k_10: 1024 32 8 1 4\n{TEXT}");

@@ -2,11 +2,9 @@
 //! ([`crate::ptx::layout`]). They are known wherever the PTX is read, and cost nothing on a device.
 
 use ferrogrid_ptx::{Calls, Edits, Linkage, Module};
+use ferrogrid_syntax::compiled::LAYOUT_PREFIX;
 
 use crate::ptx::layout::COMMENT;
-
-/// The prefix of the variables; the name of the entry point follows.
-const VARIABLE: &str = "__ferrogrid_layout_";
 
 /// Writes the comments and removes the variables. Those that code refers to stay: LLVM may use one for an
 /// equal constant of a kernel, such as a number in a message.
@@ -14,7 +12,7 @@ pub(super) fn take<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let referred_to: Vec<&str> = Calls::of(module).mentioned().collect();
     let mut comments = String::new();
     for variable in module.variables().filter(|it| it.linkage == Linkage::Visible && it.space == ".global") {
-        let Some(entry) = variable.name().strip_prefix(VARIABLE) else { continue };
+        let Some(entry) = variable.name().strip_prefix(LAYOUT_PREFIX) else { continue };
         let Some(numbers) = numbers(variable) else { continue };
         let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
         comments.push_str(&format!("{COMMENT}{entry}: {}\n", numbers.join(" ")));

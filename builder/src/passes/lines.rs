@@ -20,7 +20,7 @@ pub(super) fn rewrite<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut 
     }
 }
 
-/// A path with the name for one of `folders` in place of that folder. Of a path in cargo's registry only the
+/// A path with the name for one of `folders` in place of that folder. Of a path in cargo's registry, only the
 /// part below the registry stays.
 pub(crate) fn remapped(path: &str, folders: &[(PathBuf, String)]) -> String {
     for (folder, name) in folders {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_readable_path_leads_back_to_its_file() {
+    fn a_readable_path_maps_back_to_its_file() {
         let folders = [("/w".into(), String::new()), ("/home/me/other".into(), "other/".to_owned())];
         for file in ["/w/src/main.rs", "/home/me/other/src/lib.rs"] {
             assert_eq!(source_file(&remapped(file, &folders), &folders), Path::new(file));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use ferrogrid_ptx::{Edits, Function, Instruction, Module, Operand, StatementKind};
 
-/// Functions of core, and what is called in their place.
+/// Functions of core, and their replacements.
 const PANICS: [(&str, &str); 4] = [
     ("core::panicking::panic_bounds_check", "__ferrogrid_panic_bounds_check"),
     (FORMATTED, "__ferrogrid_panic_fmt"),
@@ -62,7 +62,7 @@ fn second_argument(instruction: &Instruction<'_>) -> Option<u64> {
 /// The callee of a call, and what replaces it.
 fn redirected<'t>(instruction: &Instruction<'t>, has_constant: bool) -> Option<(&'t str, &'static str)> {
     let callee = instruction.callee().filter(|callee| callee.contains("4core"))?;
-    // As LLVM writes it: all of these functions take three words, and return nothing.
+    // LLVM's form: all of these functions take three words, and return nothing.
     let has_three = matches!(instruction.operands.as_slice(), [Operand::Name(_), Operand::Arguments(list)] if list.len() == 3);
     let name = format!("{:#}", rustc_demangle::try_demangle(callee).ok()?);
     let (from, to) = PANICS.into_iter().find(|(from, _)| has_three && *from == name)?;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_says_noreturn_where_the_definition_does() {
+    fn a_declaration_has_noreturn_if_the_definition_has() {
         let call = format!("\tcall.uni {BOUNDS_CHECK}, (param0, param1, param2);\n");
         let text = calling(&call, &TARGET.replace(")\n{", ")\n.noreturn\n{"));
         assert!(text.contains("\t.param .b64 a\n)\n.noreturn\n;\n"), "{text}");

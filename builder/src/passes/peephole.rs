@@ -1,4 +1,4 @@
-//! Rewrites PTX into fewer machine instructions of the same meaning. LLVM's back end selects instructions
+//! Rewrites PTX into fewer machine instructions with the same meaning. LLVM's back end selects instructions
 //! one basic block at a time, and loses what it knew of other blocks.
 //!
 //! - A 64-bit shift, product or comparison of numbers that fit into 32 bits becomes `mul.wide.u32`,

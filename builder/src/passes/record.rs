@@ -1,15 +1,13 @@
-//! Gives kernels and functions that may panic one more parameter: the address of the launch's failure record.
-//! Device code reads it by its name. So a panic is known to be that of its launch. An entry point reads the
-//! parameter only on the way to a panic, so it costs nothing where there is none.
+//! Adds a parameter to kernels and functions that may panic: the address of the launch's failure record,
+//! which device code reads by name. So each panic is attributed to its launch. An entry point reads the
+//! parameter only on the path to a panic, so it costs nothing otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ferrogrid_abi::failure::RECORD_PARAMETER;
 use ferrogrid_ptx::{
     Calls, Edits, Function, Instruction, Module, Operand, Parameters, Statement, StatementKind,
 };
-
-/// `ferrogrid_device::failure::RECORD_PARAMETER`.
-pub(crate) const RECORD: &str = "__ferrogrid_record";
 
 /// Adds the parameter to all functions that read it, that call a function which has it, or that may be
 /// called by address; and to their calls.
@@ -68,7 +66,7 @@ fn taking(module: &Module<'_>) -> BTreeSet<usize> {
                         .into_iter()
                         .for_each(|it| callers.entry(it).or_default().push(at));
                 }
-                None if instruction.uses().contains(&RECORD) => open.push(at),
+                None if instruction.uses().contains(&RECORD_PARAMETER) => open.push(at),
                 None => {}
             }
         }
@@ -84,7 +82,8 @@ fn taking(module: &Module<'_>) -> BTreeSet<usize> {
 
 /// Adds the parameter to a function or its declaration.
 fn add_parameter<'t>(function: &Function<'t>, edits: &mut Edits<'t>) {
-    let parameter = format!("\n\t.param {} {RECORD}", if function.is_entry { ".u64" } else { ".b64" });
+    let parameter =
+        format!("\n\t.param {} {RECORD_PARAMETER}", if function.is_entry { ".u64" } else { ".b64" });
     match &function.parameters {
         Some(list) => edits.replace(list.text, with_item(Some(list), &parameter)),
         None => edits.insert_after(function.name, with_item(None, &parameter)),
@@ -114,7 +113,7 @@ fn add_argument<'t>(statement: &Statement<'t>, call: &Instruction<'t>, number: u
     edits.replace(
         statement.text,
         format!(
-            ".param .b64 \t{argument};\n\tld.param.b64 \t%ferrogrid_record, [{RECORD}];\n\t\
+            ".param .b64 \t{argument};\n\tld.param.b64 \t%ferrogrid_record, [{RECORD_PARAMETER}];\n\t\
              st.param.b64 \t[{argument}], %ferrogrid_record;\n\t{call}"
         ),
     );
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parameter_goes_down_all_calls_that_may_end_in_a_panic() {
+    fn the_record_is_passed_to_all_calls_that_may_panic() {
         let declaration = ".visible .func panic(\n\t.param .b64 panic_param_0\n)\n.noreturn\n;\n";
         let entry = ".visible .entry k(\n\t.param .u64 .ptr .align 4 k_param_0\n)\n{\n\tcall.uni (retval0), middle;\n}\n";
         let middle = ".func  (.param .b32 r) middle()\n{\n\tcall.uni panic, (param0);\n\tcall.uni panic, (param0);\n}\n";
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_panic_stays_as_it_is() {
+    fn functions_that_cannot_panic_stay_unchanged() {
         let quiet = ".visible .entry k(\n\t.param .u64 k_param_0\n)\n{\n\tcall.uni adds, (param0);\n}\n.func adds(\n\t.param .b64 a\n)\n{\n\tret;\n}\n";
         assert_eq!(handed_on(quiet), quiet);
         assert_eq!(

@@ -1,14 +1,14 @@
-//! Defines the variables through which the host reaches device code, which the code only declares. Only those
-//! that something uses are defined.
+//! Defines the variables that the host and device code share, which the code only declares. Unused ones are
+//! left out.
 
 use std::collections::HashSet;
 
+use ferrogrid_abi::output::OUTPUT_SYMBOL;
 use ferrogrid_ptx::{Calls, Edits, Linkage, Module};
 
 /// The variables, and the value of each before the host sets it. `None` is 1 or 0: whether messages carry
 /// descriptions ([`super::formatters`]).
-const VARIABLES: [(&str, Option<u64>); 2] =
-    [("__ferrogrid_output", Some(0)), ("__ferrogrid_formatters", None)];
+const VARIABLES: [(&str, Option<u64>); 2] = [(OUTPUT_SYMBOL, Some(0)), ("__ferrogrid_formatters", None)];
 
 /// Defines the variables that the text uses, and removes the others.
 pub(super) fn define<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
@@ -36,7 +36,7 @@ mod tests {
     const DECLARED: &str = ".extern .global .align 8 .u64 __ferrogrid_output;\n.extern .global .align 8 .u64 __ferrogrid_formatters;\n";
 
     #[test]
-    fn what_is_used_is_defined_and_the_rest_goes() {
+    fn used_symbols_are_defined_and_the_rest_removed() {
         let code = ".func f()\n{\n\tld.global.b64 \t%rd1, [__ferrogrid_formatters];\n}\n";
         let defined =
             |value| format!(".visible .global .align 8 .u64 __ferrogrid_formatters = {value};\n{code}");
@@ -44,14 +44,14 @@ mod tests {
         let by_address = ".func g()\n{\n\tcall %rd1, prototype_0;\n}\n";
         assert_eq!(after(&format!("{DECLARED}{code}{by_address}"), define), defined(0) + by_address);
         assert_eq!(after(DECLARED, define), "");
-        // What is there already, or elsewhere, is another's.
+        // Symbols that are already defined, or are not in this list, stay.
         for own in [
             ".visible .global .align 8 .u64 __ferrogrid_output = 7;\n",
             ".extern .shared .align 8 .u64 __ferrogrid_output;\n",
         ] {
             assert_eq!(after(own, define), own);
         }
-        // The host has not said yet where text goes.
+        // The host has not set the destination of text yet.
         let code = code.replace("formatters", "output");
         let output = format!(".visible .global .align 8 .u64 __ferrogrid_output = 0;\n{code}");
         assert_eq!(after(&format!("{DECLARED}{code}"), define), output);

@@ -1,5 +1,6 @@
-//! What a launch must know of each kernel of a program. The signature says how parameters are passed; the PTX
-//! has the device compiler's sizes and layouts of their types, with which a launch compares its arguments.
+//! The description of each kernel of a program for launches. The signature says how parameters are passed;
+//! the PTX has the device compiler's sizes and layouts of their types, with which a launch compares its
+//! arguments.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +105,7 @@ pub enum Travels {
         /// Whether rows belong to blocks.
         rows: bool,
     },
-    /// As only a launch function can pass it: tuples, tiles, pointers.
+    /// In a way that only launch functions support: tuples, tiles, pointers.
     Otherwise,
 }
 
@@ -122,13 +123,13 @@ pub(super) fn describe(
         for kernel in &module.kernels {
             for instance in &kernel.instances {
                 let entry = kernel.entry(instance, module.fingerprint);
-                // Its `cfg` does not hold.
+                // Disabled by its `cfg`.
                 let Some(compiled) = ptx.entry(&entry) else { continue };
                 let numbers = layouts.get(&entry).map_or(&[][..], Vec::as_slice);
                 let sizes = compiled.params.iter().map(|param| (param.size, param.align)).collect();
                 let described = describe_one(kernel, numbers);
                 let mut described =
-                    described.ok_or_else(|| format!("it does not say the layouts of `{entry}`"))?;
+                    described.ok_or_else(|| format!("it does not state the layouts of `{entry}`"))?;
                 described.name = format!("{path}::{}", kernel.path(instance));
                 found.push(ProgramKernel { entry, sizes, ..described });
             }

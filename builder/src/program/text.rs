@@ -24,7 +24,7 @@ pub(super) struct Text {
 
 impl Text {
     /// # Errors
-    /// [`Error::Syntax`], with all that is wrong as far as the text alone tells; [`Error::UnsafeProgram`].
+    /// [`Error::Syntax`], with all problems that the text alone shows; [`Error::UnsafeProgram`].
     pub(super) fn read(program: &Program) -> Result<Self, Error> {
         let wrong = |error: &syn::Error, shift: usize| Error::Syntax {
             name: program.name.clone(),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_its_place_in_the_users_text() {
+    fn errors_have_their_place_in_the_users_text() {
         let problems = |text: &str| -> Vec<(usize, usize)> {
             match read(text) {
                 Err(Error::Syntax { problems, .. }) => problems.into_iter().map(|(l, c, _)| (l, c)).collect(),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_code_is_found_wherever_it_is() {
+    fn unsafe_code_is_found_at_any_depth() {
         for text in
             ["fn f() { unsafe { g() } }", "macro_rules! m { () => { unsafe { g() } } }", "unsafe fn f() {}"]
         {

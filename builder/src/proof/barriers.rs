@@ -15,7 +15,7 @@ pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal
     let mut refusals: Vec<Refusal> = Vec::new();
     for divergence in divergences(module) {
         let Some(function) = module.items[divergence.item].function() else { continue };
-        // Its mark has been looked at.
+        // Its mark was checked above.
         if marks::is_marked(function, divergence.barrier) {
             continue;
         }
@@ -73,15 +73,15 @@ fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_,
         .map(|branch| places.written(function, [branch].into_iter().chain(because.iter().copied())));
     let mut message = match &condition {
         Some(condition) => format!(
-            "some {threads} may not come to this barrier{in_function}\n  note: whether they do depends on a condition{condition}"
+            "some {threads} may not reach this barrier{in_function}\n  note: whether they do depends on a condition{condition}"
         ),
         None => {
-            format!("{threads} may bring different regions of shared memory to this barrier{in_function}")
+            format!("{threads} may pass different regions of shared memory to this barrier{in_function}")
         }
     };
     let source = because.last().copied().or(divergence.branch).unwrap_or(divergence.barrier);
     if let Some(instruction) = function.statements()[source].instruction() {
-        // Where the value comes into the user's own code, if that is not in the condition itself.
+        // Where the value enters the user's own code, if that is not in the condition itself.
         let entered = Some(places.written(function, because.iter().rev().copied()));
         let entered = entered.filter(|entered| condition.as_ref() != Some(entered)).unwrap_or_default();
         message.push_str(&format!("\n  note: which depends on {}{entered}", origin(instruction)));
@@ -94,7 +94,7 @@ fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_,
     Refusal { file, place, message }
 }
 
-/// The name of the function, unless it is a kernel, whose line is enough.
+/// The name of the function, unless it is a kernel, whose line suffices.
 fn in_function(function: &Function<'_>) -> String {
     if function.is_entry {
         return String::new();
@@ -102,7 +102,7 @@ fn in_function(function: &Function<'_>) -> String {
     format!(", in `{:#}`", rustc_demangle::demangle(function.name))
 }
 
-/// The source of a value that differs between threads, for the message.
+/// The source of a non-uniform value, for the message.
 fn origin(instruction: &Instruction<'_>) -> String {
     let special = instruction.uses().into_iter().find(|name| name.starts_with('%') && name.contains('.'));
     let special = special.or_else(|| instruction.uses().into_iter().find(|name| name.starts_with('%')));
@@ -116,9 +116,9 @@ fn origin(instruction: &Instruction<'_>) -> String {
         ("mov" | "cvt", "%clusterid") => "the index of the cluster".to_owned(),
         ("atom", _) => "the result of an atomic operation".to_owned(),
         ("ld", _) if instruction.has("param") => {
-            "an argument or a result of a function that is called with what differs".to_owned()
+            "an argument or a result of a function that is called with different values".to_owned()
         }
-        ("ld", _) if instruction.has("local") => "an array of the thread's own".to_owned(),
+        ("ld", _) if instruction.has("local") => "an array of the thread".to_owned(),
         ("ld" | "suld", _) => "memory that other threads may write".to_owned(),
         ("shfl" | "vote" | "match" | "redux" | "activemask" | "elect", _) => {
             "an operation of the warp".to_owned()
@@ -149,7 +149,7 @@ mod tests {
             let [refusal] = &checked(&PROGRAM.replace("bar.sync 0;", barrier), &[])[..] else { panic!() };
             assert_eq!((refusal.file.as_str(), refusal.place), ("src/main.rs", (8, 12)));
             for part in [
-                "some threads of a block may not come to this barrier\n",
+                "some threads of a block may not reach this barrier\n",
                 "depends on a condition (src/main.rs:8)\n",
                 "which depends on the index of the thread (src/main.rs:7)\n",
             ] {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_threads_have_in_common_may_decide() {
+    fn conditions_may_depend_on_uniform_values() {
         assert_eq!(checked(&PROGRAM.replace("mov.u32 %r1, %tid.x", "ld.param.b32 %r1, [n]"), &[]), []);
         assert_eq!(checked(&PROGRAM.replace("%tid.x", "%ctaid.x"), &[]), []);
         let assumed = "mov.u32 %r2, %tid.x; ferrogrid.assumed.block %r1, %r2";
@@ -171,7 +171,7 @@ mod tests {
         let chosen = "selp.b32 %r2, 64, 0, %p1;\n\tferrogrid.together.block 0, 0, 0, 0, %r2;\n\tbar.sync 0;";
         let text = PROGRAM.replace("\t@%p1 bra $after;\n", "").replace("bar.sync 0;", chosen);
         let [refusal] = &checked(&text, &[])[..] else { panic!() };
-        let message = "threads of a block may bring different regions of shared memory to this barrier\n  note: which depends on \
+        let message = "threads of a block may pass different regions of shared memory to this barrier\n  note: which depends on \
                        the index of the thread (src/main.rs:7)";
         assert!(refusal.message.starts_with(message), "{refusal:?}");
         assert_eq!(checked(&text.replace("%tid.x", "%ctaid.x"), &[]), []);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_of_the_grid_needs_what_all_blocks_have_in_common_and_a_cooperative_launch() {
+    fn a_grid_barrier_requires_a_uniform_path_and_a_cooperative_launch() {
         let text =
             PROGRAM.replace("%tid.x", "%ctaid.x").replace("bar.sync 0", "ferrogrid.together.grid 0, 0, 0, 0");
         let [refusal] = &checked(&text, &["k"])[..] else { panic!() };

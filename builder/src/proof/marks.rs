@@ -1,5 +1,5 @@
-//! The marks by which device code says what is to be proven of it (`device/src/compiler/mark.rs`): their places in the
-//! source, and their removal when all is proven.
+//! The marks of device code that state what must be proven (`device/src/compiler/mark.rs`): their places in
+//! the source, and their removal after the proof.
 
 use std::collections::BTreeSet;
 
@@ -156,7 +156,7 @@ mod tests {
         \tferrogrid.assumed.block %r2, %r1;\n\tst.global.b32 [%rd5], %r4;\n\tret;\n}\n";
 
     #[test]
-    fn marks_go_with_what_only_they_use() {
+    fn marks_are_removed_with_instructions_that_only_they_use() {
         let module = Module::parse(TEXT).unwrap();
         let mut edits = Edits::new(TEXT);
         take(&module, &mut edits);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_says_where_it_stands() {
+    fn a_mark_has_its_source_location() {
         let module = Module::parse(TEXT).unwrap();
         let function = module.functions().next().unwrap();
         let at = function.statements().iter().position(|it| it.instruction().is_some_and(is_mark)).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_that_other_ways_lead_to_is_looked_at_itself() {
+    fn a_barrier_with_other_predecessors_than_its_mark_is_analysed_itself() {
         let marked = |text: &str| {
             let module = Module::parse(text).unwrap();
             let function = module.functions().next().unwrap();

@@ -49,7 +49,7 @@ fn refusal(
         place,
         message: format!(
             "threads work together here (`{operation}`), in code that is called through a pointer: `{:#}`\n  \
-             note: the compiler may move such a call to where only some of the threads come\n  \
+             note: the compiler may move such a call into a branch that only some threads take\n  \
              help: call it by its type, as a generic parameter or by a `match` over an enum, in place of `dyn` or `fn`",
             rustc_demangle::demangle(outer.name)
         ),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_such_functions_call_counts_and_has_the_line_of_its_own_file() {
+    fn transitive_calls_count_and_have_their_own_line() {
         let [refusal] = &checked(&program("call.uni direct;"))[..] else { panic!() };
         assert_eq!((refusal.file.as_str(), refusal.place), ("src/main.rs", (20, 5)));
         assert!(refusal.message.contains("`shfl.sync.idx.b32`"), "{refusal:?}");

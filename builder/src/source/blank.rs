@@ -1,4 +1,4 @@
-//! Text of which some parts stay and the rest becomes spaces: what stays keeps its line and column.
+//! Blanks parts of a text with spaces: the rest keeps its line and column.
 
 use std::ops::Range;
 
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_keeps_its_line_and_column() {
+    fn kept_text_keeps_its_line_and_column() {
         let text = "use a;\r\n\tfn ä() { \"ü→\"; } mod k { x }\n// 🦀 mod\n  mod l { y }\n";
         let blanked = keep(text, &["mod k { x }", "mod l { y }"]);
         for part in ["mod k { x }", "mod l { y }"] {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_elsewhere_changes_nothing() {
+    fn an_edit_outside_kernels_changes_nothing() {
         let before = keep("fn a() { 1 }\n  mod k { x }\nfn b() {}", &["mod k { x }"]);
         let after = keep("fn a() { 1000 }\n  mod k { x }\n\nfn b() { c() }\n", &["mod k { x }"]);
         assert_eq!(before, after);

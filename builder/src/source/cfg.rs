@@ -15,12 +15,12 @@ pub(crate) struct Cfgs {
     host: Option<BTreeSet<String>>,
 }
 
-/// The half of a program for which something exists.
+/// The half of a program in which an item exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// For the host: what is launched there has a device half, whatever the device's options say.
+    /// In the host half; kernels that exist there have a device half, whatever the device's options say.
     Host,
-    /// For the device alone.
+    /// In the device half only.
     DeviceOnly,
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_true_of_the_device_holds() {
+    fn cfgs_of_the_device_hold() {
         for attributes in [
             "",
             "#[cfg(target_arch = \"nvptx64\")]",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_false_of_the_device_does_not_hold() {
+    fn cfgs_that_the_device_lacks_do_not_hold() {
         for attributes in [
             "#[cfg(unix)]",
             "#[cfg(target_arch = \"x86_64\")]",

@@ -63,8 +63,8 @@ impl CrateOptions {
         self
     }
 
-    /// The options that can matter to a crate with this text, and a hash of the text, one a line. cargo's
-    /// own variables follow from the package.
+    /// The options that can affect a crate with this text, and a hash of the text, one a line. cargo's own
+    /// variables follow from the package.
     fn choices(&self, text: &str) -> String {
         let is_mentioned = |cfg: &String| match cfg.split_once('=') {
             Some((_, value)) => text.contains(value),
@@ -94,18 +94,18 @@ impl DeviceCrate {
         self.modules.iter().flat_map(|module| &module.kernels)
     }
 
-    /// The names at the start of paths in its modules, which may be crates.
+    /// The first names of paths in its modules, which may be crates.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         self.modules.iter().flat_map(|module| &module.names).cloned().collect()
     }
 }
 
-/// The part of a module tree that a device crate is made of.
+/// The part of a module tree that a device crate contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Portion<'a> {
     /// All of it.
     Whole,
-    /// The kernels of these modules, and what they may call in the others.
+    /// The kernels of these modules, and the functions that they may call in the others.
     Kernels(&'a [usize]),
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn lay_out(
     }))
 }
 
-/// The text that stays of the files, without the paths of the mirror.
+/// The kept text of the files, without the paths of the mirror.
 fn text_without_places(tree: &ModuleTree) -> String {
     let nowhere = vec![PathBuf::new(); tree.files.len()];
     tree.files.iter().map(|file| mirrored_text(file, &nowhere, &|_| [].as_slice())).collect()
@@ -273,7 +273,7 @@ mod tests {
     const NEAR: &str = "use x;\n  #[ferrogrid::module]\n  pub mod k {\n    fn f() {}\n  }\n";
 
     #[test]
-    fn mirrored_files_lead_to_each_other_and_keep_their_lines() {
+    fn mirrored_files_declare_each_other_and_keep_their_lines() {
         let dir = tempfile::tempdir().unwrap();
         let far = NEAR.replace("mod k", "mod l");
         let made = lay_out_files(
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_changes_with_what_is_kept_and_with_nothing_else() {
+    fn the_key_changes_with_the_kept_text_only() {
         let dir = tempfile::tempdir().unwrap();
         let key = |near: &str| {
             let files = [("w/src/lib.rs", ROOT), ("w/src/near.rs", near), ("far.rs", "")];
@@ -311,7 +311,7 @@ mod tests {
         assert_ne!(key(&NEAR.replace("fn f", "fn g")), first);
     }
     #[test]
-    fn of_modules_whose_kernels_are_not_wanted_what_others_call_stays() {
+    fn functions_that_other_parts_call_stay_in_the_crate() {
         let dir = tempfile::tempdir().unwrap();
         let kernel = |name: &str, body: &str| {
             format!("/// Doc.\n#[kernel]\npub fn {name}(t: Thread<1>) {{ {body} }}\n")

@@ -38,12 +38,12 @@ pub(crate) use place::{ModulePlace, holders};
 pub(crate) use sources::Sources;
 use sources::{Parsed, Source};
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleTree {
-    /// The files of which something is kept; `root` is the first that was entered.
+    /// The files with kept parts; `root` is the first that was entered.
     pub(crate) files: Vec<SourceFile>,
-    /// The index of the root file, if anything is kept.
+    /// The index of the root file, if it has kept parts.
     pub(crate) root: Option<usize>,
     /// The annotated modules, in order of appearance.
     pub(crate) modules: Vec<FoundModule>,
@@ -53,7 +53,7 @@ pub(crate) struct ModuleTree {
     pub(crate) included: Vec<Included>,
     /// Nightly features that the crate asks for in its root file.
     pub(crate) features: BTreeSet<String>,
-    /// What could not be read, with its place; the host's compiler reports it, too.
+    /// Files that could not be read, with the place that names them; the host's compiler reports them, too.
     pub(crate) unreadable: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Part {
     pub(crate) content: Content,
 }
 
-/// What replaces a part.
+/// The replacement of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
     /// The text itself.
@@ -110,7 +110,7 @@ pub(crate) struct FoundModule {
     pub(crate) depends_on_test: bool,
     /// The names at the start of paths in it, which may be crates.
     pub(crate) names: BTreeSet<String>,
-    /// Whether it has variables that kernels of several modules could share.
+    /// Whether it has statics that kernels of several modules could share.
     pub(crate) has_statics: bool,
     /// The functions of other device code that it declares, and the files that it names for them.
     pub(crate) externs: Vec<String>,
@@ -178,7 +178,7 @@ struct Walker<'a> {
 }
 
 impl Walker<'_> {
-    /// Walks one file; `None` if nothing in it is kept.
+    /// Walks one file; `None` if no part of it is kept.
     fn file(&mut self, path: &Path, place: Place) -> Result<Option<usize>, Error> {
         self.tree.visited.insert(path.to_owned());
         if self.entered.iter().any(|entered| entered == path) {
@@ -207,8 +207,8 @@ impl Walker<'_> {
         Ok(Some(self.tree.files.len() - 1))
     }
 
-    /// The items of a file or of an inline module. Modules of the host come first: one for the device alone
-    /// gives way to one of the same name in which the host has kernels.
+    /// The items of a file or of an inline module. Modules of the host come first: a device-only module gives
+    /// way to one of the same name in which the host has kernels.
     fn items(
         &mut self,
         items: &[Item],

@@ -1,4 +1,4 @@
-//! Finds what there is to compile: walks the module trees of all targets, and lays out device crates for
+//! Finds the device code of a package: walks the module trees of all targets, and lays out device crates for
 //! those that have annotated modules. `scan/libraries.rs` adds the libraries that these use.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,8 +122,8 @@ pub(crate) fn scan(
     Ok(scan)
 }
 
-/// Portions of `modules`, which are numbers with their entry points. Portions are about equally large, as
-/// many as `all` entry points need.
+/// Groups `modules`, given as numbers with their entry points, into portions of similar size, as many as
+/// `all` entry points need.
 fn divided(modules: &[(usize, usize)], all: usize) -> Vec<Vec<usize>> {
     let mut portions = vec![Vec::new()];
     let mut count = 0;
@@ -134,7 +134,7 @@ fn divided(modules: &[(usize, usize)], all: usize) -> Vec<Vec<usize>> {
             count = 0;
         }
         count += entries;
-        portions.last_mut().expect("it begins with one").push(at);
+        portions.last_mut().expect("there is a first portion").push(at);
     }
     portions
 }
@@ -153,7 +153,7 @@ struct Scanner<'a> {
     library: Option<OwnLibrary>,
 }
 
-/// What users of the package's library must know of it.
+/// The part of the package's library that its users need.
 struct OwnLibrary {
     crate_name: String,
     depends_on_test: bool,
@@ -196,7 +196,7 @@ impl Scanner<'_> {
         Ok(tree)
     }
 
-    /// Whether a target's device code may differ under `cfg(test)`. What macros of other crates do is not
+    /// Whether a target's device code may differ under `cfg(test)`. The expansion of other crates' macros is not
     /// visible here.
     fn may_differ(&self, plain: &ModuleTree, tested: &ModuleTree) -> bool {
         let parts = |tree: &ModuleTree| -> Vec<_> {
@@ -242,8 +242,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// The modules that are compiled together, by number. Modules that may share a variable are: each part
-    /// would have its own. Crates may have variables that no text here shows.
+    /// The modules that are compiled together, by number. Modules that may share a static are, because each
+    /// part would have its own copy. Crates may have statics that no text here shows.
     fn portions(&self, tree: &ModuleTree) -> Vec<Vec<usize>> {
         let entries = |at: usize| tree.modules[at].kernels.len();
         let all: usize = (0..tree.modules.len()).map(entries).sum();

@@ -73,9 +73,9 @@ impl Build {
         self
     }
 
-    /// Whether the PTX has the source line of each instruction (nvcc's `-lineinfo`), for profilers and to
-    /// tell which kernel panicked. On unless switched off here or by `package.metadata.ferrogrid.line-info`.
-    /// It costs nothing at run time.
+    /// Whether the PTX has the source line of each instruction (nvcc's `-lineinfo`), for profilers and for
+    /// the location of panics. On unless disabled here or by `package.metadata.ferrogrid.line-info`. It costs
+    /// nothing at run time.
     pub fn line_info(mut self, on: bool) -> Self {
         self.options.line_info = Some(on);
         self
@@ -91,8 +91,8 @@ impl Build {
     }
 
     /// Whether subnormal `f32`s count as zero on a GPU, as operands and as results (nvcc's `-ftz=true`); off
-    /// unless this or `package.metadata.ferrogrid.ftz` says otherwise. A kernel can say it for itself,
-    /// `#[kernel(ftz)]`. On the CPU device it changes nothing, as do the other options of arithmetic.
+    /// unless this or `package.metadata.ferrogrid.ftz` says otherwise. A kernel can set it for itself,
+    /// `#[kernel(ftz)]`. Like all arithmetic options it has no effect on the CPU device.
     pub fn ftz(mut self, on: bool) -> Self {
         self.options.arithmetic.ftz = Some(on);
         self
@@ -216,7 +216,7 @@ impl Build {
         }
     }
 
-    /// Runs the step for a package and returns what it made. It prints progress of long steps to standard
+    /// Runs the step for a package and returns its result. It prints progress of long steps to standard
     /// error, and nothing else.
     ///
     /// # Errors
@@ -230,12 +230,12 @@ impl Build {
         self.outcome_of(&Package::load(environment)?, environment)
     }
 
-    /// Runs the step for `package`, whether cargo has described it or not.
+    /// Runs the step for `package`, described by cargo or not.
     pub(crate) fn outcome_of(&self, package: &Package, environment: &Environment) -> Result<Outcome, Error> {
         let archs = self.archs(environment, package)?;
         let mut options = self.options.clone().or(package.options.clone());
         options.debug_assertions.get_or_insert(cfg!(debug_assertions));
-        // No program loads what a tool builds for itself (`only`).
+        // No program loads the result of a tool's own build (`only`).
         if self.only.is_none() {
             options.cubin = cubin::asked(environment)?.or(options.cubin);
         }

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nightlies_come_first_then_the_newest() {
+    fn nightlies_are_tried_first_then_the_newest() {
         let mut names =
             ["own", "stable-x86_64", "1.96.0", "nightly-2026-05-19", "1.100.0", "beta", "nightly-2026-11-02"];
         names.sort_by(|a, b| order(b).cmp(&order(a)));
@@ -192,7 +192,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_two_ways_lead_to_is_one_candidate() {
+    fn a_rustc_found_twice_is_one_candidate() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
         fs::write(file("rustc"), "a compiler").unwrap();

@@ -49,7 +49,7 @@ pub fn ensure(
     Ok(CoreEntry { sysroot, cfgs })
 }
 
-/// Makes `place` a complete directory with what `build` puts into the directory that it gets.
+/// Makes `place` a complete directory with the output of `build`, which gets a directory to fill.
 pub(super) fn fill(
     place: &Path,
     progress: &mut dyn FnMut(&str),
@@ -115,7 +115,7 @@ fn is_unchanged(place: &Path, line: &str) -> Option<bool> {
 /// The prefix of the extension of an unfinished entry.
 const UNFINISHED: &str = "partial-";
 
-/// Removes what interrupted builds of `place` left.
+/// Removes leftovers of interrupted builds of `place`.
 fn remove_unfinished(place: &Path) -> Result<(), Error> {
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return Ok(()) };
     let prefix = format!("{}.{UNFINISHED}", name.to_string_lossy());

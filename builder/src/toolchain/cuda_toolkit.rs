@@ -1,5 +1,5 @@
 //! Where NVIDIA's programs and files may be on this machine: CUDA toolkits, and packages of conda and Python.
-//! None of them is needed to build or run; `inspect` and mathematics are better with them.
+//! All of them are optional: `inspect` and mathematical functions use them.
 
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ fn children(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A program of the CUDA toolkit that looks at device code.
+/// A program of the CUDA toolkit for device code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CudaTool {
     /// The assembler, from PTX to machine code.

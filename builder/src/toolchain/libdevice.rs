@@ -1,6 +1,5 @@
-//! NVIDIA's libdevice, the bitcode of mathematical functions that nvcc uses: where it is on this machine, and
-//! how it comes into the optimisation of device code. Its licence forbids redistribution, so it is only read
-//! where it is installed.
+//! NVIDIA's libdevice, the bitcode of mathematical functions that nvcc uses: its location on this machine,
+//! and how it is linked into device code. Its licence forbids redistribution, so the installed file is used.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,7 +18,7 @@ const MAGIC: [u8; 4] = [b'B', b'C', 0xC0, 0xDE];
 /// The variable that names the file.
 const NAMED: &str = "FERROGRID_LIBDEVICE";
 
-/// The variables that decide what is found; cargo runs the build step again when one changes.
+/// The variables that determine its location; cargo reruns the build step when one changes.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     [NAMED].into_iter().chain(cuda_toolkit::VARIABLES)
 }
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_must_be_bitcode() {
+    fn a_named_libdevice_must_be_bitcode() {
         let dir = tempfile::tempdir().unwrap();
         let text = bitcode(dir.path(), b"text");
         let error = choose(None, Some(&text)).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! Whether messages from kernels can be read: the compiler's `core::fmt::Arguments` must have a known layout.
-//! rustc promises none, so the sources of `core` are compared with known ones.
+//! Whether messages from kernels can be decoded: the compiler's `core::fmt::Arguments` must have a known
+//! layout. rustc guarantees none, so the sources of `core` are compared with known ones.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Fingerprints of known sources: those of rustc 1.96 and 1.97.
 const KNOWN: [u64; 1] = [0x5b13_6dce_1983_fa40];
 
-/// Whether messages can be read from code that `toolchain` compiles: by its sources, or without them by its
+/// Whether messages can be decoded from code that `toolchain` compiles: by its sources, or without them by its
 /// version.
 pub(crate) fn is_known(toolchain: &Toolchain) -> bool {
     match &toolchain.core {
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_count_where_there_are_some_and_else_the_version() {
+    fn sources_decide_if_they_exist_else_the_version() {
         let toolchain = |version: &str, core| Toolchain {
             rustc: "rustc".into(),
             origin: Origin::Distribution,

@@ -1,4 +1,4 @@
-//! What a rustc says about itself. The answers are remembered while the file is unchanged.
+//! The version and sysroot of a rustc. The answers are cached while the file is unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::report::Rejection;
 use crate::cache;
 use crate::toolchain::process;
 
-/// Must change with the layout of the cache, and with the flags of what is in it.
+/// Must change with the layout of the cache, and with the flags that its contents were built with.
 const CACHE_FORMAT: &str = "ferrogrid cache 1\n";
 
 /// The answers of one rustc.
@@ -66,7 +66,7 @@ fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, Rejection> {
         .map_err(|error| Rejection::CannotRun { reason: error.to_string() })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        let reason = said.lines().next().unwrap_or("it failed without a word").to_owned();
+        let reason = said.lines().next().unwrap_or("it failed without output").to_owned();
         return Err(Rejection::CannotRun { reason });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

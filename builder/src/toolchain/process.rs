@@ -1,5 +1,5 @@
-//! Commands for inner compilers and cargos, with an environment that carries nothing over from the build
-//! around them.
+//! Commands for inner compilers and cargos, with an environment that inherits nothing from the build around
+//! them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -37,7 +37,7 @@ const SCRUBBED: [&str; 24] = [
     "__CARGO_DEFAULT_LIB_METADATA",
 ];
 
-/// Groups of `CARGO_*` variables that say where cargo finds things, not what it builds.
+/// Groups of `CARGO_*` variables with cargo's locations, which do not affect what it builds.
 const KEPT: [&str; 6] =
     ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_SOURCE_"];
 
@@ -107,7 +107,7 @@ pub(crate) fn variables(command: &Command) -> BTreeMap<String, String> {
     variables
 }
 
-/// A text that changes with the program at `path`.
+/// A text that identifies the version of the program at `path`.
 pub(crate) fn identity(path: &Path) -> String {
     format!("{}\n{}", path.display(), cache::file_key(path))
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_the_outer_build_is_scrubbed() {
+    fn variables_of_the_outer_build_are_scrubbed() {
         for name in [
             "RUSTFLAGS",
             "CARGO_ENCODED_RUSTFLAGS",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_where_things_are_is_kept() {
+    fn variables_with_locations_are_kept() {
         for name in ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "CARGO_HTTP_PROXY", "CARGO_NET_OFFLINE"] {
             assert!(!is_scrubbed(name), "{name}");
         }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_was_run_and_what_it_said() {
+    fn a_failed_command_reports_its_command_line_and_output() {
         let mut command = command(Path::new("sh"));
         command.args(["-c", "echo broken >&2; exit 3"]);
         let error = run_checked("the test", &mut command).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Why a rustc cannot be used, and what to do when none can, as text.
+//! Why a rustc cannot be used, and what to do if none can, as text.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub enum Rejection {
     Missing,
     /// It does not run, or does not answer like a rustc.
     CannotRun {
-        /// Its own words, or the system's.
+        /// Its output, or the system's error.
         reason: String,
     },
     /// Its version is below [`MINIMUM_RUSTC`].
@@ -76,14 +76,11 @@ impl fmt::Display for Discovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "no rustc on this machine can compile device code:")?;
         if self.candidates.is_empty() {
-            writeln!(f, "  - none was found at all")?;
+            writeln!(f, "  - none was found")?;
         }
         for candidate in &self.candidates {
             writeln!(f, "  - {candidate}")?;
         }
-        write!(
-            f,
-            "To provide one, run\n  cargo ferrogrid setup\nor do one of the things it would do:\n{BY_HAND}"
-        )
+        write!(f, "To provide one, run\n  cargo ferrogrid setup\nor do one of its steps by hand:\n{BY_HAND}")
     }
 }

@@ -1,5 +1,5 @@
-//! Provides a device toolchain where there is none: a rustup component, else the distribution's package. Then
-//! it fills the core cache. It asks nothing, says what it runs, and does nothing twice.
+//! Provides a device toolchain if there is none: a rustup component, else the distribution's package. Then it
+//! fills the core cache. It is not interactive, prints what it runs, and repeats nothing.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,17 +10,17 @@ use crate::error::Error;
 use crate::options::{Arch, variables};
 use crate::toolchain::{self, MINIMUM_RUSTC, Toolchain, core_cache, process};
 
-/// The packages of Debian and Ubuntu that bring a rustc and its sources.
+/// The packages of Debian and Ubuntu with a rustc and its sources.
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
 /// The progress of a set-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// A step begins, and the one before it is done.
+    /// A step begins; the previous one is done.
     Step(&'a str),
-    /// A fact; nothing to wait for.
+    /// Information.
     Note(&'a str),
-    /// The step failed, with the output of its program. Another way may still succeed.
+    /// The step failed, with the output of its program. Another method may still succeed.
     Failed(&'a str),
 }
 
@@ -135,7 +135,7 @@ fn apt_way(update: bool) -> Way {
     Way { name: if update { "apt-get after an update" } else { "apt-get" }, barred, commands }
 }
 
-/// Runs the commands of a way; the reason of the first failure is the error.
+/// Runs the commands of a method; the error is the reason of the first failure.
 fn take(way: &Way, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), String> {
     for command in &way.commands {
         let line = command.join(" ");
@@ -148,7 +148,7 @@ fn take(way: &Way, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), String>
     Ok(())
 }
 
-/// Why a command failed, and what it printed before.
+/// Why a command failed, and its output until then.
 struct CommandFailure {
     reason: String,
     printed: String,
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_named_and_what_its_program_prints_is_not_shown() {
+    fn a_step_is_named_and_the_output_of_its_program_hidden() {
         let (said, failure) = said(&["echo one; echo two >&2", "exit 0"]);
         let steps = [r#"Step("sh -c echo one; echo two >&2")"#, r#"Step("sh -c exit 0")"#];
         assert_eq!((said.as_slice(), failure), (&steps.map(str::to_owned)[..], None));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_a_failure() {
+    fn a_missing_program_is_a_failure() {
         let way = Way { name: "test", barred: None, commands: vec![words(&["/no/such/program"])] };
         assert!(take(&way, &mut |_| {}).unwrap_err().contains("does not start"));
     }

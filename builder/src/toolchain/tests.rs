@@ -54,7 +54,7 @@ fn some(path: &Path) -> Option<OsString> {
 }
 
 #[test]
-fn the_variable_comes_first_and_alone() {
+fn the_variable_is_tried_first_and_alone() {
     let machine = Machine::new();
     let named = machine.rustc("named", "1.96.0", true);
     let active = machine.rustc("active", "1.97.0-nightly", true);
@@ -69,7 +69,7 @@ fn the_variable_comes_first_and_alone() {
 }
 
 #[test]
-fn the_active_toolchain_comes_before_the_others() {
+fn the_active_toolchain_is_preferred() {
     let machine = Machine::new();
     let active = machine.rustc("active", "1.96.0", true);
     machine.rustc("rustup/toolchains/nightly", "1.97.0-nightly", true);
@@ -96,7 +96,7 @@ fn a_toolchain_without_sources_is_passed_over_for_one_that_has_them() {
 }
 
 #[test]
-fn when_none_qualifies_the_error_has_every_reason_and_what_to_do() {
+fn without_a_toolchain_the_error_has_every_reason_and_advice() {
     let machine = Machine::new();
     let active = machine.rustc("rustup/toolchains/nightly-x", "1.97.0-nightly", false);
     machine.rustc("rustup/toolchains/stable-x", "1.90.0", true);

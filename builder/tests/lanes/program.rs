@@ -1,5 +1,6 @@
-//! Kernels with operations of warps. The build proves of those called `proven_..` that all lanes come to them together; those called
-//! `checked_..` it checks, at the lines that end in `//~`, and those with `mask` in their names with a comparison of masks.
+//! Kernels with warp operations. The build proves for those called `proven_..` that all lanes reach them
+//! together. It adds checks to those called `checked_..`, at the lines that end in `//~`, and compares masks
+//! in those with `mask` in their names.
 
 #[ferrogrid::module]
 pub mod kernels {
@@ -205,7 +206,7 @@ pub mod kernels {
         }
     }
 
-    /// What a shuffle other than the first lane's gives may differ.
+    /// Shuffles from other lanes than the first are divergent.
     #[kernel]
     pub fn checked_neighbours_decide(t: Thread<1>, x: &[u32], y: &[DeviceAtomic<u32>]) {
         let other = t.warp().shuffle_up(x[t.index().get()], 1);

@@ -1,4 +1,4 @@
-//! A package in a folder of its own, on which the build step is run as its build script would.
+//! A package in a separate folder, on which the build step runs as in its build script.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -58,7 +58,7 @@ impl Package {
         Build::new().try_run(&self.environment).map(|output| panic!("{output:?}")).unwrap_err().to_string()
     }
 
-    /// The PTX of its only target, as everybody but `cargo test` builds it.
+    /// The PTX of its only target, as built outside `cargo test`.
     pub fn ptx(&self) -> String {
         let output = self.built();
         let is_tested = |ptx: &&PathBuf| ptx.to_string_lossy().contains("-test.");

@@ -1,4 +1,4 @@
-//! Builds a package that is a single file, and finds its way in the PTX.
+//! Builds a package that is a single file, and extracts parts of the PTX.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ferrogrid_build::{Build, Environment};
 
-/// What a build step made of a package with one file.
+/// The result of the build step for a package with one file.
 pub struct Built {
     /// The PTX, for the only architecture.
     pub ptx: String,
-    /// What cargo is told.
+    /// The directives for cargo.
     pub directives: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub fn built_with(
     Ok(Built { ptx, directives: output.directives })
 }
 
-/// Leaves the PTX in the folder that `FERROGRID_KEEP_PTX` names, for who assembles it (.ci/ptxas).
+/// Leaves the PTX in the folder that `FERROGRID_KEEP_PTX` names, for .ci/ptxas, which assembles it.
 fn keep(ptx: &str) {
     let Some(folder) = std::env::var_os("FERROGRID_KEEP_PTX") else { return };
     static KEPT: AtomicUsize = AtomicUsize::new(0);

@@ -26,7 +26,7 @@ pub(crate) struct Options {
     /// Measure the default block size only.
     #[arg(long)]
     no_sweep: bool,
-    /// Run each case once, without measuring, to see that it works.
+    /// Run each case once, without measuring, to check that it works.
     #[arg(long)]
     quick: bool,
     /// The folder for results and plots [default: `ferrogrid/bench` in the target folder].

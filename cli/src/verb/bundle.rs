@@ -29,7 +29,7 @@ pub(crate) struct Options {
 const FOLDERS: [(&str, &str); 4] =
     [("test", "tests"), ("lib", "tests"), ("example", "examples"), ("bench", "benches")];
 
-/// Marks a folder as ours to replace.
+/// Marks a folder as a bundle, which may be replaced.
 const MARK: &str = "ferrogrid-bundle.txt";
 
 /// Builds and copies the executables, and writes the script.
@@ -92,7 +92,7 @@ fn clear(out: &Path) -> Result<(), Failure> {
 
 fn copy(executables: &[Executable], out: &Path) -> Result<u64, Failure> {
     fs::create_dir_all(out)?;
-    let mut mark = String::from("Made by `cargo ferrogrid bundle`; replaced as a whole by the next.\n");
+    let mut mark = String::from("Made by `cargo ferrogrid bundle`; the next one replaces this folder.\n");
     let mut size = 0;
     for executable in executables {
         let Some(folder) = folder(executable) else { continue };
@@ -118,7 +118,7 @@ fn script(programs: &[String]) -> String {
     SCRIPT.replace("PROGRAMS", &programs.join(" "))
 }
 
-/// The table is that of `cargo ferrogrid run --all`.
+/// The table has the format of `cargo ferrogrid run --all`.
 const SCRIPT: &str = r#"#!/bin/sh
 # Runs every test and example of this bundle, shows what each prints, and sums up.
 # WRAP="compute-sanitizer --tool memcheck --error-exitcode 9" sh run.sh  runs each under that command.
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_no_bundle_is_left_alone() {
+    fn a_folder_that_is_not_a_bundle_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
         let message = clear(folder.path()).unwrap_err().to_string();

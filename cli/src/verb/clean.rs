@@ -1,4 +1,4 @@
-//! `cargo ferrogrid clean`: empties the cache that the builds of a user share, or shows what is in it.
+//! `cargo ferrogrid clean`: empties the cache that the builds of a user share, or lists it.
 
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -10,12 +10,12 @@ use crate::{Failure, output};
 /// The arguments of `clean`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Show what is in the cache without removing it.
+    /// List the cache without removing anything.
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Removes the entries, or shows them.
+/// Removes the entries, or lists them.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let root = cache::root();
     if options.dry_run {

@@ -1,4 +1,4 @@
-//! `cargo ferrogrid doctor`: what is installed, what is missing, and what to do. It changes nothing.
+//! `cargo ferrogrid doctor`: installed and missing components, with advice. It changes nothing.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     Ok(if is_well(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether the package at hand can have kernels.
+/// Whether the current package can have kernels.
 fn package_finding(package: &Package) -> Finding {
     let place = package.manifest.display();
     let has_script = package.has_build_script();
@@ -94,7 +94,7 @@ fn manifest_settings(package: &Package) -> Vec<Finding> {
     settings.into_iter().flatten().map(one).collect()
 }
 
-/// The variables that are set, and those that Ferrogrid does not know.
+/// The variables that are set, and unknown ones.
 fn variable_settings() -> Vec<Finding> {
     let in_force = variables::in_force();
     let in_force =
@@ -103,7 +103,7 @@ fn variable_settings() -> Vec<Finding> {
     in_force.chain(unknown).collect()
 }
 
-/// Whether the package depends on Ferrogrid, if only for tests, examples and benches.
+/// Whether the package depends on Ferrogrid, at least for tests, examples and benches.
 fn uses(package: &Package) -> bool {
     package.depends_on("ferrogrid", None) || package.depends_on("ferrogrid", Some("dev"))
 }
@@ -121,7 +121,7 @@ fn compilers(architectures: &[Arch]) -> Vec<Finding> {
     let (usable, others): (Vec<_>, Vec<_>) = discovery.candidates.iter().partition(is_used);
     let usable = usable.iter().map(|it| Finding::ok("device compiler", it.to_string()));
     let cores = architectures.iter().map(|architecture| core(used, architecture));
-    // No advice for the others: one compiler is enough.
+    // No advice for the others: one compiler suffices.
     let others = others.iter().map(|it| Finding::note("other compiler", it.to_string(), None));
     usable.chain(cores).chain(others).collect()
 }
@@ -138,7 +138,7 @@ fn core(used: &Toolchain, architecture: &Arch) -> Finding {
     }
 }
 
-/// The library of mathematical functions, unless a build chooses it.
+/// The library of mathematical functions, unless a build selects it.
 fn mathematics() -> Finding {
     match libdevice::find() {
         Ok(Some(file)) => Finding::ok("libdevice", file.display().to_string()),
@@ -191,7 +191,7 @@ fn device(device: &Device, architectures: &[Arch]) -> Finding {
     )
 }
 
-/// A program of NVIDIA's: not required, but `inspect` shows more with it.
+/// An optional NVIDIA program, with which `inspect` shows more.
 fn cuda_tool(tool: CudaTool, target_folder: Option<&Path>) -> Finding {
     let advice = || Some(format!("{}, for `cargo ferrogrid inspect`", tool.advice(target_folder)));
     let Some(program) = tool.find(target_folder) else {

@@ -1,5 +1,5 @@
-//! `cargo ferrogrid inspect`: what the compiler made of a kernel, or a table of all kernels. The facts come
-//! from `ferrogrid_build::inspect` and from the occupancy rules of `ferrogrid_host`.
+//! `cargo ferrogrid inspect`: the compiled code of a kernel, or a table of all kernels. The data come from
+//! `ferrogrid_build::inspect` and from the occupancy rules of `ferrogrid_host`.
 //!
 //! | file | holds |
 //! |---|---|
@@ -111,7 +111,7 @@ impl Features {
     }
 }
 
-/// The facts about a kernel.
+/// The results for a kernel.
 struct Inspection {
     kernel: CompiledKernel,
     /// The code that is shown.
@@ -179,8 +179,8 @@ fn package(options: &Options) -> Result<Package, Failure> {
     })
 }
 
-/// Of kernels in several targets those of the library, or of the only program, since examples, tests and benches are about
-/// these; a note names the other targets. All kernels, if they are only in other targets.
+/// Of kernels in several targets those of the library, or of the only program, since examples, tests and
+/// benches usually use these; a note names the other targets. All kernels, if they are only in other targets.
 fn of_nearest_target(kernels: Vec<&CompiledKernel>) -> Vec<&CompiledKernel> {
     let targets: BTreeSet<&str> = kernels.iter().map(|kernel| kernel.target.as_str()).collect();
     let of_kind = |kind: &str| targets.iter().copied().filter(|it| it.starts_with(kind)).collect::<Vec<_>>();
@@ -205,7 +205,7 @@ fn option(target: &str) -> String {
     }
 }
 
-/// The command that inspects this one of `kernels` alone.
+/// The command that inspects only this kernel of `kernels`.
 fn request<'k>(kernel: &CompiledKernel, mut kernels: impl Iterator<Item = &'k CompiledKernel>) -> String {
     let path = format!("{}::{}", kernel.module, kernel.path());
     let is_twin =
@@ -219,7 +219,7 @@ fn request<'k>(kernel: &CompiledKernel, mut kernels: impl Iterator<Item = &'k Co
     format!("cargo ferrogrid inspect {name} {}", option(&kernel.target))
 }
 
-/// The error where tools for machine code are missing.
+/// The error if tools for machine code are missing.
 fn missing(tools: [(CudaTool, bool); 2], target_folder: Option<&Path>) -> String {
     let lacking = || tools.iter().filter(|(_, lacks)| *lacks).map(|(tool, _)| *tool);
     let names: Vec<&str> = lacking().map(CudaTool::name).collect();
@@ -236,7 +236,7 @@ fn ambiguous(kernels: &[CompiledKernel]) -> String {
 }
 
 impl Workplace {
-    /// The facts about one kernel, with its code.
+    /// The results for one kernel, with its code.
     fn one(&self, kernel: &CompiledKernel, options: &Options) -> Result<Inspection, Failure> {
         let shown = self.for_arch(kernel, options.arch.as_ref())?;
         let image =

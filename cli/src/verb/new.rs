@@ -1,4 +1,4 @@
-//! `cargo ferrogrid new`: a package that builds, runs and passes its tests at once.
+//! `cargo ferrogrid new`: a package that builds, runs and passes its tests as it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,14 +53,14 @@ fn is_installed() -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(&name).is_file())
 }
 
-/// Makes `cargo ferrogrid` work in the package in `folder` as it does in the sources: it is built there.
+/// Makes `cargo ferrogrid` work in the package in `folder`, by an alias that builds the command from its sources.
 fn configure(folder: &Path, cli: &Path) -> Result<(), Failure> {
     let Some(root) = sources(cli) else { return Ok(()) };
     fs::create_dir(folder.join(".cargo"))?;
     Ok(fs::write(folder.join(".cargo/config.toml"), alias(root))?)
 }
 
-/// The folder of all of Ferrogrid's sources, where those of its command in `cli` still are.
+/// The folder of Ferrogrid's sources, if the sources of the command still exist in `cli`.
 fn sources(cli: &Path) -> Option<&Path> {
     cli.parent().filter(|root| root.join("builder/Cargo.toml").is_file())
 }
@@ -79,7 +79,7 @@ fn package_name(folder: &Path) -> Result<String, Failure> {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let goes_on_well = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    // The package would take the place of its dependency.
+    // The package would shadow its dependency.
     let is_free = !["ferrogrid", "ferrogrid-build", "test", "core", "std"].contains(&name);
     if starts_well && goes_on_well && is_free {
         return match refusal_of_cargo(name) {
@@ -94,14 +94,15 @@ fn package_name(folder: &Path) -> Result<String, Failure> {
     .into())
 }
 
-/// Why cargo would not make a package of this name: it knows keywords, names of its own folders, and names that the
-/// system does not accept. It is asked to make one in a temporary folder, so nothing has to be undone.
+/// The reason why cargo rejects a package of this name: it knows keywords, names of its own folders, and
+/// names that the system does not support. cargo creates one in a temporary folder, so nothing has to be
+/// undone.
 fn refusal_of_cargo(name: &str) -> Option<String> {
     let folder = std::env::temp_dir().join(format!("ferrogrid-new-{}-{name}", std::process::id()));
     let mut command = cargo::command();
     command.args(["new", "--quiet", "--vcs", "none", "--name", name]).arg(&folder);
     let output = command.output().ok()?;
-    // cargo made all that is in it.
+    // cargo created all of its content.
     let _ = fs::remove_dir_all(&folder);
     if output.status.success() {
         return None;
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_sources_there_is_no_command_to_find() {
+    fn without_the_sources_there_is_no_alias() {
         let folder = tempfile::tempdir().unwrap();
         configure(folder.path(), Path::new("/nowhere/cli")).unwrap();
         assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_there_is_left_alone() {
+    fn an_existing_folder_is_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("mine")).unwrap();
         let message = create(&folder.path().join("mine"), Path::new("/x")).unwrap_err().to_string();

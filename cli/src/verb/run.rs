@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     cargo::run(&mut command)
 }
 
-/// Something that cargo can run.
+/// An example or a program.
 struct Program<'a> {
     package: &'a Package,
     /// cargo's option that names it.

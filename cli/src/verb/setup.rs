@@ -1,4 +1,4 @@
-//! `cargo ferrogrid setup`: provides what kernels are compiled with, and compiles a first kernel.
+//! `cargo ferrogrid setup`: installs what kernels are compiled with, and compiles a first kernel.
 
 use std::fs;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use crate::verb::{clean, new};
 /// The text before each line about a step.
 const TITLE: &str = "setup";
 
-/// Provides what is missing, and compiles a first kernel.
+/// Installs what is missing, and compiles a first kernel.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     provide()?;
     let architectures = architectures()?;
@@ -32,8 +32,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compiles the kernel of a package such as `new` makes. That shows that nothing is missing, and leaves the crates that
-/// kernels use in the cache, where the first build of such a package finds them.
+/// Compiles the kernel of a package such as `new` makes. That verifies the set-up, and leaves the crates that
+/// kernels use in the cache, for the first build of such a package.
 fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
     let mut steps = Steps::new(TITLE, Stderr);
     steps.step("compiling a first kernel, and the crates that kernels use: once, about 30 s");
@@ -54,7 +54,7 @@ fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
     result
 }
 
-/// Provides what is missing, silently if nothing is, and keeps the cache below its limit.
+/// Installs what is missing, silently if nothing is, and keeps the cache below its limit.
 pub(crate) fn ensure() -> Result<(), Failure> {
     variables::unknown().iter().for_each(|text| eprintln!("warning: {text}"));
     let architectures = architectures()?;
@@ -84,7 +84,7 @@ fn provide() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The architectures that builds in this folder are for.
+/// The architectures that builds in this folder target.
 pub(crate) fn architectures() -> Result<Vec<Arch>, Failure> {
     Ok(ferrogrid_build::architectures(&std::env::current_dir()?)?)
 }

@@ -36,8 +36,9 @@ fn visit(value: &Value, path: String, types: &mut BTreeMap<String, Vec<&'static 
     }
 }
 
-/// That `value` has the shape in `tests/golden/NAME.txt`. A change of that file is one that programs see which
-/// read this output: it goes with another `schema`, unless it only adds fields. `FERROGRID_RENEW_GOLDEN=1` writes it.
+/// Asserts that `value` has the shape in `tests/golden/NAME.txt`. Programs that read this output see a change
+/// of that file, so it requires another `schema`, unless it only adds fields. `FERROGRID_RENEW_GOLDEN=1`
+/// rewrites it.
 pub fn assert_golden(name: &str, value: &Value) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.txt"));
     let found = shape(value);

@@ -59,7 +59,7 @@ use crate::element::layout::of_atomic;
 /// `Self` has the size, alignment and layout of `Value`. Every value of one is a valid value of the other,
 /// whatever threads do with it through a shared reference.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no form in which threads change elements at once",
+    message = "`{Self}` is not the atomic form of an element",
     label = "neither an atomic number nor a struct of them",
     note = "what a kernel only reads comes from the host as `In(&data)`; `Out` and `InOut` are for outputs, and for inputs of atomics",
     note = "it is `DeviceAtomic<T>`, `AtomicU32` or the like, or a struct with `#[derive(AtomicForm)] #[atomic_form(Plain)] #[repr(C)]`"
@@ -80,8 +80,8 @@ unsafe impl<T: AtomicValue, S: Scope> AtomicForm for DeviceAtomic<T, S> {
 /// As for [`AtomicForm`].
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "a field `{Self}` cannot stand for a field `{Plain}`",
-    label = "another field than that of the plain struct",
+    message = "a field `{Self}` does not match the plain field `{Plain}`",
+    label = "differs from the field of the plain struct",
     note = "a field that threads change is `DeviceAtomic<T>` for `T`, or an array of them; any other field has the plain field's type"
 )]
 pub unsafe trait AtomicField<Plain> {}

@@ -1,5 +1,5 @@
 //! Atomic operations of a GPU: one PTX instruction each (`ld`, `st`, `atom`) that names its ordering and
-//! scope, after a `fence.sc` for `SeqCst`. LLVM's own atomics will not do: its NVPTX back end (22) emits
+//! scope, after a `fence.sc` for `SeqCst`. LLVM's own atomics are unusable: its NVPTX back end (22) emits
 //! `atomicrmw` without ordering and scope.
 //!
 //! Where LLVM knows the state space (global for a kernel's slices, shared for regions), it folds `is_global`

@@ -58,7 +58,7 @@ pub struct Manner {
     pub(super) reach: Reach,
 }
 
-/// Words that the machine changes atomically: `u32`, `u64`; `ptx` and `native` implement it.
+/// Words with atomic hardware instructions: `u32`, `u64`; `ptx` and `native` implement it.
 ///
 /// For each method `place` must be valid and aligned, and other threads may change it only through these
 /// methods while the call runs.

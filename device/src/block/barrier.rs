@@ -130,7 +130,7 @@ impl<const R: usize> Thread<'_, R> {
     /// # #[ferrogrid::module(host_only)]
     /// # mod kernels {
     /// # use ferrogrid::device::prelude::*;
-    /// /// The most steps of `n -> n / 2` or `3 * n + 1` that a number of the block's takes to come to 1.
+    /// /// The longest Collatz sequence among the numbers of a block: `n / 2` or `3 * n + 1`, down to 1.
     /// #[kernel]
     /// pub fn steps(t: Thread<1>, x: &[u32], mut most: DisjointRows<u32>) {
     ///     let (mut n, mut steps) = (x[t.index().get()], 0);
@@ -211,7 +211,7 @@ impl<const R: usize> Thread<'_, R> {
     ///         tile.fill_with(&t, |_| sum);
     ///         let all = t.publish(tile);
     ///         sum += if rank >= distance { all[rank - distance] } else { 0 };
-    ///         tile = t.reclaim(all); // nobody reads any more
+    ///         tile = t.reclaim(all); // all threads have finished reading
     ///         distance *= 2;
     ///     }
     ///     if let Some(x) = x.get_mut(i) {
@@ -295,7 +295,7 @@ impl<const R: usize> Thread<'_, R> {
     /// # #[ferrogrid::module(host_only)]
     /// # mod kernels {
     /// # use ferrogrid::device::prelude::*;
-    /// /// The greatest `x` of the block, for a function that is given a region to work with.
+    /// /// The greatest `x` of the block, by a function that gets a region as workspace.
     /// fn block_max<const ID: usize>(t: &Thread<1>, tile: &mut Shared<[f32; 64], ID>, x: f32) -> f32 {
     ///     tile.fill_with(t, |_| x);
     ///     t.with_published(tile, |all| all.iter().copied().fold(f32::MIN, f32::max))
@@ -327,9 +327,9 @@ impl<const R: usize> Thread<'_, R> {
         read: impl FnOnce(&A) -> U,
     ) -> U {
         self.sync_for(region);
-        // SAFETY: valid for the block's life by `Shared::from_raw`. The barrier has ended all writing, and nobody
-        // writes before the next one, where this thread comes when it has read: until then `region` is borrowed.
-        // Elements take any bits.
+        // SAFETY: valid for the block's life by `Shared::from_raw`. All writes ended at the barrier. No
+        // thread writes before the next barrier, which this thread reaches only after reading: until then
+        // `region` is borrowed. Elements take any bits.
         let result = read(unsafe { &*region.as_mut_ptr() });
         source::sync(self);
         result
@@ -364,7 +364,7 @@ impl<const R: usize> Thread<'_, R> {
     /// # use ferrogrid::device::prelude::*;
     /// use atomic::Ordering::Relaxed;
     ///
-    /// /// What part of the sum of all elements each of them is, in one launch.
+    /// /// Each element's share of the sum of all elements, in one launch.
     /// #[kernel(cooperative)]
     /// pub fn parts(t: Thread<1>, x: &[u32], sum: &[DeviceAtomic<u32>], mut y: DisjointSlice<f32>) {
     ///     let i = t.index();

@@ -22,7 +22,7 @@
 
 #![expect(
     clippy::needless_range_loop,
-    reason = "LLVM unrolls a loop over numbers, and then keeps items in registers; that over an array's iterator it does not"
+    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
 )]
 
 use crate::shared::{Shared, SharedElement, without_elements};
@@ -140,7 +140,7 @@ impl<T: Copy, const B: usize, const N: usize> Places<T, B, N> {
         for k in 0..N {
             let rank = ranks[k];
             assert!(rank < Self::ITEMS, "an item's rank is {rank}, but the block has {} items", Self::ITEMS);
-            // SAFETY: within the memory; nobody reads, as the caller vouches. Volatile stores of several threads to
+            // SAFETY: within the memory; no thread reads, as the caller vouches. Volatile stores of several threads to
             // one slot are no data race in PTX (relaxed); on the CPU device the threads of a block take turns.
             unsafe { self.at(rank).write_volatile(items[k]) };
         }
@@ -161,7 +161,7 @@ impl<T: Copy, const B: usize, const N: usize> Places<T, B, N> {
     /// Item `number` in thread order.
     ///
     /// # Safety
-    /// It is below `B * N`, and nobody writes.
+    /// It is below `B * N`, and no thread writes.
     #[inline(always)]
     pub(crate) unsafe fn read(self, number: u32) -> T {
         // SAFETY: within the memory, and not written now, as the caller vouches.
@@ -242,8 +242,9 @@ impl<const R: usize> Thread<'_, R> {
     where
         T: SharedElement + Copy,
     {
-        // SAFETY: all threads come here together, with one region. Before the first barrier each writes in its own places and
-        // nobody reads: the last exchange ended with a barrier. Before the second nobody writes.
+        // SAFETY: all threads come here together, with one region. Before the first barrier each writes only
+        // its own slots and no thread reads: the last exchange ended with a barrier. Before the second no
+        // thread writes.
         unsafe {
             let places = self.exchange_places(scratch);
             places.write_blocked(items);

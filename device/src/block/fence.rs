@@ -1,5 +1,5 @@
 //! Memory fences: other threads see what the calling thread wrote before the fence no later than what it
-//! writes after it. A fence waits for nobody; the order of the readers' loads comes from atomics.
+//! writes after it. A fence does not wait; the order of the readers' loads comes from atomics.
 //!
 //! ```
 //! # use ferrogrid::prelude::*;
@@ -18,7 +18,7 @@
 //!     let of_block = t.block_reduce(&mut scratch, mine, |a, b| a + b);
 //!     if t.thread_rank() == 0 {
 //!         of_blocks[t.block_idx()[0] as usize].store(of_block, Relaxed);
-//!         fence::device(); // whoever sees the count sees the sum
+//!         fence::device(); // a thread that sees the count also sees the sum
 //!         if finished[0].fetch_add(1, Relaxed) == t.grid_dim()[0] - 1 {
 //!             fence::device();
 //!             result[0].store(of_blocks.iter().map(|sum| sum.load(Relaxed)).sum(), Relaxed);

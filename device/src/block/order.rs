@@ -60,7 +60,7 @@ use crate::warp::{Exchange, value_of, words_of};
 /// assert_eq!(stream.download(&y)?, (0..1000).map(|i| i * (i + 1) / 2).collect::<Vec<u32>>());
 /// # Ok(()) }
 /// ```
-#[must_use = "a block that others wait for publishes a value"]
+#[must_use = "later blocks wait for this block's value: publish it"]
 pub struct BlockOrder<'a, T: Exchange> {
     slots: Slots<'a, T>,
 }
@@ -440,7 +440,10 @@ impl<'a, T: Exchange> Slots<'a, T> {
             self.wait(word);
             state = word.load(Ordering::Acquire);
         }
-        assert!(status(state) != MISSING, "a block waits for the value of one that has ended without");
+        assert!(
+            status(state) != MISSING,
+            "a block waits for the value of a block that ended without publishing one"
+        );
         state
     }
 

@@ -46,7 +46,7 @@
 
 #![expect(
     clippy::needless_range_loop,
-    reason = "LLVM unrolls a loop over numbers, and then keeps items in registers; that over an array's iterator it does not"
+    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
 )]
 
 mod counts;
@@ -339,7 +339,7 @@ impl<const R: usize> Thread<'_, R> {
         let blocked =
             if STRIPED { (bits.end - 1 - bits.start) / DIGIT * DIGIT + bits.start } else { bits.end };
         let mut begin = bits.start;
-        // SAFETY: all threads come here together, with one region and the same bits, which are in a type. The memory is as said
+        // SAFETY: all threads come here together, with one region and the same bits, which are in a type. The memory is as described
         // above, and the last sort ended with a barrier.
         unsafe {
             while begin < blocked {
@@ -360,8 +360,8 @@ impl<const R: usize> Thread<'_, R> {
     /// Sorts keys, and values if there are `PAIRS`, by the keys' digits.
     ///
     /// # Safety
-    /// `memory` is the block's own, and that of a sort of `B` threads with `N` items each. Nobody has used it
-    /// since the last barrier.
+    /// `memory` is the block's own, and that of a sort of `B` threads with `N` items each. No thread has used
+    /// it since the last barrier.
     #[track_caller]
     #[inline(always)]
     unsafe fn pass<K, V, const PAIRS: bool, const STRIPED: bool, const B: usize, const N: usize>(
@@ -395,7 +395,7 @@ impl<const R: usize> Thread<'_, R> {
     /// The new position of each of the thread's items, by digit.
     ///
     /// # Safety
-    /// `counts` and `totals` are memory of the block's own that nobody has used since the last barrier, and
+    /// `counts` and `totals` are memory of the block that no thread has used since the last barrier, and
     /// the block has `B` threads.
     #[track_caller]
     #[inline(always)]

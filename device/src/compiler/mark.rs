@@ -11,7 +11,7 @@ macro_rules! marks {
         pub(crate) fn $name(place: &Location<'_>, region: Option<*const u8>) {
             let (file, line, column) = (place.file(), place.line(), place.column());
             let (start, length) = (file.as_ptr(), file.len());
-            // SAFETY: the code is none.
+            // SAFETY: the assembly is empty.
             unsafe {
                 match region {
                     None => asm!(
@@ -47,7 +47,7 @@ marks! {
 #[inline(always)]
 pub(crate) fn assumed(word: u32) -> u32 {
     let same: u32;
-    // SAFETY: the code gives the word itself.
+    // SAFETY: the assembly returns the word unchanged.
     unsafe {
         asm!("ferrogrid.assumed.block {0}, {1};", out(reg32) same, in(reg32) word, options(pure, nomem, nostack, preserves_flags));
     }

@@ -107,7 +107,7 @@ use crate::element::layout;
 /// `repr(transparent)`, or a primitive), or hashed in `LAYOUT`, which the build compares. The value must
 /// contain no address and own nothing.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot travel to a device",
+    message = "`{Self}` cannot be copied to a device",
     label = "not `DeviceCopy`",
     note = "kernel parameters and buffer elements are numbers, arrays and tuples of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, and `Option`s of what may have any bits, `bool` and `NonZero`; of others write `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)] enum Maybe {{ Nothing, Just(Walls) }}`; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
@@ -142,7 +142,7 @@ unsafe impl<T: DeviceCopy> DeviceCopy for MaybeUninit<T> {
 unsafe impl<T: DeviceCopy> DeviceCopy for Wrapping<T> {
     const LAYOUT: u64 = T::LAYOUT;
 }
-// SAFETY: has no bytes; what its type says of threads is kept, by the bounds.
+// SAFETY: has no bytes; the bounds keep its type's `Send` and `Sync`.
 unsafe impl<T: Send + Sync + 'static> DeviceCopy for PhantomData<T> {}
 
 macro_rules! non_zero {
@@ -200,7 +200,7 @@ const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: d
 ///
 /// use ferrogrid::device::SliceElement;
 ///
-/// /// The element for a thread, which has one of each `each` threads' elements; of any slice of a kernel.
+/// /// The element that `each` consecutive threads share, of any slice of a kernel.
 /// fn of_group<'x, T: SliceElement>(t: &Thread<1>, x: &'x [T], each: usize) -> &'x T {
 ///     &x[t.index().get() / each]
 /// }
@@ -226,7 +226,7 @@ const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: d
 /// The layout must be defined and equal on the host and on `nvptx64-nvidia-cuda`, and sharing a value
 /// among all threads of a launch must be sound.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot travel to a device",
+    message = "`{Self}` cannot be an element on a device",
     label = "neither `DeviceCopy` nor atomic",
     note = "elements of `&[T]` are numbers, arrays of them, tuples, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, `DeviceAtomic` numbers, `AtomicU32` and the like, structs of atomics with `#[derive(AtomicForm)]`, or `Option`s of what may have any bits; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]

@@ -1,4 +1,4 @@
-//! The layout of `Option`: how it represents `None`, asked of the compiler.
+//! The layout of `Option`: how it represents `None`, computed at compile time.
 
 use core::mem::{transmute, zeroed};
 
@@ -6,7 +6,8 @@ use crate::element::device_copy::DeviceCopy;
 use crate::element::layout::of_type;
 use crate::shared::AnyBits;
 
-// SAFETY: the place of the value, and the bytes beside it of `None` and of `Some`, are in `LAYOUT`. All bits are a value
+// SAFETY: `LAYOUT` has the offset of the value and the bytes around it, of `None` and of `Some`. All bits are
+// a value
 // of `T`, so nothing within the value can say that it is `None`.
 unsafe impl<T: DeviceCopy + AnyBits> DeviceCopy for Option<T> {
     const LAYOUT: u64 = beside_the_value::<T>();

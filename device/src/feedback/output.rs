@@ -1,5 +1,4 @@
-//! Text that kernels print: the macros, and the layout of the ring buffer through which a GPU's threads pass
-//! messages to the host.
+//! Text that kernels print: the macros, and how it reaches the host.
 //!
 //! ```
 //! use ferrogrid_device::prelude::*;
@@ -13,6 +12,9 @@
 //! ```
 
 use core::fmt;
+
+#[doc(hidden)]
+pub use ferrogrid_abi::output::{ENTRY_BYTES, OUTPUT_SYMBOL, OutputHeader, piece_bytes};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
@@ -117,47 +119,4 @@ pub fn print(text: fmt::Arguments<'_>) {
     ptx::print(text);
     #[cfg(not(target_arch = "nvptx64"))]
     native::print(text);
-}
-
-/// The name of the module's variable (a `u64`) that holds the address of an [`OutputHeader`], or 0 if there
-/// is no buffer. Only modules that print have it.
-#[doc(hidden)]
-pub const OUTPUT_SYMBOL: &str = "__ferrogrid_output";
-
-/// The header of each piece of text, and the alignment of pieces: the position plus one, and the length of
-/// the message in bytes, as two `u64`.
-#[doc(hidden)]
-pub const ENTRY_BYTES: u64 = 16;
-
-/// The header of the buffer; `capacity` bytes, a power of two, follow it. They are a ring: position `p` lies
-/// at `p % capacity`.
-///
-/// A thread reserves a position by adding the size of its piece to `reserved`. If the piece fits between
-/// `start` and `start + capacity`, the thread writes the message, and last, before it, the position plus one.
-/// Otherwise it adds the size to `lost_bytes`. So `reserved` is the sum of what was written, what was lost,
-/// and what threads are about to write; the host knows how much of it it has read.
-#[doc(hidden)]
-#[repr(C, align(16))]
-pub struct OutputHeader {
-    /// The position of the next piece; the device adds to it.
-    pub reserved: u64,
-    /// Bytes that were reserved but lost; the device adds to it.
-    pub lost_bytes: u64,
-    /// Pieces of text that were lost; the device adds to it.
-    pub lost_pieces: u64,
-    /// Everything before this position may be overwritten; the host sets it.
-    pub start: u64,
-    /// The size of the ring in bytes; the host sets it once.
-    pub capacity: u64,
-    /// Padding to the alignment.
-    pub unused: u64,
-}
-
-/// The size in the ring of a piece with a message of `length` bytes; `None` if it exceeds any ring.
-#[doc(hidden)]
-pub const fn piece_bytes(length: u64) -> Option<u64> {
-    match length.checked_next_multiple_of(ENTRY_BYTES) {
-        Some(bytes) => bytes.checked_add(ENTRY_BYTES),
-        None => None,
-    }
 }

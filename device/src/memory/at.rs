@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_32_bits_find_what_others_find() {
+    fn indices_of_32_bits_give_the_elements_of_usize() {
         let x = [[1, 2, 3], [4, 5, 6]];
         assert_eq!((*x.at(1).at(2), x.len32(), x.get_at(2)), (6, 2, None));
         let plane = Plane::new(x.as_flattened(), 2, 3).unwrap();

@@ -155,7 +155,7 @@ macro_rules! prefetches {
         /// the CPU device, and for elements outside global memory.
         #[doc = concat!(
             "\n```\nuse ferrogrid_device::cache;\n\n\
-             /// A sum whose loads do not wait for memory: each element is asked for 64 rounds before it is read.\n\
+             /// A sum whose loads do not wait for memory: each element is prefetched 64 rounds before it is read.\n\
              fn sum(x: &[f32]) -> f32 {\n    \
                  let read = |i| {\n        \
                      cache::", stringify!($name), "(x, i + 64);\n        \

@@ -49,8 +49,8 @@ use crate::thread::index::place;
 /// assert_eq!((neighbours(x, 0, 0), neighbours(x, 1, 1)), (6, 12));
 /// assert_eq!((nearest(x, 1, 2), nearest(x, 5, 9), nearest(x, 0, 9)), (6, 6, 3));
 /// ```
-// A pointer rather than a slice: an `Option` of it has a tag of its own, which LLVM folds, where it would else
-// choose between the slice and null.
+// A pointer rather than a slice: an `Option` of it has a separate tag, which LLVM folds; for a slice it would
+// select between the slice and null.
 pub struct Plane<'a, T> {
     /// The first of `width * height` elements.
     start: *const T,
@@ -88,7 +88,7 @@ impl<'a, T> Plane<'a, T> {
     /// For the code that `#[kernel]` generates.
     ///
     /// # Safety
-    /// `start` points to `shape[0] * shape[1]` elements that nobody writes during `'a`.
+    /// `start` points to `shape[0] * shape[1]` elements that are not written during `'a`.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *const T, [width, height]: [usize; 2]) -> Self {

@@ -100,7 +100,7 @@ impl<'a, T> Volume<'a, T> {
     /// For the code that `#[kernel]` generates.
     ///
     /// # Safety
-    /// `start` points to `shape[0] * shape[1] * shape[2]` elements that nobody writes during `'a`.
+    /// `start` points to `shape[0] * shape[1] * shape[2]` elements that are not written during `'a`.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *const T, [width, height, depth]: [usize; 3]) -> Self {

@@ -24,8 +24,8 @@ impl Turn<'_> {
     /// The turn of the coroutine to which `yielder` belongs.
     ///
     /// # Safety
-    /// Until the turn is given up or dropped, this coroutine is the one that runs on this CPU thread. Nobody
-    /// resumes it before its wait is over, except to unwind it.
+    /// Until the turn is given up or dropped, this coroutine is the one that runs on this CPU thread. It is
+    /// not resumed before its wait is over, except to unwind it.
     #[inline(always)]
     pub unsafe fn new(yielder: NonNull<Yielder<(), ()>>) -> Self {
         Turn { yielder, executor: PhantomData }
@@ -45,7 +45,7 @@ impl Turn<'_> {
 /// returns a [`Turn`] records that `thread`, which runs, waits; the caller gives the turn up at once. It
 /// returns `None` where there is nothing to wait for.
 ///
-/// In a block with one thread, that thread waits for nobody. So this example executes everything that such a
+/// In a block with one thread, that thread never waits for another. So this example executes everything that such a
 /// block may do, except waiting for other blocks:
 ///
 /// ```
@@ -64,7 +64,7 @@ impl Turn<'_> {
 ///
 /// type Site = &'static Location<'static>;
 ///
-/// // SAFETY: what a thread waits for is there when it comes; the memory is initialised, aligned, and nobody else's.
+/// // SAFETY: every wait is over at once; the memory is initialised, aligned, and used by nothing else.
 /// unsafe impl Executor for Alone {
 ///     fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
 ///         assert_eq!(threads, 1, "a thread would wait for others");
@@ -124,15 +124,15 @@ impl Turn<'_> {
 ///
 /// # Safety
 /// An implementation promises, for each call of [`run_threads`](Executor::run_threads):
-/// - all calls of `body` are made on the calling CPU thread, at most one for each number; when
-///   `run_threads` returns, each has returned, was unwound, or will never go on;
-/// - who has given up the turn of [`wait_for_block`](Executor::wait_for_block) goes on only when all threads of
-///   the block have called it, that of [`wait_for_cluster`](Executor::wait_for_cluster) only when all threads of
-///   the cluster have, and that of [`wait_for_grid`](Executor::wait_for_grid) only when all threads of the grid
-///   have, with all that they did before visible;
-/// - that of [`bring`](Executor::bring) only when all lanes in `mask` have called it with this mask;
+/// - all calls of `body` are made on the calling CPU thread, at most one for each number; when `run_threads`
+///   returns, each has returned, was unwound, or will never continue;
+/// - a thread that gave up the turn of [`wait_for_block`](Executor::wait_for_block) continues only when all
+///   threads of the block have called it; for [`wait_for_cluster`](Executor::wait_for_cluster) all threads of
+///   the cluster, for [`wait_for_grid`](Executor::wait_for_grid) all threads of the grid. Everything that
+///   they did before is then visible;
+/// - for [`bring`](Executor::bring) it continues only when all lanes in `mask` have called it with this mask;
 ///   [`brought`](Executor::brought) then calls `read` once, with what they brought;
-/// - where that cannot be, the thread is unwound or never goes on;
+/// - where that is impossible, the thread is unwound or never continues;
 /// - [`shared`](Executor::shared) names initialised memory, aligned to 128 bytes, that belongs to the block
 ///   from its first thread to the end of its last and to nothing else;
 /// - [`cluster_shared`](Executor::cluster_shared) names what `shared` does in another block of the cluster,

@@ -171,7 +171,7 @@ mod tests {
 
     /// `philox4x32 10` of the file `kat_vectors` that Random123 is published with.
     #[test]
-    fn the_known_answers_of_random123_come_out() {
+    fn the_generator_gives_the_known_answers_of_random123() {
         let zero = philox([0; 4], [0; 2]);
         assert_eq!(zero, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         let ones = philox([u32::MAX; 4], [u32::MAX; 2]);

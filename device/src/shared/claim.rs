@@ -35,17 +35,17 @@ impl<'s, A: SharedArray> Claims<'s, A> {
         if self.words[number / 32].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
             return None;
         }
-        // SAFETY: in bounds. The bit was not set: nobody else has this element until the barrier at the end of `with_claims`,
-        // and the one at its start has ended what was done to it before.
+        // SAFETY: in bounds. The bit was not set, so no other thread has this element until the barrier at
+        // the end of `with_claims`; the barrier at its start has ended earlier accesses.
         Some(unsafe { &mut *A::element(self.start, A::place(number)) })
     }
 }
 
 impl<const R: usize> Thread<'_, R> {
-    /// Lets the threads of the block change elements of `region` in place, each those that it claims, whoever
-    /// owns them: the pairs of a butterfly, the cells around a particle. Each element is given out once per
-    /// call, so overlapping claims are detected instead of racing. There is a barrier before and after:
-    /// threads see what was written before, and afterwards what the claims wrote.
+    /// Lets the threads of the block change elements of `region` in place, each thread those that it claims,
+    /// regardless of ownership: the pairs of a butterfly, the cells around a particle. Each element is given
+    /// out once per call, so overlapping claims are detected instead of racing. There is a barrier before and
+    /// after: threads see what was written before, and afterwards what the claims wrote.
     ///
     /// `scratch` has one bit for each element, `Shared<ClaimScratch<8>>` for 256; fewer are a compile error.
     /// It can be reused. A claim is one atomic operation in shared memory.

@@ -116,8 +116,8 @@ impl<'b, A: SharedArray, const ID: usize> DoubleShared<'b, A, ID> {
     /// The half that all threads read: the one that was written before the last [`Thread::swap_halves`].
     #[inline(always)]
     pub fn current(&self) -> &A {
-        // SAFETY: the other half of the region; the last swap's barrier has ended all writing there, and nobody writes before
-        // the next swap, which borrows `self` mutably. Elements take any bits.
+        // SAFETY: the other half of the region. The last swap's barrier has ended all writes there, and no
+        // thread writes before the next swap, which borrows `self` mutably. Elements take any bits.
         unsafe { &*self.start.add(1 - self.written) }
     }
 

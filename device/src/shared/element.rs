@@ -139,7 +139,7 @@ unsafe impl<T: AnyBits> AnyBits for Wrapping<T> {}
 unsafe impl<T: SharedElement> SharedElement for Wrapping<T> {}
 // SAFETY: any bits, and none at all, are a value; what is `Copy` has no interior mutability.
 unsafe impl<T: Copy + Send + Sync + 'static> AnyBits for MaybeUninit<T> {}
-// SAFETY: has no bytes; what its type says of threads is kept, by the bounds.
+// SAFETY: has no bytes; the bounds keep its type's `Send` and `Sync`.
 unsafe impl<T: Send + Sync + 'static> AnyBits for PhantomData<T> {}
 // SAFETY: has no bytes.
 unsafe impl AnyBits for () {}

@@ -115,9 +115,9 @@ pub trait Publish<Readers = ByBlock>: sealed::Region {
 /// # Ok(()) }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not what this barrier turns back",
-    label = "not a region of shared memory that it has published",
-    note = "`reclaim` takes what `publish` gave; what `publish_cluster` gave, other blocks read: `reclaim_cluster` takes that"
+    message = "`{Self}` cannot be reclaimed by this barrier",
+    label = "not a region of shared memory that `publish` returned",
+    note = "`reclaim` takes what `publish` returned; other blocks read what `publish_cluster` returned, so `reclaim_cluster` takes that"
 )]
 pub trait Reclaim<Readers = ByBlock>: sealed::Region {
     /// The same regions in the write phase.

@@ -146,7 +146,7 @@ impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
         if number >= self.length {
             return None;
         }
-        // SAFETY: in bounds; no other thread has this number, nobody reads while the region is written,
+        // SAFETY: in bounds; no other thread has this number, no thread reads while the region is written,
         // and this thread's access is exclusive by `&mut self`, whose borrow the result keeps.
         Some(unsafe { &mut *self.start.add(number) })
     }
@@ -170,8 +170,8 @@ impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
         let (mut number, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
         while number < self.length {
             let value = value(number);
-            // SAFETY: in bounds; the number belongs to this thread alone, and nobody reads while the region
-            // is written. Elements need no dropping.
+            // SAFETY: in bounds; the number belongs to this thread alone, and no thread reads while the
+            // region is written. Elements need no dropping.
             unsafe { self.start.add(number).write(value) };
             number += stride;
         }

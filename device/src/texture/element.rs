@@ -86,13 +86,13 @@ pub trait TextureElement: DeviceCopy + Pod + sealed::Sealed {
 /// array of two or four.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot read `{Self}` from a texture",
-    label = "not what a texture gives",
-    note = "a texture gives `f32`, of elements `f32` or `f16`, or `u8`, `i8`, `u16`, `i16` read as numbers up to 1; the integers `u8`, `i8`, `u16`, `i16`, `u32`, `i32` as they are; and `[_; 2]` and `[_; 4]` of these"
+    label = "not a type that a texture returns",
+    note = "a texture returns `f32`, of elements `f32` or `f16`, or `u8`, `i8`, `u16`, `i16` read as numbers up to 1; the integers `u8`, `i8`, `u16`, `i16`, `u32`, `i32` as they are; and `[_; 2]` and `[_; 4]` of these"
 )]
 pub trait Texel: DeviceCopy + sealed::Sealed {
     #[doc(hidden)]
     const CLASS: Class;
-    /// Whether it is of floating point, so that means of it are, too.
+    /// Whether it is floating point, and so can hold the means of linear filtering.
     #[doc(hidden)]
     const IS_FLOAT: bool = matches!(Self::CLASS, Class::Float);
 

@@ -1,6 +1,6 @@
 //! Texture instructions: `tex` of the unified mode, whose operand is the texture object.
 //!
-//! They depend on their operands alone, because nobody writes a texture while a kernel reads it. So LLVM may
+//! They depend on their operands alone, because no texture is written while a kernel reads it. So LLVM may
 //! remove and move them. Integer coordinates (`tex.1d.v4.u32.s32`) are not used: with them an H200 returned 0
 //! for an element of an array.
 

@@ -160,7 +160,7 @@ macro_rules! of_rank {
                 }
             }
 
-            #[doc = concat!("The element at any place (CUDA's `", $read, "`, PTX `suld.b`); what is outside, `B` says.")]
+            #[doc = concat!("The element at any place (CUDA's `", $read, "`, PTX `suld.b`); `B` defines accesses outside.")]
             ///
             /// # Safety
             /// No thread of the launch has written the element, and no other thread writes it meanwhile.
@@ -170,7 +170,7 @@ macro_rules! of_rank {
                 unsafe { self.load::<B>(in_range::<T, $rank>(place)) }
             }
 
-            #[doc = concat!("Sets the element at any place (CUDA's `", $write, "`, PTX `sust.b`); what is outside, `B` says.")]
+            #[doc = concat!("Sets the element at any place (CUDA's `", $write, "`, PTX `sust.b`); `B` defines accesses outside.")]
             ///
             /// ```
             /// # use ferrogrid::prelude::*;
@@ -206,12 +206,12 @@ macro_rules! of_rank {
             }
 
             /// # Safety
-            /// Nobody writes the element meanwhile.
+            /// No other thread writes the element meanwhile.
             #[inline(always)]
             unsafe fn load<B: Boundary>(&self, place: [i32; $rank]) -> T {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the surface is as whoever made it has vouched, the element the caller's; any bytes
-                // are a `T`.
+                // SAFETY: the surface is valid by the contract of `from_raw`, the element by the caller's;
+                // any bytes are a `T`.
                 return unsafe { ptx::$load(B::MODE, self.handle, in_bytes::<T, $rank>(place)) };
                 #[cfg(not(target_arch = "nvptx64"))]
                 // SAFETY: as above.
@@ -221,12 +221,12 @@ macro_rules! of_rank {
             }
 
             /// # Safety
-            /// Nobody else reads or writes the element meanwhile.
+            /// No other thread reads or writes the element meanwhile.
             #[inline(always)]
             unsafe fn store<B: Boundary>(&self, place: [i32; $rank], value: T) {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the surface is as whoever made it has vouched, the element the caller's; a `T` has
-                // no padding.
+                // SAFETY: the surface is valid by the contract of `from_raw`, the element by the caller's; a
+                // `T` has no padding.
                 unsafe {
                     ptx::$store(B::MODE, self.handle, in_bytes::<T, $rank>(place), value)
                 }

@@ -60,7 +60,7 @@ fn the_border_is_zero_and_counts_in_means() {
 }
 
 #[test]
-fn what_repeats_does_so_on_both_sides() {
+fn address_modes_repeat_on_both_sides() {
     let repeated = |address, filter| {
         let reading = Reading { has_normalized_coordinates: true, ..reading::<f32>(filter, [address; 3]) };
         texture::<f32, f32, 1>(&[0.0, 4.0, 8.0, 12.0], [4], reading)

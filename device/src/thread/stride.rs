@@ -107,8 +107,8 @@ macro_rules! steps {
             /// that length disappear. Call it only before the end.
             #[inline(always)]
             fn place(&self) -> usize {
-                // SAFETY: nobody asks where `first` is not below the end; and `step` adds the stride only where
-                // `next < last = end - stride`, and else takes `first`.
+                // SAFETY: it is not called where `first` is not below the end; and `step` adds the stride
+                // only where `next < last = end - stride`, and else takes `first`.
                 unsafe { assert_unchecked(self.next < self.end) };
                 self.next as usize
             }

@@ -15,7 +15,7 @@ impl<const R: usize> Thread<'_, R> {
     /// # use ferrogrid::device::prelude::*;
     /// use atomic::Ordering::Relaxed;
     ///
-    /// /// Blocks take turns at `x.len() / 64` pieces of work; who comes first takes the next.
+    /// /// Blocks share `x.len() / 64` pieces of work; a block that is done takes the next one.
     /// #[kernel(block = 64)]
     /// pub fn squares(t: Thread<1>, next: &[DeviceAtomic<u32>], x: &[u32], y: &[DeviceAtomic<u32>]) {
     ///     loop {
@@ -56,7 +56,7 @@ impl<const R: usize> Thread<'_, R> {
     /// # use ferrogrid::device::prelude::*;
     /// use atomic::Ordering::Relaxed;
     ///
-    /// /// Adds 1 so many times as `rounds` says; nobody changes that while the kernel runs.
+    /// /// Adds 1 `rounds` times; no thread changes that number while the kernel runs.
     /// #[kernel(block = 64)]
     /// pub fn count(t: Thread<1>, rounds: &[DeviceAtomic<u32>], mut y: DisjointSlice<u32>) {
     ///     // SAFETY: the host alone writes `rounds`, between launches.
@@ -114,7 +114,7 @@ mod source {
                 options(pure, nomem, nostack),
             );
         }
-        // SAFETY: so the address was made.
+        // SAFETY: the address was computed from the shared window.
         let place = unsafe { in_shared(start) }.cast::<u32>();
         if thread.thread_rank() == 0 {
             // SAFETY: there is room for four words, which only this function uses. All threads have read those of the last
@@ -122,7 +122,7 @@ mod source {
             (0..count).for_each(|at| unsafe { place.add(at).write(words[at]) });
         }
         thread.sync_threads();
-        // SAFETY: the words are there since the barrier, and nobody writes before the next.
+        // SAFETY: the words are there since the barrier, and no thread writes before the next barrier.
         let words = core::array::from_fn(|at| if at < count { unsafe { place.add(at).read() } } else { 0 });
         thread.sync_threads();
         words

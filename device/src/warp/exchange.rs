@@ -3,7 +3,7 @@
 
 #![expect(
     clippy::needless_range_loop,
-    reason = "LLVM unrolls a loop over numbers, and then keeps items in registers; that over an array's iterator it does not"
+    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
 )]
 
 use super::{Exchange, Tile};

@@ -12,8 +12,8 @@ use super::{Exchange, Members, Tile, Word32, shuffle, source};
 /// Ranks count the group's threads from 0 in lane order. As for a [`Tile`], all threads of the group must
 /// call an operation together. That is checked at run time, because the group is unknown before: if a thread
 /// is missing or names another group, the kernel panics on a GPU (`Error::KernelPanic`), and the CPU device
-/// reports `Error::WarpDivergence`. A check takes six instructions, one of them `match.any.sync`; consecutive
-/// operations without a branch between them share one check.
+/// reports `KernelError::WarpDivergence`. A check takes six instructions, one of them `match.any.sync`;
+/// consecutive operations without a branch between them share one check.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -479,9 +479,9 @@ reductions! {
     reduce_add Add "The sum, wrapping, of the values" "add";
     reduce_min Min "The least of the values" "min";
     reduce_max Max "The greatest of the values" "max";
-    reduce_and And "The bits that all have in common of the values" "and";
-    reduce_or Or "The bits that any has of the values" "or";
-    reduce_xor Xor "The bits that an odd number has of the values" "xor";
+    reduce_and And "The bitwise AND of the values" "and";
+    reduce_or Or "The bitwise OR of the values" "or";
+    reduce_xor Xor "The bitwise XOR of the values" "xor";
 }
 
 /// The lane whose rank in `mask` is `rank`, which is below the number of its bits.

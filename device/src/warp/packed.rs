@@ -135,7 +135,7 @@ unsafe impl<T: Exchange, const N: usize> Exchange for [T; N] {
     #[inline(always)]
     #[expect(
         clippy::needless_range_loop,
-        reason = "LLVM unrolls a loop over numbers, not that of an iterator"
+        reason = "LLVM unrolls a loop over indices, but not one over an iterator"
     )]
     unsafe fn put(self, to: *mut u8) {
         // SAFETY: the caller's; element `k` ends within the array.
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_all_shapes_come_back_from_their_words() {
+    fn values_of_all_shapes_round_trip_through_words() {
         travels(0x0102_0304_u32, 4);
         travels(f64::MIN_POSITIVE, 8);
         travels(i128::MIN + 7, 16);
@@ -257,19 +257,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_in_memory_is_known() {
+    fn plain_values_are_recognised() {
         const fn is_plain<T: Exchange>() -> bool {
             T::PLAIN
         }
         assert!(is_plain::<[[f32; 2]; 2]>() && is_plain::<[u8; 16]>() && is_plain::<[Wrapping<u16>; 3]>());
         assert!(!is_plain::<[[u8; 3]; 2]>(), "each begins at a word");
         assert!(!is_plain::<[bool; 2]>() && !is_plain::<(u32, u32)>());
-        // As in memory, `{ [u8; 1], [u8; 3], u8, f32 }` has 12 bytes, and they are elsewhere.
+        // As in memory, `{ [u8; 1], [u8; 3], u8, f32 }` has 12 bytes, at other offsets.
         assert!(!Packed::is_dense(&[1, 3, 1, 4], 12) && Packed::is_dense(&[4, 1, 1, 2], 8));
     }
 
     #[test]
-    fn bits_that_are_no_value_become_one() {
+    fn invalid_bits_become_a_value() {
         assert!(!value::<bool>([0xfe; 4]));
         assert_eq!(value::<Option<u8>>([0x0000_fe07, 0, 0, 0]), None);
     }

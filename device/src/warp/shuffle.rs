@@ -164,7 +164,7 @@ impl<const N: usize> Tile<'_, N> {
     /// let mut y = stream.zeros(32)?;
     /// kernels::shuffles(&stream, Grid::cover(32), &mut y)?;
     /// let y = stream.download(&y)?;
-    /// assert_eq!(y[0], [5, 0, 1, 1]); // nobody is below thread 0: it gets its own
+    /// assert_eq!(y[0], [5, 0, 1, 1]); // no thread is below thread 0, which gets its own value
     /// assert_eq!(y[9], [5, 8, 10, 8]);
     /// # Ok(()) }
     /// ```

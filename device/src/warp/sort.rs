@@ -85,7 +85,7 @@ impl<const M: usize> Tile<'_, M> {
         let is_lower = self.rank() < self.rank() ^ bits;
         for k in 0..N {
             let other = self.shuffle_xor(own[if mirrored { N - 1 - k } else { k }], bits);
-            // Both threads ask the same question.
+            // Both threads make the same comparison.
             let (lower, upper) = if is_lower { (own[k], other) } else { (other, own[k]) };
             if is_less(upper, lower) {
                 items[k] = other;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use markdown::{Block, chapter, docs, files, listing, pages, parse, renewed};
 
-/// Why a block in `folder` is not known to compile and run; `None` if it is.
+/// Why a block in `folder` is not tested; `None` if it is.
 fn fault(block: &Block, folder: &Path) -> Option<String> {
     let (language, words) = block.words();
     match (language, words.as_slice()) {
@@ -29,11 +29,11 @@ fn fault(block: &Block, folder: &Path) -> Option<String> {
             Some("what a command prints begins with `$ COMMAND`; what shows a form is `text,form`".into())
         }
         ("" | "indented", _) => Some("it says no language, so rustdoc takes it for Rust".into()),
-        _ => Some(format!("nobody would run {:?}", block.info)),
+        _ => Some(format!("no test runs {:?}", block.info)),
     }
 }
 
-/// Why a block that rustdoc leaves out does not show what is run elsewhere.
+/// Why a block that rustdoc skips does not show a tested listing.
 fn listing_fault(block: &Block, folder: &Path) -> Option<String> {
     let Some(name) = &block.listing else {
         return Some("it is not compiled, and has no `<!-- listing: FILE:ANCHOR -->` before it".into());
@@ -41,7 +41,7 @@ fn listing_fault(block: &Block, folder: &Path) -> Option<String> {
     match listing(name, folder) {
         Ok(text) if text == block.text => None,
         Ok(_) => {
-            Some(format!("it differs from {name}; FERROGRID_RENEW_LISTINGS=1 makes this test write it anew"))
+            Some(format!("it differs from {name}; FERROGRID_RENEW_LISTINGS=1 makes this test rewrite it"))
         }
         Err(error) => Some(error),
     }
@@ -66,7 +66,7 @@ fn every_block_is_compiled_and_run() {
             shown += usize::from(block.listing.is_some());
         }
         let doctests = |block: &Block| block.info.starts_with("rust") && block.info != "rust,ignore";
-        // Those of the README the facade has.
+        // The facade includes the README.
         let documented =
             name == Path::new("README.md") || library.contains(&format!("= \"{}\"", name.display()));
         assert!(
@@ -86,13 +86,13 @@ fn every_file_of_listings_is_compiled() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let is_module = main.lines().any(|line| line == format!("mod {name};"));
-        // What listings link is beside them.
+        // Files that listings link are beside them.
         let is_linked = path.extension().is_some_and(|it| it == "ptx");
         assert!(name == "main" || is_module || is_linked, "{} is no module of the tests", path.display());
     }
 }
 
-/// Every part that is marked is shown: what is not may go.
+/// Every marked part is shown; others can be removed.
 #[test]
 fn every_anchor_is_shown() {
     let shown: String = pages().iter().map(|path| fs::read_to_string(path).unwrap()).collect();
@@ -156,7 +156,7 @@ fn the_gallery_has_every_example_in_learning_order() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let root = docs().parent().unwrap().to_owned();
     let others = ["README.md", "CHANGELOG.md", "benches/README.md"].map(|name| root.join(name));
     let mut followed = 0;
@@ -184,9 +184,9 @@ fn every_link_leads_somewhere() {
     assert!(followed > 30, "only {followed} links were followed");
 }
 
-/// The check itself: what would escape is found.
+/// The check itself: untested blocks are found.
 #[test]
-fn blocks_that_nobody_runs_are_found() {
+fn untested_blocks_are_found() {
     let folder = docs().join("src");
     let found = |text: &str| {
         let chapter = parse(text);
@@ -223,13 +223,13 @@ fn blocks_that_nobody_runs_are_found() {
             "<!-- listing: ../listings/src/bin/first_kernel.rs:kernel -->"
         ),
     ] {
-        assert!(found(escaping).is_some(), "nobody would run {escaping:?}");
+        assert!(found(escaping).is_some(), "no test runs {escaping:?}");
     }
 }
 
-/// What the table of features says is there, tests show: each of its rows names some that exist.
+/// Each supported row of the table of features names tests that exist.
 #[test]
-fn every_feature_that_is_there_names_its_tests() {
+fn every_supported_feature_names_its_tests() {
     let root = docs().parent().unwrap().to_owned();
     let mut sources = String::new();
     for folder in ["tests", "host", "builder/tests", "cli", "bench", "docs/listings/tests", "ptx/tests"] {
@@ -260,14 +260,14 @@ fn every_feature_that_is_there_names_its_tests() {
     assert!(rows > 80, "only {rows} rows were read");
 }
 
-/// Sources that a chapter names by their path, or by the end of it, are there.
+/// Source files that a chapter names by path, or the end of it, exist.
 #[test]
 fn every_source_that_is_named_exists() {
     let root = docs().parent().unwrap().to_owned();
     let mut sources = Vec::new();
-    for folder in
-        ["src", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "tests", "docs"]
-    {
+    for folder in [
+        "src", "abi", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "tests", "docs",
+    ] {
         paths(&root.join(folder), &mut sources);
     }
     let named_in = |text: &str| -> Vec<String> {
@@ -299,7 +299,7 @@ fn paths(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names that tables say Ferrogrid has are those of functions and types in its sources, or of Rust's own.
+/// Names in tables of Ferrogrid's API are functions and types in its sources, or Rust's own.
 #[test]
 fn every_name_in_the_tables_exists() {
     const RUSTS: &[&str] = &[
@@ -356,9 +356,9 @@ fn every_name_in_the_tables_exists() {
     assert!(checked.len() > 100, "only {} names were found", checked.len());
 }
 
-/// What is called on `device` in a table is a method of `Device`, and so on.
+/// Methods called on `device` in a table are those of `Device`, and so on.
 #[test]
-fn methods_in_the_tables_are_those_of_what_they_are_called_on() {
+fn methods_in_the_tables_belong_to_their_receivers() {
     const RECEIVERS: &[(&str, &[&str])] = &[
         ("device", &["Device"]),
         ("stream", &["Stream"]),
@@ -435,7 +435,7 @@ fn first_word(text: &str) -> &str {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }
 
-/// What is called in a piece of code, and on what: `device`, `arch` of `device.arch()`.
+/// The calls in a piece of code, with their receivers: `device`, `arch` of `device.arch()`.
 fn calls(code: &str) -> Vec<(&str, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let dots = code.match_indices('.').map(|(at, _)| at);
@@ -457,7 +457,7 @@ fn defined(sources: &str) -> BTreeSet<&str> {
     pairs.filter(|(kind, _)| kinds.contains(kind)).map(|(_, name)| name).collect()
 }
 
-/// What macros write.
+/// Names that macros generate.
 fn generated(name: &str) -> bool {
     let caches = ["ldca", "ldcg", "ldcs", "ldlu", "stwb", "stcg", "stcs", "stwt"];
     let others = [
@@ -478,7 +478,7 @@ fn generated(name: &str) -> bool {
     caches.contains(&name) || others.contains(&name) || of_caches
 }
 
-/// What is called in a piece of code, and the types in it.
+/// The functions called in a piece of code, and its types.
 fn names(code: &str) -> Vec<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut names = Vec::new();
@@ -507,7 +507,7 @@ fn collect(folder: &Path, text: &mut String) {
     }
 }
 
-/// Renewing leaves the rest of a chapter as it is, and makes what the check accepts.
+/// Renewing keeps the rest of a chapter, and its result passes the check.
 #[test]
 fn listings_are_renewed_in_their_place() {
     let folder = docs().join("src");

@@ -1,6 +1,6 @@
 //! Runs the commands of the book and the README, checks their settings, and compares the output shown. It
-//! takes minutes, so `.ci/run` asks for it (`--ignored`). A block's language and first line decide how it is
-//! run; `chapters.rs` refuses blocks that nothing runs.
+//! takes minutes, so it is `#[ignore]`d and `.ci/run` requests it. A block's language and first line
+//! determine how it is run; `chapters.rs` rejects blocks that no test runs.
 
 mod markdown;
 
@@ -19,20 +19,20 @@ struct Place {
     block: Block,
 }
 
-/// What is to be done with a block.
+/// How a block is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Begins in an empty folder.
     FirstSteps,
     /// Commands in a checkout of the repository.
     Commands,
-    /// Settings of a package beside a clone of the repository.
+    /// Settings of a package next to a clone of the repository.
     Settings,
-    /// A debugger, with what is typed and what it prints.
+    /// A debugger session, with input and output.
     Debugger,
-    /// A command, and what it prints.
+    /// A command with its output.
     Capture,
-    /// Compiled by rustdoc or in a listing; or no code.
+    /// Compiled by rustdoc or in a listing; or not code.
     Elsewhere,
 }
 
@@ -44,7 +44,7 @@ fn kind(block: &Block) -> Kind {
         ("text", words) if words.is_empty() && block.text.contains("\n(gdb) ") => Kind::Debugger,
         ("text", words) if words.is_empty() => Kind::Capture,
         ("rust", _) | ("text", _) => Kind::Elsewhere,
-        other => panic!("nobody knows what to do with a block of {other:?}"),
+        other => panic!("unknown kind of block {other:?}"),
     }
 }
 
@@ -59,11 +59,11 @@ fn blocks(wanted: Kind) -> Vec<Place> {
         let blocks = chapter(&path).blocks.into_iter().filter(|block| kind(block) == wanted);
         found.extend(blocks.map(|block| Place { file: file.clone(), block }));
     }
-    assert!(!found.is_empty(), "there is no {wanted:?} any more");
+    assert!(!found.is_empty(), "no {wanted:?} is left");
     found
 }
 
-/// A folder with a program `cargo` that stands before the real one: its text, in which `@NAME@` are these.
+/// A folder with a program `cargo` that shadows the real one: its text, with `@NAME@` replaced.
 fn stand_in(folder: &Path, text: &str, names: &[(&str, &Path)]) -> PathBuf {
     let bin = folder.join("bin");
     fs::create_dir_all(&bin).unwrap();
@@ -83,7 +83,7 @@ fn shell(script: &str, folder: &Path, bin: &Path) -> Command {
     command
 }
 
-/// What it printed; its errors go where ours go.
+/// Its output; standard error is inherited.
 fn printed(command: &mut Command, place: &str) -> String {
     let output = command.stderr(Stdio::inherit()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -92,13 +92,13 @@ fn printed(command: &mut Command, place: &str) -> String {
     text
 }
 
-/// Leaves a package the versions of the workspace, so that nothing is looked up.
+/// Leaves a package the versions of the workspace, so that cargo resolves nothing.
 const FIRST_CARGO: &str = r#"#!/bin/sh
 [ -f Cargo.toml ] && ! [ -f Cargo.lock ] && cp "@LOCK@" Cargo.lock
 exec "@CARGO@" "$@"
 "#;
 
-/// Builds what CI has built before: the same programs, unoptimised.
+/// Builds the programs that CI has already built, unoptimised.
 const LATER_CARGO: &str = r#"#!/bin/sh
 verb=$1
 shift
@@ -112,8 +112,8 @@ esac
 exec "@CARGO@" "$verb" "$@"
 "#;
 
-/// What a reader does first, from an empty folder, with a shell of their own; and then each block of settings in a package
-/// beside theirs.
+/// The first steps of a reader, from an empty folder, with a new shell; and then each block of settings in a
+/// package next to theirs.
 #[test]
 #[ignore = "builds a clone and a package, in minutes"]
 fn the_first_steps_lead_to_a_package_that_takes_all_settings() {
@@ -140,7 +140,7 @@ fn the_first_steps_lead_to_a_package_that_takes_all_settings() {
     for (number, place) in blocks(Kind::Settings).iter().enumerate() {
         let package = hour.join(format!("settings-{number}"));
         settle(&package, &hour.join("mine"), place);
-        // What only other platforms need was never fetched.
+        // Dependencies of other platforms were never fetched.
         let script =
             "cargo metadata --offline --filter-platform host-tuple --format-version 1 >metadata.json";
         let mut command = shell(script, &package, &bin);
@@ -175,7 +175,7 @@ fn settle(package: &Path, mine: &Path, place: &Place) {
     fs::write(package.join("Cargo.toml"), manifest.to_string()).unwrap();
 }
 
-/// Takes away what cargo tells the tests that it runs: a reader has none of it.
+/// Removes the variables that cargo sets for tests: a reader has none of them.
 fn forget_cargo(command: &mut Command) {
     let kept = ["CARGO_HOME"];
     let is_cargos = |name: &str| name.starts_with("CARGO") || name.starts_with("RUSTUP_TOOLCHAIN");
@@ -195,7 +195,7 @@ fn later_bin(folder: &Path) -> PathBuf {
     stand_in(folder, LATER_CARGO, &[("@CARGO@", Path::new(env!("CARGO"))), ("@TARGET@", target)])
 }
 
-/// `text` without what `.ci/run` does as a step of its own.
+/// `text` without commands that `.ci/run` runs as separate steps.
 fn without_steps_of_ci(text: &str) -> String {
     let steps = fs::read_to_string(root().join(".ci/run")).unwrap();
     let steps: BTreeSet<&str> = steps.lines().collect();
@@ -218,7 +218,7 @@ fn commands_in_the_repository_succeed() {
     for Place { file, block } in blocks(Kind::Commands) {
         let mut script = without_steps_of_ci(&block.text);
         if block.words().1.contains(&"gpu") && Device::cuda(0).is_err() {
-            // The same on what there is.
+            // The same on the available device.
             script = script.replace("--device cuda", "--device cpu");
         }
         let mut command = shell(&script, &root(), &bin);
@@ -227,7 +227,7 @@ fn commands_in_the_repository_succeed() {
     }
 }
 
-/// What a command printed once agrees with what it prints now in all that does not depend on machine or compiler.
+/// The output shown agrees with the current output in everything that does not depend on machine or compiler.
 #[test]
 #[ignore = "builds benches, and wants ptxas and nvdisasm"]
 fn captures_are_of_commands_as_they_are() {
@@ -237,17 +237,17 @@ fn captures_are_of_commands_as_they_are() {
         let (command, shown) = block.text.split_once('\n').unwrap();
         let command = command.strip_prefix("$ ").unwrap();
         assert!(!shown.contains("\n$ "), "{file}: a capture is of one command");
-        // What a bench measures takes minutes.
+        // A full bench takes minutes.
         let command = command.replace("cargo ferrogrid bench", "cargo ferrogrid bench --quick");
         let now = printed(&mut shell(&command, &root(), &bin), &file);
         let (shown, now) = (facts(shown), facts(&now));
         let missing: Vec<&String> = shown.difference(&now).collect();
-        assert!(missing.is_empty(), "{file}: `{command}` does not print any more: {missing:#?}");
+        assert!(missing.is_empty(), "{file}: `{command}` no longer prints: {missing:#?}");
         assert!(!shown.is_empty(), "{file}: no line of `{command}` was compared");
     }
 }
 
-/// What the lines say on every machine.
+/// The parts of the lines that are the same on every machine.
 fn facts(text: &str) -> BTreeSet<String> {
     text.lines().flat_map(facts_of_line).collect()
 }
@@ -261,7 +261,7 @@ fn facts_of_line(line: &str) -> Vec<String> {
     let is_source = first.parse::<u32>().is_ok() && line.contains(" | ");
     let fact = match first {
         _ if is_source || line.starts_with("kernels::") => line,
-        // What doctor looks at; other compilers may be there or not.
+        // The components that doctor reports; other compilers may or may not exist.
         "ok" | "note" | "wrong" if !line.contains("other compiler") => {
             line.get(7..24).unwrap_or_default().trim()
         }
@@ -274,7 +274,7 @@ fn facts_of_line(line: &str) -> Vec<String> {
     vec![fact.to_owned()]
 }
 
-/// The debugger stops where the chapter says, in the thread that it says.
+/// The debugger stops at the chapter's line, in the chapter's thread.
 #[test]
 #[ignore = "wants gdb, and a build with its names"]
 fn a_debugger_shows_what_the_chapter_says() {
@@ -302,6 +302,6 @@ fn a_debugger_shows_what_the_chapter_says() {
         let facts: Vec<&str> = words.filter(is_fact).collect();
         assert!(facts.len() > 4, "{file}: {facts:?}");
         let missing: Vec<&&str> = facts.iter().filter(|fact| !now.contains(**fact)).collect();
-        assert!(missing.is_empty(), "{file}: the debugger does not show any more: {missing:?}");
+        assert!(missing.is_empty(), "{file}: the debugger no longer shows: {missing:?}");
     }
 }

@@ -12,7 +12,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn each_program_prints_what_the_book_says() {
+fn each_program_prints_the_output_in_the_book() {
     for (name, path, expected) in PROGRAMS {
         let output = Command::new(path).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();

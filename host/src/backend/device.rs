@@ -13,7 +13,7 @@ use crate::device::attribute::DeviceAttribute;
 use crate::device::cpu_options::CpuOptions;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
-use crate::foreign::CodeType;
+use crate::image::CodeType;
 use crate::kernel::Kernel;
 use crate::kernel::image::ModuleImage;
 use crate::launch::grid::Limits;

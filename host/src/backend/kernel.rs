@@ -1,7 +1,11 @@
-//! What a device of either backend says of a kernel, and the preferences that a kernel may be given there.
+//! What a device of either backend says of a kernel, and the preferences that a kernel may be given there. Each loads the
+//! kernel on a GPU, if it was not.
 
-use super::{DeviceBackend, Prepared};
-use crate::error::{Error, Result};
+use cudarc::driver::sys::CUfunction;
+
+use super::DeviceBackend;
+use super::cuda::CudaDevice;
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};
 
@@ -9,115 +13,111 @@ use crate::kernel::attributes::{CacheConfig, KernelAttributes};
 const CPU_CLUSTER: u32 = 16;
 
 impl DeviceBackend {
+    /// Asks a GPU by `ask`; `None` on the CPU, where it follows from what else is known, or there is nothing to do.
+    fn ask<T>(
+        self,
+        kernel: &'static Kernel,
+        ask: impl FnOnce(&CudaDevice, CUfunction) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let ask = |device: &CudaDevice| ask(device, device.prepare(kernel)?.function.cast());
+        self.as_cuda().map(ask).transpose()
+    }
+
     /// `max_threads` is what the kernel itself allows. Without shared memory that the launch passes.
     pub(crate) fn function_attributes(
         self,
-        prepared: Prepared,
+        kernel: &'static Kernel,
         max_threads: u32,
     ) -> Result<KernelAttributes> {
-        match self {
-            DeviceBackend::Cuda(device) => device.function_attributes(prepared.function.cast(), max_threads),
-            DeviceBackend::Cpu(device) => Ok(KernelAttributes {
-                num_regs: 0,
-                shared_size_bytes: 0,
-                local_size_bytes: 0,
-                const_size_bytes: 0,
-                max_threads_per_block: max_threads,
-                max_dynamic_shared_size_bytes: device.properties()?.shared_memory_per_block_optin,
-                preferred_shared_memory_carveout: None,
-                ptx_version: None,
-                binary_version: None,
-            }),
+        let asked = self.ask(kernel, |device, function| device.function_attributes(function, max_threads))?;
+        if let Some(attributes) = asked {
+            return Ok(attributes);
         }
+        Ok(KernelAttributes {
+            num_regs: 0,
+            shared_size_bytes: 0,
+            local_size_bytes: 0,
+            const_size_bytes: 0,
+            max_threads_per_block: max_threads,
+            max_dynamic_shared_size_bytes: self.properties()?.shared_memory_per_block_optin,
+            preferred_shared_memory_carveout: None,
+            ptx_version: None,
+            binary_version: None,
+        })
     }
 
-    pub(crate) fn set_cache_config(self, prepared: Prepared, config: CacheConfig) -> Result<()> {
-        self.as_cuda().map_or(Ok(()), |device| device.set_cache_config(prepared.function.cast(), config))
+    pub(crate) fn set_cache_config(self, kernel: &'static Kernel, config: CacheConfig) -> Result<()> {
+        self.ask(kernel, |device, function| device.set_cache_config(function, config)).map(drop)
     }
 
-    pub(crate) fn set_carveout(self, prepared: Prepared, percent: Option<u32>) -> Result<()> {
-        self.as_cuda().map_or(Ok(()), |device| device.set_carveout(prepared.function.cast(), percent))
+    pub(crate) fn set_carveout(self, kernel: &'static Kernel, percent: Option<u32>) -> Result<()> {
+        self.ask(kernel, |device, function| device.set_carveout(function, percent)).map(drop)
     }
 
-    pub(crate) fn set_max_dynamic_shared(self, prepared: Prepared, bytes: u32) -> Result<()> {
-        self.as_cuda().map_or(Ok(()), |device| device.set_max_dynamic_shared(prepared.function.cast(), bytes))
+    pub(crate) fn set_max_dynamic_shared(self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
+        self.ask(kernel, |device, function| device.set_max_dynamic_shared(function, bytes)).map(drop)
     }
 
     /// `None` where no driver knows: it follows from the attributes.
     pub(crate) fn max_active_blocks(
         self,
-        prepared: Prepared,
+        kernel: &'static Kernel,
         threads: u32,
         shared: usize,
     ) -> Result<Option<u32>> {
-        let ask = |device: &super::cuda::CudaDevice| {
-            device.max_active_blocks(prepared.function.cast(), threads, shared)
-        };
-        self.as_cuda().map(ask).transpose()
+        self.ask(kernel, |device, function| device.max_active_blocks(function, threads, shared))
     }
 
     /// `None` where no driver knows.
     pub(crate) fn available_dynamic_shared(
         self,
-        prepared: Prepared,
+        kernel: &'static Kernel,
         blocks: u32,
         threads: u32,
     ) -> Result<Option<usize>> {
-        let ask = |device: &super::cuda::CudaDevice| {
-            device.available_dynamic_shared(prepared.function.cast(), blocks, threads)
-        };
-        self.as_cuda().map(ask).transpose()
+        self.ask(kernel, |device, function| device.available_dynamic_shared(function, blocks, threads))
     }
 
     pub(crate) fn max_active_clusters(
         self,
-        prepared: Prepared,
+        kernel: &'static Kernel,
         cluster: [u32; 3],
         block: [u32; 3],
         shared: u32,
     ) -> Result<u32> {
-        match self {
-            DeviceBackend::Cuda(device) => {
-                device.max_active_clusters(prepared.function.cast(), cluster, block, shared)
-            }
-            DeviceBackend::Cpu(device) => {
-                let shared = usize::try_from(shared).unwrap_or(usize::MAX);
-                let most = u64::from(self.limits().max_threads_per_block);
-                let fits = (1..=u64::from(CPU_CLUSTER)).contains(&size_of_shape(cluster))
-                    && (1..=most).contains(&size_of_shape(block))
-                    && shared <= device.shared_memory_per_block();
-                Ok(if fits { device.properties()?.multiprocessor_count } else { 0 })
-            }
+        let asked = self
+            .ask(kernel, |device, function| device.max_active_clusters(function, cluster, block, shared))?;
+        if let Some(clusters) = asked {
+            return Ok(clusters);
         }
+        let most = u64::from(self.limits().max_threads_per_block);
+        let fits = (1..=u64::from(CPU_CLUSTER)).contains(&size_of_shape(cluster))
+            && (1..=most).contains(&size_of_shape(block))
+            && usize::try_from(shared).is_ok_and(|shared| shared <= self.shared_memory_per_block());
+        Ok(if fits { self.properties()?.multiprocessor_count } else { 0 })
     }
 
     /// Lets a launch of `kernel` have clusters of that size, if the device may take them.
-    pub(crate) fn allow_cluster(self, prepared: Prepared, kernel: &Kernel, cluster: [u32; 3]) -> Result<()> {
-        match self {
-            DeviceBackend::Cuda(device) => device.allow_clusters(prepared.function.cast(), kernel, cluster),
-            DeviceBackend::Cpu(_) if size_of_shape(cluster) <= u64::from(CPU_CLUSTER) => Ok(()),
-            DeviceBackend::Cpu(_) => Err(Error::ClusterTooLarge {
-                kernel: kernel.name(),
-                device: self.to_string().into(),
-                cluster,
-                limit: CPU_CLUSTER,
-            }),
+    pub(crate) fn allow_cluster(self, kernel: &'static Kernel, cluster: [u32; 3]) -> Result<()> {
+        let allowed =
+            self.ask(kernel, |device, function| device.allow_clusters(function, kernel, cluster))?;
+        if allowed.is_some() || size_of_shape(cluster) <= u64::from(CPU_CLUSTER) {
+            return Ok(());
         }
+        let (kernel, device) = (kernel.name(), self.to_string().into());
+        Err(Error::Launch(LaunchError::ClusterTooLarge { kernel, device, cluster, limit: CPU_CLUSTER }))
     }
 
     pub(crate) fn max_potential_cluster_size(
         self,
-        prepared: Prepared,
-        cluster: [u32; 3],
+        kernel: &'static Kernel,
         block: [u32; 3],
         shared: u32,
     ) -> Result<u32> {
-        match self {
-            DeviceBackend::Cuda(device) => {
-                device.max_potential_cluster_size(prepared.function.cast(), cluster, block, shared)
-            }
-            DeviceBackend::Cpu(_) => Ok(CPU_CLUSTER),
-        }
+        let grid = kernel.cluster().unwrap_or([1; 3]);
+        let size = self
+            .ask(kernel, |device, function| device.max_potential_cluster_size(function, grid, block, shared));
+        Ok(size?.unwrap_or(CPU_CLUSTER))
     }
 }
 

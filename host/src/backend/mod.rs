@@ -2,8 +2,8 @@
 //! them: each enum here has a variant for each backend, and methods that take plain data.
 //!
 //! `device` (with `kernel` and `memory`), `stream`, `event`, `graph`, `array`, `shared_memory` and `virtual_memory` are such
-//! enums for one kind of object each. `failure`, `host_fn`, `params`, `payload` and `signal` are what the backends
-//! share.
+//! enums for one kind of object each. `launch` is what a kernel is launched with. `failure`, `host_fn`, `params`,
+//! `payload` and `signal` are what the backends share.
 
 pub(crate) mod array;
 pub(crate) mod cpu;
@@ -17,6 +17,7 @@ mod failure_tests;
 mod graph;
 mod host_fn;
 mod kernel;
+mod launch;
 mod memory;
 mod params;
 mod payload;
@@ -34,6 +35,7 @@ pub(crate) use event::EventBackend;
 pub(crate) use failure::{Failure, Fault};
 pub(crate) use graph::{GraphBackend, MemoryNodes};
 pub(crate) use host_fn::HostFn;
+pub(crate) use launch::{LaunchAttributes, LaunchConfig, LaunchEvent};
 pub(crate) use params::CopiedParams;
 pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;

@@ -23,13 +23,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use lifetimes::Lifetime;
 pub(crate) use scratch::Scratch;
 
+use crate::backend::LaunchConfig;
 use crate::backend::Place;
 use crate::backend::{CopiedParams, DeviceBackend, MemoryNodes, Prepared, cpu};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
-use crate::launch::attributes::LaunchAttributes;
-use crate::launch::grid::LaunchShape;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::Stream;
@@ -509,22 +508,20 @@ impl RecordingStream {
     }
 
     /// # Safety
-    /// As for `StreamInner::launch`; memory that `params` lead to stays valid while the graph can run; `shapes` are their sizes and
-    /// alignments.
+    /// As for `StreamInner::launch`; memory that `params` lead to stays valid while the graph can run.
     pub(crate) unsafe fn launch(
         &self,
         prepared: Prepared,
         kernel: &'static Kernel,
-        shape: LaunchShape,
+        shape: &LaunchConfig,
         params: &[*const c_void],
-        shapes: &[(usize, usize)],
     ) -> Result<()> {
         if let DeviceBackend::Cpu(device) = self.recorder.device {
-            cpu::check_resources(kernel, &shape, device)?;
+            cpu::check_resources(kernel, shape, device)?;
         }
-        let shape = node_shape(shape)?;
+        let shape = node_shape(*shape)?;
         // SAFETY: the caller vouches for the parameters.
-        let params = Arc::new(unsafe { CopiedParams::copy(params, shapes) });
+        let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
         self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
     }
 }
@@ -547,11 +544,15 @@ fn strongest(mut uses: Vec<(usize, Use)>) -> Vec<(usize, Use)> {
 }
 
 /// What of a launch is part of its node: an event would have to outlive the graph, and nodes begin after those before them.
-fn node_shape(shape: LaunchShape) -> Result<LaunchShape> {
-    let attributes = shape.attributes();
-    if attributes.completion_event.is_some() {
-        return Err(not_recordable("a launch completion event", "events of graphs are nodes of their own"));
+fn node_shape(mut shape: LaunchConfig) -> Result<LaunchConfig> {
+    if let Some(attributes) = &mut shape.attributes {
+        if attributes.completion_event.is_some() {
+            return Err(not_recordable(
+                "a launch completion event",
+                "events of graphs are nodes of their own",
+            ));
+        }
+        attributes.dependent_launch = false;
     }
-    let attributes = LaunchAttributes { dependent_launch: false, ..attributes }.if_any();
-    Ok(LaunchShape { attributes, ..shape })
+    Ok(shape)
 }

@@ -3,8 +3,9 @@
 use super::{DeviceBackend, cpu, cuda};
 use crate::device::Device;
 use crate::device::account::Charge;
+use crate::error::ipc::IpcError;
 use crate::error::{Error, Result};
-use crate::memory::ipc::{IpcError, IpcMemoryOrigin};
+use crate::memory::ipc::IpcMemoryOrigin;
 
 /// Memory that other processes may use; freed or closed when dropped, which must be after all work that uses
 /// it.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::cuda::{EndedIntervals, RawPool};
 use super::recording::RecordingStream;
 use super::recording::refusal::{allocation, host_memory, not_recordable, other_stream, waiting};
-use super::{DeviceBackend, EventBackend, HostFn, Prepared, cpu, cuda};
-use super::{Place, Rows};
+use super::{
+    DeviceBackend, EventBackend, HostFn, LaunchConfig, LaunchEvent, Place, Prepared, Rows, cpu, cuda,
+};
 use crate::copy::value::ValueCondition;
 use crate::device::account::Account;
 use crate::error::Result;
@@ -15,8 +16,6 @@ use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
 use crate::launch::access_policy::AccessPolicyWindow;
 use crate::launch::attributes::MemorySyncDomain;
-use crate::launch::event::LaunchEvent;
-use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
 use crate::order::writers::{Effect, Flow};
 use crate::stream::own_thread::OwnThread;
@@ -496,7 +495,7 @@ impl StreamBackend {
         }
     }
 
-    /// Enqueues a kernel, of this program or foreign. `shapes` are size and alignment of each of `params`.
+    /// Enqueues a kernel, of this program or foreign.
     ///
     /// # Safety
     /// `params` are those of `kernel`, and the memory they lead to is ordered here; the shape is within the device's
@@ -505,25 +504,23 @@ impl StreamBackend {
         &self,
         prepared: Prepared,
         kernel: &'static Kernel,
-        shape: LaunchShape,
-        (params, shapes): (&[*const c_void], &[(usize, usize)]),
+        shape: &LaunchConfig,
+        params: &[*const c_void],
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
         match self {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe {
-                stream.launch_watched(prepared, kernel, &shape, params, effects)
+                stream.launch_watched(prepared, kernel, shape, params, effects)
             },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe {
-                stream.launch(kernel, shape, params, Flow::of(effects))?;
+                stream.launch(kernel, *shape, params, Flow::of(effects))?;
                 let event = shape.attributes().completion_event.and_then(LaunchEvent::find);
                 event.map_or(Ok(()), |event| self.record(&event))
             },
             // SAFETY: passed on.
-            StreamBackend::Recording(stream) => unsafe {
-                stream.launch(prepared, kernel, shape, params, shapes)
-            },
+            StreamBackend::Recording(stream) => unsafe { stream.launch(prepared, kernel, shape, params) },
         }
     }
 }

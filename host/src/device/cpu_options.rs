@@ -24,12 +24,12 @@
 /// # pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 20_000]>) {}
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
-/// use ferrogrid::CpuOptions;
+/// use ferrogrid::{CpuOptions, LaunchError};
 ///
 /// // As on a GPU of compute capability 7.5, whose blocks have 64 KiB of shared memory: does the kernel fit?
 /// let turing = Device::cpu_with(CpuOptions::new().shared_memory_per_block(64 << 10))?;
 /// let refused = kernels::tiled(&turing.new_stream()?, Grid::new(1, 32)); // 80 000 bytes
-/// assert!(matches!(refused, Err(Error::SharedMemoryTooLarge { .. })), "{refused:?}");
+/// assert!(matches!(refused, Err(Error::Launch(LaunchError::SharedMemoryTooLarge { .. }))), "{refused:?}");
 /// kernels::tiled(&Device::cpu().new_stream()?, Grid::new(1, 32))?;
 /// # Ok(()) }
 /// ```

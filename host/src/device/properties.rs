@@ -203,6 +203,49 @@ impl Device {
 }
 
 impl DeviceProperties {
+    /// The record of a device that answers these attributes; what no attribute tells is `None`.
+    pub(crate) fn read(name: &str, attribute: impl Fn(DeviceAttribute) -> Result<i32>) -> Result<Self> {
+        use DeviceAttribute as A;
+        let one = |name| attribute(name).map(i32::unsigned_abs);
+        let is = |name| attribute(name).map(|value| value != 0);
+        let rate = |name| one(name).ok().filter(|&rate| rate > 0);
+        Ok(DeviceProperties {
+            name: name.to_owned(),
+            uuid: None,
+            pci: None,
+            compute_capability: None,
+            total_memory: None,
+            total_constant_memory: one(A::TOTAL_CONSTANT_MEMORY)?,
+            multiprocessor_count: one(A::MULTIPROCESSOR_COUNT)?,
+            warp_size: one(A::WARP_SIZE)?,
+            max_threads_per_block: one(A::MAX_THREADS_PER_BLOCK)?,
+            max_block: [one(A::MAX_BLOCK_DIM_X)?, one(A::MAX_BLOCK_DIM_Y)?, one(A::MAX_BLOCK_DIM_Z)?],
+            max_grid: [one(A::MAX_GRID_DIM_X)?, one(A::MAX_GRID_DIM_Y)?, one(A::MAX_GRID_DIM_Z)?],
+            max_threads_per_multiprocessor: one(A::MAX_THREADS_PER_MULTIPROCESSOR)?,
+            max_blocks_per_multiprocessor: one(A::MAX_BLOCKS_PER_MULTIPROCESSOR)?,
+            registers_per_block: one(A::MAX_REGISTERS_PER_BLOCK)?,
+            registers_per_multiprocessor: one(A::MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+            shared_memory_per_block: one(A::MAX_SHARED_MEMORY_PER_BLOCK)?,
+            shared_memory_per_block_optin: one(A::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            shared_memory_per_multiprocessor: one(A::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+            reserved_shared_memory_per_block: one(A::RESERVED_SHARED_MEMORY_PER_BLOCK)?,
+            clock_rate: rate(A::CLOCK_RATE),
+            memory_clock_rate: rate(A::MEMORY_CLOCK_RATE),
+            memory_bus_width: one(A::GLOBAL_MEMORY_BUS_WIDTH)?,
+            l2_cache_size: one(A::L2_CACHE_SIZE)?,
+            async_engine_count: one(A::ASYNC_ENGINE_COUNT)?,
+            concurrent_kernels: is(A::CONCURRENT_KERNELS)?,
+            ecc_enabled: is(A::ECC_ENABLED)?,
+            integrated: is(A::INTEGRATED)?,
+            unified_addressing: is(A::UNIFIED_ADDRESSING)?,
+            managed_memory: is(A::MANAGED_MEMORY)?,
+            concurrent_managed_access: is(A::CONCURRENT_MANAGED_ACCESS)?,
+            cooperative_launch: is(A::COOPERATIVE_LAUNCH)?,
+            cluster_launch: is(A::CLUSTER_LAUNCH)?,
+            memory_pools_supported: is(A::MEMORY_POOLS_SUPPORTED)?,
+        })
+    }
+
     /// The terms of occupancy calculations for this device.
     pub fn multiprocessor_limits(&self) -> MultiprocessorLimits {
         MultiprocessorLimits {

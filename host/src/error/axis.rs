@@ -14,11 +14,12 @@ use std::fmt;
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
-/// use ferrogrid::Axis;
+/// use ferrogrid::{Axis, LaunchError};
 ///
 /// // 65 threads along z, where a block has at most 64.
 /// let refused = kernels::empty(&stream, Grid::new([1, 1, 1], [2, 2, 65]));
-/// assert!(matches!(refused, Err(Error::BlockTooLarge { axis: Axis::Z, value: 65, limit: 64, .. })));
+/// let expected = LaunchError::BlockTooLarge { kernel: "empty", axis: Axis::Z, value: 65, limit: 64 };
+/// assert_eq!(refused, Err(expected.into()));
 /// assert_eq!(Axis::ALL.map(|axis| axis.to_string()), ["x", "y", "z"]);
 /// # Ok(()) }
 /// ```

@@ -1,8 +1,10 @@
 //! Divergence at barriers and warp operations as errors describe it: places in the source, the threads that wait there, and what became of
 //! the others.
 
-use std::fmt;
+use std::fmt::{self, from_fn};
 use std::panic::Location;
+
+use super::display::coordinates;
 
 /// A place in the source of a kernel.
 ///
@@ -19,8 +21,11 @@ use std::panic::Location;
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::KernelError;
+///
 /// kernels::wait_for_all(&stream, Grid::new(1, 32))?;
-/// let Err(Error::NotCooperative { place, .. }) = stream.synchronize() else { panic!() };
+/// let error = stream.synchronize().unwrap_err();
+/// let Error::Kernel(KernelError::NotCooperative { place, .. }) = error else { panic!() };
 /// assert_eq!(place.file, file!());
 /// assert!(place.line < line!() && place.to_string().starts_with(file!())); // file:line:column
 /// # Ok(()) }
@@ -66,14 +71,17 @@ impl fmt::Display for SourcePlace {
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
-/// use ferrogrid::BarrierReach;
+/// use ferrogrid::{BarrierReach, KernelError};
 ///
 /// // Its words are those of errors, which name the barrier so.
 /// assert_eq!(BarrierReach::Grid.to_string(), "grid barrier");
 /// kernels::all_but_one(&stream, Grid::new(3, 32))?;
 /// let error = stream.synchronize().unwrap_err();
 /// assert!(error.to_string().contains("wait at the grid barrier at"), "{error}");
-/// assert!(matches!(error, Error::GridBarrierDivergence { waiting_blocks: 2, ended_blocks: 1, .. }));
+/// let Error::Kernel(KernelError::BlockDivergence { waiting_blocks, ended_blocks, .. }) = error else {
+///     panic!()
+/// };
+/// assert_eq!((waiting_blocks, ended_blocks), (2, 1));
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,10 +122,11 @@ impl fmt::Display for BarrierReach {
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
-/// use ferrogrid::BarrierReach;
+/// use ferrogrid::{BarrierReach, KernelError};
 ///
 /// kernels::some_wait(&stream, Grid::new(1, 64))?;
-/// let Err(Error::BarrierDivergence { waiting, exited, .. }) = stream.synchronize() else { panic!() };
+/// let error = stream.synchronize().unwrap_err();
+/// let Error::Kernel(KernelError::BarrierDivergence { waiting, exited, .. }) = error else { panic!() };
 /// assert_eq!((waiting.len(), waiting[0].reach), (1, BarrierReach::Block));
 /// assert_eq!(waiting[0].threads, [[0, 0, 0], [1, 0, 0], [2, 0, 0]]);
 /// assert_eq!(exited.len(), 61);
@@ -144,7 +153,7 @@ impl WaitingThreads {
 impl fmt::Display for WaitingThreads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let barrier = self.reach;
-        write!(f, "at the {barrier} at {} wait {}", self.place, Threads(&self.threads))
+        write!(f, "at the {barrier} at {} wait {}", self.place, threads(&self.threads))
     }
 }
 
@@ -169,11 +178,12 @@ impl fmt::Display for WaitingThreads {
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
-/// use ferrogrid::LaneFault;
+/// use ferrogrid::{KernelError, LaneFault};
 ///
 /// let mut y = stream.zeros(32)?;
 /// kernels::too_few(&stream, Grid::new(1, 32), &mut y)?;
-/// let Err(Error::WarpDivergence { lane, fault, mask, .. }) = stream.synchronize() else { panic!() };
+/// let error = stream.synchronize().unwrap_err();
+/// let Error::Kernel(KernelError::WarpDivergence { lane, fault, mask, .. }) = error else { panic!() };
 /// assert_eq!((lane, fault, mask), (5, LaneFault::Exited, u32::MAX));
 /// assert_eq!(fault.to_string(), "which has exited");
 /// # Ok(()) }
@@ -224,28 +234,24 @@ impl fmt::Display for LaneFault {
 }
 
 /// A list of threads: how many, and the first few by name.
-struct Threads<'a>(&'a [[u32; 3]]);
-
-impl fmt::Display for Threads<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMED: usize = 4;
-        let count = self.0.len();
+fn threads(threads: &[[u32; 3]]) -> impl fmt::Display {
+    const NAMED: usize = 4;
+    from_fn(move |f| {
+        let count = threads.len();
         write!(f, "{count} thread{}: ", if count == 1 { "" } else { "s" })?;
-        for (index, [x, y, z]) in self.0.iter().take(NAMED).enumerate() {
-            write!(f, "{}({x}, {y}, {z})", if index == 0 { "" } else { ", " })?;
+        for (index, thread) in threads.iter().take(NAMED).enumerate() {
+            write!(f, "{}{}", if index == 0 { "" } else { ", " }, coordinates(thread))?;
         }
         if count > NAMED { write!(f, " and {} more", count - NAMED) } else { Ok(()) }
-    }
+    })
 }
 
 /// A sentence about threads that wait and threads that cannot come any more.
-pub(crate) struct Divergence<'a>(pub(crate) &'a [WaitingThreads], pub(crate) &'a [[u32; 3]]);
-
-impl fmt::Display for Divergence<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, waiting) in self.0.iter().enumerate() {
+pub(super) fn stuck_block(waiting: &[WaitingThreads], exited: &[[u32; 3]]) -> impl fmt::Display {
+    from_fn(move |f| {
+        for (index, waiting) in waiting.iter().enumerate() {
             write!(f, "{}{waiting}", if index == 0 { "" } else { "; " })?;
         }
-        if self.1.is_empty() { Ok(()) } else { write!(f, "; exited have {}", Threads(self.1)) }
-    }
+        if exited.is_empty() { Ok(()) } else { write!(f, "; exited have {}", threads(exited)) }
+    })
 }

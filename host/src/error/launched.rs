@@ -3,6 +3,8 @@
 use std::fmt;
 use std::panic::Location;
 
+use super::Error;
+
 /// A kernel and the place in the source that launched it (for a graph: where that launch was recorded).
 ///
 /// ```
@@ -84,5 +86,23 @@ impl fmt::Display for LaunchSites {
         write!(f, " (launched at {first}")?;
         others.iter().try_for_each(|site| write!(f, " or {site}"))?;
         f.write_str(")")
+    }
+}
+
+impl Error {
+    /// The same, of a kernel that was launched there.
+    pub(crate) fn launched_at(mut self, site: &'static Location<'static>) -> Self {
+        let launched = match &mut self {
+            Error::KernelPanic { launched, .. } => launched,
+            Error::Kernel(error) => error.launched(),
+            _ => return self,
+        };
+        *launched = LaunchSites::from_iter([site]);
+        self
+    }
+
+    /// Whether a device that says so runs nothing more of what it was given.
+    pub(crate) fn ends_all_work(&self) -> bool {
+        matches!(self, Error::LaunchFailed { .. } | Error::DeviceReset { .. })
     }
 }

@@ -47,7 +47,9 @@ fn a_failed_launch_names_the_kernels_at_suspicion() {
 
 #[test]
 fn different_shapes_are_named_with_their_extents() {
-    let error = |shapes| Error::ShapesDiffer { kernel: "add", arguments: ["x", "y"], shapes }.to_string();
+    let error = |shapes| {
+        Error::Launch(LaunchError::ShapesDiffer { kernel: "add", arguments: ["x", "y"], shapes }).to_string()
+    };
     let text =
         "kernel `add`: `x` has 7 elements and `y` 8: the kernel requires the same shape, `same_shape(x, y)`";
     assert_eq!(error([[7, 1, 1], [8, 1, 1]]), text);

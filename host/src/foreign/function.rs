@@ -6,29 +6,26 @@ pub(crate) mod questions;
 
 use std::ffi::c_void;
 use std::fmt;
-use std::panic::Location;
 
 use ferrogrid_device::failure::RECORD_PARAMETER;
 use ferrogrid_device::native::Block;
 
-use super::argument::{ForeignArguments, ParameterList};
+use super::argument::ForeignArguments;
 use super::kernel::{ForeignKernel, ForeignParameters};
-use super::parameter::Parameter;
-use crate::backend::Prepared;
+use crate::backend::LaunchAttributes;
 use crate::backend::cuda::LoadedFunction;
 use crate::device::Device;
 use crate::device::attribute::DeviceAttribute;
 use crate::device::context::{gpu, not_null};
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
+use crate::image::Parameter;
 use crate::kernel::image::ModuleImage;
-use crate::kernel::loaded::LoadedKernel;
-use crate::kernel::{Kernel, KernelDescriptor};
-use crate::launch::attributes::LaunchAttributes;
-use crate::launch::check_attributes;
-use crate::launch::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
+use crate::kernel::{Kernel, KernelDescriptor, Loaded};
+use crate::launch::grid::{Grid, IntoGrid};
+use crate::launch::parameters::{ALIGNMENT, Held, ParameterList};
+use crate::launch::{check_devices, enqueue};
 use crate::stream::Stream;
-use crate::stream::announcing::Announcing;
 
 /// A kernel of a [`ForeignModule`](super::ForeignModule) (`CUfunction`), from
 /// [`ForeignModule::function`](super::ForeignModule::function). `Copy`; it lives as long as its module.
@@ -59,6 +56,8 @@ use crate::stream::announcing::Announcing;
 pub struct ForeignFunction {
     entry: &'static Entry,
     dynamic_shared: u32,
+    /// Blocks of a cluster; 1 each if the launch says so, or the code.
+    cluster: [u32; 3],
     attributes: LaunchAttributes,
 }
 
@@ -70,14 +69,10 @@ struct Entry {
     kernel: Kernel,
     /// `None` if neither driver nor text has them.
     parameters: Option<Vec<Parameter>>,
-    /// Whether it is a kernel in Rust that may panic, and takes the address of a record after its parameters.
-    takes_record: bool,
     static_shared: u32,
     /// Of static and dynamic shared memory together.
     shared_limit: u32,
 }
-
-static NO_IMAGE: ModuleImage = ModuleImage::host_only();
 
 impl ForeignFunction {
     /// `declared` is what the text says of its parameters, if there is a text.
@@ -92,7 +87,10 @@ impl ForeignFunction {
         let sizes: Option<Vec<usize>> =
             declared.map(|declared| declared.iter().map(|parameter| parameter.size).collect());
         let mut parameters = merge(loaded.parameter_sizes(sizes.as_deref())?, declared);
-        let takes_record = parameters.as_mut().is_some_and(take_record);
+        // A kernel in Rust that may panic takes the address of a record after its parameters.
+        let may_panic = parameters.as_mut().is_some_and(take_record);
+        let image = ModuleImage::foreign(Loaded { function: loaded.as_raw(), may_panic });
+        let params = parameters.iter().flatten().map(|it| (it.size, ALIGNMENT)).collect::<Vec<_>>();
         let name: &'static str = String::from(name).leak();
         let kernel = Kernel::new(KernelDescriptor {
             name,
@@ -107,8 +105,8 @@ impl ForeignFunction {
             in_order: false,
             shared_bytes: 0,
             uses_shared_memory: false,
-            params: &[],
-            image: &NO_IMAGE,
+            params: params.leak(),
+            image: Box::leak(Box::new(image)),
             constants: &[],
             cpu: no_native_body,
             file: "",
@@ -119,37 +117,15 @@ impl ForeignFunction {
             loaded,
             kernel,
             parameters,
-            takes_record,
             static_shared: attributes.shared_size_bytes,
             shared_limit: shared_limit.unsigned_abs(),
         };
         Ok(ForeignFunction {
             entry: Box::leak(Box::new(entry)),
             dynamic_shared: 0,
-            attributes: LaunchAttributes::NONE,
+            cluster: [1; 3],
+            attributes: LaunchAttributes::default(),
         })
-    }
-
-    pub(super) fn device(&self) -> &'static Device {
-        &self.entry.device
-    }
-
-    pub(super) fn loaded(&self) -> LoadedFunction {
-        self.entry.loaded
-    }
-
-    /// The bytes of dynamic shared memory of this handle's launches.
-    pub(super) fn dynamic_shared(&self) -> u32 {
-        self.dynamic_shared
-    }
-
-    pub(super) fn loaded_kernel(&self) -> LoadedKernel<'static> {
-        LoadedKernel::foreign(&self.entry.device, &self.entry.kernel, self.prepared())
-    }
-
-    pub(super) fn with_attributes(mut self, change: impl FnOnce(&mut LaunchAttributes)) -> Self {
-        change(&mut self.attributes);
-        self
     }
 
     /// A function that another library loaded on `device`: `raw` is its `CUfunction`. Its name and its parameters are
@@ -260,12 +236,8 @@ impl ForeignFunction {
         grid: impl IntoGrid<R>,
         arguments: impl ForeignArguments,
     ) -> Result<()> {
-        let site = Location::caller();
-        arguments.with_list(stream, |list| {
-            self.check(list.shapes().iter().map(|&(size, _)| size))?;
-            // SAFETY: the sizes agree; the caller vouches for the rest.
-            unsafe { self.enqueue(site, stream, grid.into_grid(), list) }
-        })
+        // SAFETY: passed on.
+        unsafe { self.launch_held(stream, grid.into_grid(), arguments.hold_all(stream)?) }
     }
 
     /// The kernel with its types, which makes launches safe: see [`ForeignKernel`].
@@ -302,7 +274,7 @@ impl ForeignFunction {
     }
 
     /// That parameters of these sizes may be the kernel's.
-    pub(super) fn check(&self, sizes: impl ExactSizeIterator<Item = usize>) -> Result<(), ForeignError> {
+    pub(super) fn check(&self, sizes: &[usize]) -> Result<(), ForeignError> {
         let kernel = self.name();
         let Some(parameters) = self.parameters() else {
             return Err(ForeignError::UnknownParameters { kernel });
@@ -311,7 +283,7 @@ impl ForeignFunction {
         if expected != found {
             return Err(ForeignError::ParameterCount { kernel, expected, found });
         }
-        for (index, (parameter, found)) in parameters.iter().zip(sizes).enumerate() {
+        for (index, (parameter, &found)) in parameters.iter().zip(sizes).enumerate() {
             if parameter.size != found {
                 return Err(ForeignError::ParameterSize {
                     kernel,
@@ -326,10 +298,27 @@ impl ForeignFunction {
     }
 
     /// # Safety
-    /// `list` has passed `check`, and is what the kernel takes; as for [`ForeignFunction::launch`].
-    pub(super) unsafe fn enqueue<const R: usize>(
+    /// `arguments` are of the types that the kernel takes; as for [`ForeignFunction::launch`].
+    #[track_caller]
+    pub(super) unsafe fn launch_held<const R: usize>(
         &self,
-        site: &'static Location<'static>,
+        stream: &Stream,
+        grid: Grid<R>,
+        arguments: impl Held,
+    ) -> Result<()> {
+        let list = ParameterList::of(&arguments);
+        self.check(list.sizes())?;
+        // SAFETY: the sizes agree; the caller vouches for the rest.
+        unsafe { self.enqueue(stream, grid, &list)? };
+        drop(list);
+        arguments.finish(stream)
+    }
+
+    /// # Safety
+    /// `list` has passed `check`, and is what the kernel takes; as for [`ForeignFunction::launch`].
+    #[track_caller]
+    unsafe fn enqueue<const R: usize>(
+        &self,
         stream: &Stream,
         grid: Grid<R>,
         list: &ParameterList<'_>,
@@ -339,25 +328,16 @@ impl ForeignFunction {
         if inner.device() != device {
             return Err(self.other_device(stream));
         }
-        let grid = grid.or_cluster(self.attributes.cluster);
-        let Some(shape) = grid.resolve(kernel, device.limits())? else {
-            return list.accesses().try_for_each(|access| access.check_device(inner));
+        let Some(mut config) = grid.or_cluster(self.cluster).resolve(kernel, device.limits())? else {
+            return check_devices(list.accesses(), inner);
         };
-        let attributes = self.attributes.with(shape.attributes());
-        check_clusters(self.name(), shape.grid, attributes.cluster)?;
-        let (shared_bytes, attributes) = (self.dynamic_shared as usize, attributes.if_any());
-        let shape = LaunchShape { shared_bytes, attributes, site, ..shape };
-        if attributes.is_some() {
-            check_attributes(device, kernel, self.prepared(), &shape)?;
+        config.shared_bytes = self.dynamic_shared as usize;
+        if config.attributes.is_some() || self.attributes != LaunchAttributes::default() {
+            config.attributes = Some(self.attributes.with(config.attributes()));
         }
-        let _announcing = Announcing::on(inner);
-        for access in list.accesses() {
-            access.begin(inner)?;
-        }
-        let params = (list.addresses(), list.shapes());
-        // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory has been
-        // ordered, on this device.
-        unsafe { inner.launch_slow(self.prepared(), kernel, shape, params, list.accesses()) }
+        // SAFETY: the function is of the stream's device; the parameters are the kernel's, and the accesses of all memory
+        // among them; the caller vouches for the rest.
+        unsafe { enqueue(kernel, inner, &config, list.addresses(), list.accesses()) }
     }
 
     #[cold]
@@ -372,10 +352,6 @@ impl ForeignFunction {
             stream: stream.device().to_string().into(),
         }
         .into()
-    }
-
-    fn prepared(&self) -> Prepared {
-        Prepared { function: self.entry.loaded.as_raw(), may_panic: self.entry.takes_record }
     }
 }
 

@@ -2,16 +2,16 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::Location;
 
 use ferrogrid_device::DeviceCopy;
 
-use super::argument::{Elements, Held, ParameterList, PointerTo, Value, for_each_tuple};
 use super::function::ForeignFunction;
 use crate::error::{Error, Result};
+use crate::launch::extent::Extents;
 use crate::launch::grid::IntoGrid;
+use crate::launch::parameters::{Elements, Held, Value, for_each_tuple};
 use crate::stream::Stream;
-use crate::view::argument::{LaunchInput, LaunchOutput, StagedInput, StagedOutput};
+use crate::view::argument::{LaunchInput, LaunchOutput, Staged};
 
 /// A foreign kernel of rank `R` with parameters `P`, stated by [`ForeignFunction::typed`].
 ///
@@ -204,7 +204,7 @@ unsafe impl<T: DeviceCopy> TypedArgument<'_, T> for T {
 unsafe impl<'a, T: DeviceCopy, A: LaunchInput<'a, T>> TypedArgument<'a, Slice<T>> for A {
     type Held = Elements<A::Staged>;
     fn hold(self, stream: &Stream) -> Result<Self::Held> {
-        Ok(Elements::input(self.stage(stream)?))
+        Ok(Elements::input::<T, 1>(self.stage(stream)?))
     }
 }
 
@@ -212,17 +212,15 @@ unsafe impl<'a, T: DeviceCopy, A: LaunchInput<'a, T>> TypedArgument<'a, Slice<T>
 unsafe impl<'a, T: DeviceCopy, A: LaunchOutput<'a, T>> TypedArgument<'a, SliceMut<T>> for A {
     type Held = Elements<A::Staged>;
     fn hold(self, stream: &Stream) -> Result<Self::Held> {
-        Ok(Elements::output(self.stage(stream)?))
+        Ok(Elements::output::<T, 1>(self.stage(stream)?))
     }
 }
 
 // SAFETY: a pointer to at least `N` elements that may be read.
 unsafe impl<'a, T: DeviceCopy, A: LaunchInput<'a, T>, const N: usize> TypedArgument<'a, Array<T, N>> for A {
-    type Held = PointerTo<A::Staged>;
+    type Held = Elements<A::Staged>;
     fn hold(self, stream: &Stream) -> Result<Self::Held> {
-        let staged = self.stage(stream)?;
-        at_least(N, staged.input().len())?;
-        Ok(PointerTo::input(staged))
+        at_least(N, Elements::input::<T, 1>(self.stage(stream)?))
     }
 }
 
@@ -230,16 +228,19 @@ unsafe impl<'a, T: DeviceCopy, A: LaunchInput<'a, T>, const N: usize> TypedArgum
 unsafe impl<'a, T: DeviceCopy, A: LaunchOutput<'a, T>, const N: usize> TypedArgument<'a, ArrayMut<T, N>>
     for A
 {
-    type Held = PointerTo<A::Staged>;
+    type Held = Elements<A::Staged>;
     fn hold(self, stream: &Stream) -> Result<Self::Held> {
-        let mut staged = self.stage(stream)?;
-        at_least(N, staged.output().len())?;
-        Ok(PointerTo::output(staged))
+        at_least(N, Elements::output::<T, 1>(self.stage(stream)?))
     }
 }
 
-fn at_least(needed: usize, length: usize) -> Result<()> {
-    if length >= needed { Ok(()) } else { Err(Error::OutOfRange { start: 0, end: needed, length }) }
+/// The address of `elements` alone, if they are as many.
+fn at_least<S: Staged>(end: usize, elements: Elements<S>) -> Result<Elements<S>> {
+    let length = elements.lengths().extents()[0];
+    if length < end {
+        return Err(Error::OutOfRange { start: 0, end, length });
+    }
+    Ok(elements.without_lengths())
 }
 
 /// The parameters of a [`ForeignKernel`]: a tuple of up to 24 of [`ForeignParameter`].
@@ -272,10 +273,12 @@ pub trait ForeignParameters {
 /// ```
 ///
 /// # Safety
-/// `with_list` gives a list with the parameters that `P` stands for.
+/// What `hold_all` gives lists the parameters that `P` stands for.
 pub unsafe trait TypedArguments<'a, P> {
     #[doc(hidden)]
-    fn with_list(self, stream: &Stream, launch: impl FnOnce(&ParameterList<'_>) -> Result<()>) -> Result<()>;
+    type Held: Held;
+    #[doc(hidden)]
+    fn hold_all(self, stream: &Stream) -> Result<Self::Held>;
 }
 
 macro_rules! typed_tuples {
@@ -294,23 +297,15 @@ for_each_tuple!(typed_tuples);
 macro_rules! typed_arguments {
     ($($argument:ident: $parameter:ident,)*) => {
         // SAFETY: each argument lists what its parameter stands for, in order.
+        #[allow(non_snake_case, unused_variables, reason = "named as their types; there may be none")]
         unsafe impl<'a, $($parameter, $argument: TypedArgument<'a, $parameter>),*>
             TypedArguments<'a, ($($parameter,)*)> for ($($argument,)*)
         {
-            #[allow(non_snake_case, unused_variables, reason = "named as their types; there may be none")]
-            fn with_list(
-                self,
-                stream: &Stream,
-                launch: impl FnOnce(&ParameterList<'_>) -> Result<()>,
-            ) -> Result<()> {
+            type Held = ($($argument::Held,)*);
+
+            fn hold_all(self, stream: &Stream) -> Result<Self::Held> {
                 let ($($argument,)*) = self;
-                $( let $argument = $argument.hold(stream)?; )*
-                #[allow(unused_mut, reason = "there are no arguments")]
-                let mut list = ParameterList::new();
-                $( $argument.list(&mut list); )*
-                launch(&list)?;
-                $( $argument.finish(stream)?; )*
-                Ok(())
+                Ok(($($argument.hold(stream)?,)*))
             }
         }
     };
@@ -332,7 +327,7 @@ impl<const R: usize, P: ForeignParameters> ForeignKernel<R, P> {
     /// # Safety
     /// As [`ForeignFunction::typed`].
     pub(super) unsafe fn new(function: ForeignFunction) -> Result<Self> {
-        function.check(P::sizes().into_iter())?;
+        function.check(&P::sizes())?;
         Ok(ForeignKernel { function, parameters: PhantomData })
     }
 }
@@ -349,12 +344,8 @@ impl<const R: usize, P> ForeignKernel<R, P> {
         grid: impl IntoGrid<R>,
         arguments: impl TypedArguments<'a, P>,
     ) -> Result<()> {
-        let site = Location::caller();
-        arguments.with_list(stream, |list| {
-            // SAFETY: whoever stated the types vouched for every launch with such arguments; they are
-            // borrowed until this returns.
-            unsafe { self.function.enqueue(site, stream, grid.into_grid(), list) }
-        })
+        // SAFETY: whoever stated the types vouched for every launch with such arguments.
+        unsafe { self.function.launch_held(stream, grid.into_grid(), arguments.hold_all(stream)?) }
     }
 
     /// The kernel without its types: attributes, occupancy, parameters.

@@ -2,17 +2,27 @@
 
 use std::path::Path;
 
-use super::image::Image;
-use super::image::archive::Archive;
-use super::image::code_type::CodeType;
-use super::jit::JitOptions;
-use super::linking::linker::Linker;
+use super::linker::Linker;
 use super::module::ForeignModule;
 use crate::backend::cuda::LoadedModule;
 use crate::device::Device;
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
-use crate::toolkit::{CompiledProgram, NvJitLink};
+use crate::image::archive::Archive;
+use crate::image::{CodeType, Image, JitOptions};
+use crate::toolkit::{CompileOptions, CompiledProgram, NvJitLink};
+
+impl CompileOptions {
+    /// For PTX that runs on `device` at its best; as [`CompileOptions::new`] for the CPU device.
+    pub fn for_device(device: &Device) -> Self {
+        match device.compute_capability() {
+            Some((major, minor)) => {
+                CompileOptions::new().with_architecture(format!("compute_{major}{minor}"))
+            }
+            None => CompileOptions::new(),
+        }
+    }
+}
 
 impl Device {
     /// Loads PTX text, compiled by the driver for this device (`cuModuleLoadDataEx`).

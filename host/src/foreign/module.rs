@@ -9,14 +9,12 @@ use bytemuck::Pod;
 
 use super::function::ForeignFunction;
 use super::global::ForeignGlobal;
-use super::image::code_type::CodeType;
-use super::image::ptx;
-use super::parameter::Parameter;
 use crate::backend::cuda::LoadedModule;
 use crate::device::Device;
 use crate::device::context::{gpu, not_null};
 use crate::error::Result;
 use crate::error::foreign::ForeignError;
+use crate::image::{CodeType, Parameter, ptx};
 
 /// A module of code that this program did not compile, loaded on a GPU: PTX, a cubin or a fatbin, from
 /// CUDA C++ or any other compiler (`CUmodule`). A cheap handle; clones are the same module.

@@ -91,34 +91,48 @@ pub struct GraphKey<T> {
 /// ```
 pub struct PinnedKey<T>(GraphKey<T>);
 
-impl<T> Clone for PinnedKey<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
+/// What keys of buffers of a special kind share: all but the kind is in the `GraphKey` inside.
+macro_rules! special_key {
+    ($Key:ident) => {
+        impl<T> Clone for $Key<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T> Copy for $Key<T> {}
+
+        impl<T: ferrogrid_device::DeviceCopy> $Key<T> {
+            pub(crate) fn new(key: $crate::GraphKey<T>) -> Self {
+                $Key(key)
+            }
+
+            pub(crate) fn buffer(self) -> $crate::GraphKey<T> {
+                self.0
+            }
+
+            /// The number of elements.
+            pub fn len(self) -> usize {
+                self.0.len()
+            }
+
+            /// Whether there are no elements.
+            pub fn is_empty(self) -> bool {
+                self.0.is_empty()
+            }
+        }
+
+        impl<T> std::fmt::Debug for $Key<T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_tuple(stringify!($Key)).field(&self.0).finish()
+            }
+        }
+    };
 }
 
-impl<T> Copy for PinnedKey<T> {}
+pub(super) use special_key;
 
-impl<T: DeviceCopy> PinnedKey<T> {
-    pub(super) fn new(key: GraphKey<T>) -> Self {
-        PinnedKey(key)
-    }
-
-    /// The name of the buffer as such, which is in page-locked memory.
-    pub(super) fn buffer(self) -> GraphKey<T> {
-        self.0
-    }
-
-    /// The number of elements.
-    pub fn len(self) -> usize {
-        self.0.len
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(self) -> bool {
-        self.0.len == 0
-    }
-}
+special_key!(PinnedKey);
 
 impl<T> Clone for GraphKey<T> {
     fn clone(&self) -> Self {
@@ -224,12 +238,6 @@ impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
 impl<T, K: fmt::Debug> fmt::Debug for GraphBuffer<'_, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GraphBuffer").field("key", &self.key).finish()
-    }
-}
-
-impl<T> fmt::Debug for PinnedKey<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PinnedKey").field(&self.0).finish()
     }
 }
 

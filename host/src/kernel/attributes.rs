@@ -3,7 +3,6 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::kernel::loaded::LoadedKernel;
 
 /// The attributes of a kernel on a device: CUDA's `cudaFuncAttributes`, from [`Device::attributes`]. Capitals name the
 /// driver's attribute, without `CU_FUNC_ATTRIBUTE_`.
@@ -115,7 +114,7 @@ impl Device {
     /// # Errors
     /// If the kernel does not load, as at a launch.
     pub fn attributes(&self, kernel: &'static Kernel) -> Result<KernelAttributes> {
-        LoadedKernel::of(self, kernel)?.attributes()
+        kernel.attributes(self)
     }
 
     /// Says how `kernel` would rather have the L1 cache and shared memory divided
@@ -142,7 +141,7 @@ impl Device {
     /// # Errors
     /// If the kernel does not load, as at a launch.
     pub fn set_cache_config(&self, kernel: &'static Kernel, config: CacheConfig) -> Result<()> {
-        LoadedKernel::of(self, kernel)?.set_cache_config(config)
+        kernel.set_cache_config(self, config)
     }
 
     /// Says how much of the L1 cache `kernel` would rather have as shared memory, in per cent
@@ -173,7 +172,7 @@ impl Device {
         kernel: &'static Kernel,
         percent: Option<u32>,
     ) -> Result<()> {
-        LoadedKernel::of(self, kernel)?.set_carveout(percent)
+        kernel.set_preferred_shared_memory_carveout(self, percent)
     }
 
     /// Lets launches of `kernel` have up to `bytes` of dynamic shared memory
@@ -198,6 +197,6 @@ impl Device {
     /// # Errors
     /// If the kernel does not load, as at a launch; what the driver says of more than the device has.
     pub fn set_max_dynamic_shared_size_bytes(&self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
-        LoadedKernel::of(self, kernel)?.set_max_dynamic_shared(bytes)
+        kernel.set_max_dynamic_shared_size_bytes(self, bytes)
     }
 }

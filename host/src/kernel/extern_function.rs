@@ -7,7 +7,7 @@ pub(crate) struct NoNativeFunction(pub(crate) &'static str);
 /// What the host half of a function does that has no native counterpart.
 ///
 /// # Panics
-/// Always: the CPU device makes [`Error::NoNativeFunction`](crate::Error::NoNativeFunction) of it.
+/// Always: the CPU device makes [`KernelError::NoNativeFunction`](crate::KernelError::NoNativeFunction) of it.
 #[doc(hidden)]
 #[cold]
 pub fn no_native_function(name: &'static str) -> ! {

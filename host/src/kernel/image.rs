@@ -1,8 +1,12 @@
 //! Compiled device code as embedded in the program: PTX per architecture, and what the builder says of each
 //! entry point.
 
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
 use ferrogrid_device::constant::LIMIT;
 
+use crate::kernel::Loaded;
 use crate::memory::ALIGNMENT;
 
 /// What the build step says of a module's entry points: name, (size, alignment) of each parameter, and the numbers of
@@ -38,6 +42,8 @@ enum ImageSource {
     HostOnly,
     /// None could be built, for this reason.
     Unbuilt(&'static str),
+    /// Code of another compiler, of which a function was loaded.
+    Foreign { function: AtomicPtr<c_void>, may_panic: bool },
 }
 
 /// One PTX text of an image.
@@ -76,6 +82,21 @@ impl ModuleImage {
     /// None, since the build step could not compile for a device.
     pub const fn unbuilt(reason: &'static str) -> Self {
         ModuleImage { source: ImageSource::Unbuilt(reason) }
+    }
+
+    /// The code of a function that was loaded by other means.
+    pub(crate) fn foreign(Loaded { function, may_panic }: Loaded) -> Self {
+        ModuleImage { source: ImageSource::Foreign { function: AtomicPtr::new(function), may_panic } }
+    }
+
+    /// The function, if it was loaded by other means.
+    pub(crate) fn loaded(&self) -> Option<Loaded> {
+        match &self.source {
+            ImageSource::Foreign { function, may_panic } => {
+                Some(Loaded { function: function.load(Ordering::Relaxed), may_panic: *may_panic })
+            }
+            _ => None,
+        }
     }
 
     /// Why there is no device code, though it was wanted.

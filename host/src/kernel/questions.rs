@@ -1,13 +1,12 @@
-//! The questions to a kernel of this program, and its preferences, asked of the kernel itself. The same questions to a
-//! [`Device`], with the kernel as an argument, have the same answers.
+//! The questions to a kernel, of this program or foreign, and its preferences. [`Device`] and
+//! [`ForeignFunction`](crate::ForeignFunction) pass them on to here.
 
 use crate::device::Device;
-use crate::error::Result;
-use crate::foreign::CodeType;
+use crate::error::{Error, LaunchError, Result};
+use crate::image::CodeType;
 use crate::kernel::Kernel;
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};
-use crate::kernel::loaded::LoadedKernel;
-use crate::kernel::occupancy::{BlockSuggestion, Occupancy, padded};
+use crate::kernel::occupancy::{BlockResources, BlockSuggestion, Occupancy, fullest, padded};
 use crate::launch::grid::Dimensions;
 
 /// What a kernel is and needs on a device: each loads it there if it was not, and fails if it does not load, as a launch
@@ -89,7 +88,13 @@ impl Kernel {
     /// # Errors
     /// If the kernel does not load, as at a launch.
     pub fn attributes(&'static self, device: &Device) -> Result<KernelAttributes> {
-        LoadedKernel::of(device, self)?.attributes()
+        let most = device.limits().max_threads_per_block;
+        let max_threads = self.max_threads().unwrap_or(most).min(most);
+        // Shared memory of fixed size in Rust kernels is passed by the launch.
+        let fixed = u32::try_from(self.shared_size_bytes()).unwrap_or(u32::MAX);
+        let mut attributes = device.backend().function_attributes(self, max_threads)?;
+        attributes.shared_size_bytes = attributes.shared_size_bytes.saturating_add(fixed);
+        Ok(attributes)
     }
 
     /// As [`Device::occupancy`].
@@ -102,7 +107,12 @@ impl Kernel {
         threads: u32,
         dynamic_shared: usize,
     ) -> Result<Occupancy> {
-        LoadedKernel::of(device, self)?.occupancy(threads, dynamic_shared)
+        let attributes = self.attributes(device)?;
+        let block = BlockResources::new(threads)
+            .with_max_threads(attributes.max_threads_per_block)
+            .with_registers(attributes.num_regs)
+            .with_shared_memory(attributes.shared_size_bytes, dynamic_shared);
+        Ok(device.properties()?.multiprocessor_limits().occupancy(&block))
     }
 
     /// As [`Device::max_active_blocks_per_multiprocessor`].
@@ -115,21 +125,36 @@ impl Kernel {
         threads: u32,
         dynamic_shared: usize,
     ) -> Result<u32> {
-        LoadedKernel::of(device, self)?.max_active_blocks(threads, dynamic_shared)
+        // The driver knows nothing of the `Shared` parameters, which the launch passes.
+        let shared = dynamic_shared.saturating_add(self.shared_size_bytes());
+        match device.backend().max_active_blocks(self, threads, shared)? {
+            Some(blocks) => Ok(blocks),
+            None => Ok(self.occupancy(device, threads, dynamic_shared)?.active_blocks),
+        }
     }
 
     /// As [`Device::max_potential_block_size`]: `dynamic_shared` gives the bytes of a block of a number of threads.
     ///
     /// # Errors
-    /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`](crate::Error::NoBlockFits) if not even one
-    /// warp fits.
+    /// If the kernel does not load, as at a launch;
+    /// [`LaunchError::NoBlockFits`](crate::LaunchError::NoBlockFits) if not even one warp fits.
     pub fn max_potential_block_size(
         &'static self,
         device: &Device,
         dynamic_shared: impl Fn(u32) -> usize,
         limit: Option<u32>,
     ) -> Result<BlockSuggestion> {
-        LoadedKernel::of(device, self)?.max_potential_block_size(dynamic_shared, limit)
+        let properties = device.properties()?;
+        let takes = self.attributes(device)?.max_threads_per_block;
+        let most = limit.unwrap_or(takes).min(takes);
+        let blocks_of =
+            |threads| self.max_active_blocks_per_multiprocessor(device, threads, dynamic_shared(threads));
+        let (blocks, block_size) =
+            fullest(most, properties.warp_size, properties.max_threads_per_multiprocessor, blocks_of)?;
+        if blocks == 0 {
+            return Err(self.no_block_fits(device));
+        }
+        Ok(BlockSuggestion { block_size, min_grid_size: blocks * properties.multiprocessor_count })
     }
 
     /// As [`Device::available_dynamic_shared_memory_per_block`].
@@ -142,7 +167,16 @@ impl Kernel {
         blocks: u32,
         threads: u32,
     ) -> Result<usize> {
-        LoadedKernel::of(device, self)?.available_dynamic_shared(blocks, threads)
+        let available = match device.backend().available_dynamic_shared(self, blocks, threads)? {
+            Some(bytes) => bytes,
+            None if blocks == 0
+                || self.max_active_blocks_per_multiprocessor(device, threads, 0)? < blocks =>
+            {
+                return Err(self.no_block_fits(device));
+            }
+            None => device.shared_memory_per_block(),
+        };
+        Ok(available.saturating_sub(self.shared_size_bytes()))
     }
 
     /// As [`Device::max_active_clusters`].
@@ -172,7 +206,8 @@ impl Kernel {
         block: impl Dimensions<R>,
         dynamic_shared: u32,
     ) -> Result<u32> {
-        LoadedKernel::of(device, self)?.max_active_clusters(padded(cluster), padded(block), dynamic_shared)
+        let shared = self.all_shared(dynamic_shared);
+        device.backend().max_active_clusters(self, padded(cluster), padded(block), shared)
     }
 
     /// As [`Device::max_potential_cluster_size`].
@@ -185,7 +220,8 @@ impl Kernel {
         block: impl Dimensions<R>,
         dynamic_shared: u32,
     ) -> Result<u32> {
-        LoadedKernel::of(device, self)?.max_potential_cluster_size(padded(block), dynamic_shared)
+        let shared = self.all_shared(dynamic_shared);
+        device.backend().max_potential_cluster_size(self, padded(block), shared)
     }
 
     /// As [`Device::set_cache_config`].
@@ -193,7 +229,7 @@ impl Kernel {
     /// # Errors
     /// If the kernel does not load, as at a launch.
     pub fn set_cache_config(&'static self, device: &Device, config: CacheConfig) -> Result<()> {
-        LoadedKernel::of(device, self)?.set_cache_config(config)
+        device.backend().set_cache_config(self, config)
     }
 
     /// As [`Device::set_preferred_shared_memory_carveout`].
@@ -205,7 +241,7 @@ impl Kernel {
         device: &Device,
         percent: Option<u32>,
     ) -> Result<()> {
-        LoadedKernel::of(device, self)?.set_carveout(percent)
+        device.backend().set_carveout(self, percent)
     }
 
     /// As [`Device::set_max_dynamic_shared_size_bytes`].
@@ -213,6 +249,16 @@ impl Kernel {
     /// # Errors
     /// If the kernel does not load, as at a launch; what the driver says of more than the device has.
     pub fn set_max_dynamic_shared_size_bytes(&'static self, device: &Device, bytes: u32) -> Result<()> {
-        LoadedKernel::of(device, self)?.set_max_dynamic_shared(bytes)
+        device.backend().set_max_dynamic_shared(self, bytes)
+    }
+
+    /// The bytes that a launch passes for `Shared` and `SharedSlice` parameters together.
+    fn all_shared(&self, dynamic: u32) -> u32 {
+        dynamic.saturating_add(u32::try_from(self.shared_size_bytes()).unwrap_or(u32::MAX))
+    }
+
+    #[cold]
+    fn no_block_fits(&self, device: &Device) -> Error {
+        Error::Launch(LaunchError::NoBlockFits { kernel: self.name(), device: device.to_string().into() })
     }
 }

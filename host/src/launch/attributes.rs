@@ -1,66 +1,9 @@
-//! What a launch asks for beyond a grid: residence at the same time, clusters, priority, how it is cached and
-//! fenced.
+//! What a launch asks for beyond a grid: priority, how its memory is cached and fenced, an event when it has begun.
 
+use crate::backend::LaunchEvent;
 use crate::launch::access_policy::AccessPolicyWindow;
-use crate::launch::event::LaunchEvent;
-
-/// The attributes of a launch (`CUlaunchAttribute`), as far as the kernel itself does not have them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct LaunchAttributes {
-    pub(crate) cooperative: bool,
-    /// Blocks of a cluster along each axis; 1 each where there are none, or the kernel was compiled for clusters.
-    pub(crate) cluster: [u32; 3],
-    /// In place of the stream's.
-    pub(crate) priority: Option<i32>,
-    /// In place of the stream's.
-    pub(crate) memory_sync_domain: Option<MemorySyncDomain>,
-    /// In place of the stream's.
-    pub(crate) access_policy_window: Option<AccessPolicyWindow>,
-    /// Whether it may begin before the launch before it on its stream has ended, where its code can wait for that.
-    pub(crate) dependent_launch: bool,
-    /// Recorded when all blocks have begun.
-    pub(crate) completion_event: Option<LaunchEvent>,
-}
-
-impl LaunchAttributes {
-    pub(crate) const NONE: LaunchAttributes = LaunchAttributes {
-        cooperative: false,
-        cluster: [1; 3],
-        priority: None,
-        memory_sync_domain: None,
-        access_policy_window: None,
-        dependent_launch: false,
-        completion_event: None,
-    };
-
-    /// The same, or `None` where there are none.
-    pub(crate) fn if_any(self) -> Option<Self> {
-        (self != LaunchAttributes::NONE).then_some(self)
-    }
-
-    /// Whether a launch has no attributes, except that it may be cooperative.
-    pub(crate) fn are_default_but_cooperative(&self) -> bool {
-        self.cluster == [1; 3]
-            && self.priority.is_none()
-            && self.memory_sync_domain.is_none()
-            && self.access_policy_window.is_none()
-            && !self.dependent_launch
-            && self.completion_event.is_none()
-    }
-
-    /// Those of a kernel, with those of one of its launches in their place.
-    pub(crate) fn with(self, launch: LaunchAttributes) -> Self {
-        LaunchAttributes {
-            cooperative: self.cooperative || launch.cooperative,
-            cluster: if launch.cluster == [1; 3] { self.cluster } else { launch.cluster },
-            priority: launch.priority.or(self.priority),
-            memory_sync_domain: launch.memory_sync_domain.or(self.memory_sync_domain),
-            access_policy_window: launch.access_policy_window.or(self.access_policy_window),
-            dependent_launch: self.dependent_launch || launch.dependent_launch,
-            completion_event: launch.completion_event,
-        }
-    }
-}
+use crate::launch::grid::Grid;
+use crate::stream::event::Event;
 
 /// Which of a kernel's writes a fence of wider scope than a block waits for (`CUlaunchMemSyncDomain`): those of kernels in the same
 /// domain, and on the same device. From compute capability 9.0 on a kernel of its own domain, as one that writes to other GPUs,
@@ -96,4 +39,92 @@ pub enum MemorySyncDomain {
     Default,
     /// That of kernels which write to other devices (`CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE`).
     Remote,
+}
+
+impl<const R: usize> Grid<R> {
+    /// The same in a memory-synchronisation domain of its own, whatever that of the stream is
+    /// (`CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`): see [`MemorySyncDomain`].
+    #[must_use]
+    pub fn with_memory_sync_domain(self, domain: MemorySyncDomain) -> Self {
+        self.with_attributes(|attributes| attributes.memory_sync_domain = Some(domain))
+    }
+
+    /// The same with memory that the second-level cache treats in a way of its own, in place of that of the stream
+    /// (`CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`): see [`AccessPolicyWindow`].
+    ///
+    /// # Errors
+    /// None here; the launch gives [`Error::AccessPolicyWindowTooLarge`](crate::Error::AccessPolicyWindowTooLarge).
+    #[must_use]
+    pub fn with_access_policy_window(self, window: AccessPolicyWindow) -> Self {
+        self.with_attributes(|attributes| attributes.access_policy_window = Some(window))
+    }
+
+    /// The same with a priority of its own, whatever that of the stream is (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
+    /// blocks of several kernels wait for room on a device, those of the lower number go first. What is running is
+    /// not interrupted. A graph's nodes keep the priorities that they were recorded with.
+    ///
+    /// The launch checks it against [`Device::stream_priority_range`](crate::Device::stream_priority_range), from which
+    /// it is best taken: on the CPU device, which has no priorities, that is 0 to 0.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{Device, Grid};
+    ///
+    /// let device = Device::best()?;
+    /// let (_least, greatest) = device.stream_priority_range()?;
+    /// let urgent = Grid::cover(1000).with_priority(greatest);
+    /// # let _: Grid<1> = urgent;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None here; the launch gives [`Error::PriorityOutOfRange`](crate::Error::PriorityOutOfRange).
+    #[must_use]
+    pub fn with_priority(self, priority: i32) -> Self {
+        self.with_attributes(|attributes| attributes.priority = Some(priority))
+    }
+
+    /// The same, whose launch records `event` when all its blocks have begun
+    /// (`CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`), from CUDA 12.3 on. The host can ask the event, and other streams can
+    /// wait for it, while the blocks still run. CUDA does its best: it may be later, at the end of the launch, as on the CPU
+    /// device. What the kernel writes is only there at its end; buffers are in order as always.
+    ///
+    /// A launch that covers nothing records nothing.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn long(t: Thread<1>, mut y: DisjointSlice<u32>) {
+    /// #     if let Some(y) = y.get_mut(t.index()) {
+    /// #         *y += 1;
+    /// #     }
+    /// # }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let device = Device::cpu();
+    /// use ferrogrid::EventOptions;
+    ///
+    /// let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    /// let begun = device.new_event(EventOptions::new().without_timing())?;
+    /// let mut y = stream.zeros::<u32>(1000)?;
+    /// kernels::long(&stream, Grid::cover(1000).with_launch_completion_event(&begun), &mut y)?;
+    /// other.wait(&begun)?; // what comes here fills the places that the last blocks leave
+    /// begun.synchronize()?;
+    /// # other.synchronize()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None here; the launch gives [`LaunchError::LaunchEvent`](crate::LaunchError::LaunchEvent) if the event
+    /// has timing, is shared with other processes, of another device, or gone;
+    /// [`Error::MissingSymbol`](crate::Error::MissingSymbol) with a driver before CUDA 12.3;
+    /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording, which has event nodes.
+    #[must_use]
+    pub fn with_launch_completion_event(self, event: &Event) -> Self {
+        let event = LaunchEvent::of(event.shared());
+        self.with_attributes(|attributes| attributes.completion_event = Some(event))
+    }
 }

@@ -1,16 +1,16 @@
 //! Outputs that belong to blocks: whether each block of a launch has a row or a tile. What another one
 //! computes would be lost.
 
-use crate::error::{Axis, Error, Result};
+use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::extent::Extents;
-use crate::launch::grid::{Grid, LaunchShape};
+use crate::launch::grid::Grid;
 use crate::stream::Stream;
 
 /// That `rows`, the argument of that name, have one for each block.
 ///
 /// # Errors
-/// [`Error::MoreBlocksThanRows`]; and for a grid that cannot be launched.
+/// [`LaunchError::MoreBlocksThanRows`]; and for a grid that cannot be launched.
 #[doc(hidden)]
 pub fn rows_for_blocks<const R: usize>(
     kernel: &'static Kernel,
@@ -19,18 +19,18 @@ pub fn rows_for_blocks<const R: usize>(
     argument: &'static str,
     rows: &impl Extents,
 ) -> Result<()> {
-    let Some(shape) = grid.resolve(kernel, stream.inner().device().limits())? else { return Ok(()) };
+    let Some(config) = grid.resolve(kernel, stream.device().limits())? else { return Ok(()) };
     let (kernel, rows) = (kernel.name(), rows.extents()[1]);
-    if has_for_each(&shape, 0, rows) {
+    if has_for_each([config.grid[0], config.cluster[0]], rows) {
         return Ok(());
     }
-    Err(Error::MoreBlocksThanRows { kernel, argument, blocks: shape.grid[0], rows })
+    Err(Error::Launch(LaunchError::MoreBlocksThanRows { kernel, argument, blocks: config.grid[0], rows }))
 }
 
 /// That `output`, the argument of that name, has a tile of extents `tile` for each block: of a plane, or a chunk of a slice.
 ///
 /// # Errors
-/// [`Error::MoreBlocksThanTiles`]; and for a grid that cannot be launched.
+/// [`LaunchError::MoreBlocksThanTiles`]; and for a grid that cannot be launched.
 #[doc(hidden)]
 pub fn tiles_for_blocks<const R: usize, const AXES: usize>(
     kernel: &'static Kernel,
@@ -40,22 +40,26 @@ pub fn tiles_for_blocks<const R: usize, const AXES: usize>(
     output: &impl Extents,
     tile: [usize; AXES],
 ) -> Result<()> {
-    let Some(shape) = grid.resolve(kernel, stream.inner().device().limits())? else { return Ok(()) };
+    let Some(config) = grid.resolve(kernel, stream.device().limits())? else { return Ok(()) };
     for (place, axis) in Axis::ALL.into_iter().enumerate().take(AXES) {
-        let (blocks, tiles) = (shape.grid[place], output.extents()[place].div_ceil(tile[place]));
-        if !has_for_each(&shape, place, tiles) {
+        let (blocks, tiles) = (config.grid[place], output.extents()[place].div_ceil(tile[place]));
+        if !has_for_each([blocks, config.cluster[place]], tiles) {
             let kernel = kernel.name();
-            return Err(Error::MoreBlocksThanTiles { kernel, argument, axis, blocks, tiles });
+            return Err(Error::Launch(LaunchError::MoreBlocksThanTiles {
+                kernel,
+                argument,
+                axis,
+                blocks,
+                tiles,
+            }));
         }
     }
     Ok(())
 }
 
-/// Whether there are as many `parts` as blocks along the axis with this number, or would be but for the last cluster,
-/// which is whole.
-fn has_for_each(shape: &LaunchShape, axis: usize, parts: usize) -> bool {
-    let cluster = shape.cluster[axis];
-    shape.grid[axis].div_ceil(cluster) as usize <= parts.div_ceil(cluster as usize)
+/// Whether there are as many `parts` as blocks along an axis, or would be but for the last cluster, which is whole.
+fn has_for_each([blocks, cluster]: [u32; 2], parts: usize) -> bool {
+    blocks.div_ceil(cluster) as usize <= parts.div_ceil(cluster as usize)
 }
 
 #[cfg(test)]
@@ -63,8 +67,7 @@ mod tests {
     use super::*;
 
     fn fits(blocks: u32, cluster: u32, parts: usize) -> bool {
-        let shape = LaunchShape { cluster: [1, cluster, 1], ..LaunchShape::new([1, blocks, 1], [32, 1, 1]) };
-        has_for_each(&shape, 1, parts)
+        has_for_each([blocks, cluster], parts)
     }
 
     #[test]

@@ -2,10 +2,9 @@
 
 use std::ffi::c_void;
 
-use crate::backend::Prepared;
+use crate::backend::{LaunchConfig, Prepared};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
 use crate::memory::access::Access;
 use crate::order::writers::Effect;
 use crate::profile::{self, Work};
@@ -19,11 +18,11 @@ impl StreamInner {
     /// As [`launch`](crate::launch::launch_with), with memory ordered, the shape within the limits, and
     /// `prepared` from `prepare` of this kernel here.
     #[inline]
-    pub(crate) unsafe fn launch(
+    pub(super) unsafe fn launch(
         &self,
         prepared: Prepared,
         kernel: &'static Kernel,
-        shape: &LaunchShape,
+        config: &LaunchConfig,
         params: &[*const c_void],
         accesses: &[Access<'_>],
         names_writers: bool,
@@ -33,16 +32,13 @@ impl StreamInner {
                 if names_writers {
                     let effects = accesses.iter().map(Access::effect);
                     // SAFETY: passed on.
-                    return unsafe { stream.launch_watched(prepared, kernel, shape, params, effects) };
+                    return unsafe { stream.launch_watched(prepared, kernel, config, params, effects) };
                 }
                 // SAFETY: passed on.
-                unsafe { stream.launch(prepared.function, kernel, shape, params) }
+                unsafe { stream.launch(prepared.function, kernel, config, params) }
             }
-            _ => {
-                let params = (params, kernel.descriptor().params);
-                // SAFETY: passed on.
-                unsafe { self.launch_slow(prepared, kernel, *shape, params, accesses.iter()) }
-            }
+            // SAFETY: passed on.
+            _ => unsafe { self.launch_slow(prepared, kernel, config, params, accesses) },
         }
     }
 
@@ -50,7 +46,7 @@ impl StreamInner {
     fn effects<'a>(
         &'a self,
         kernel: &'static Kernel,
-        accesses: impl Iterator<Item = &'a Access<'a>> + Clone,
+        accesses: &'a [Access<'a>],
     ) -> impl Iterator<Item = Effect<'a>> + Clone {
         // They have been made ready for the launch.
         let constants = kernel.descriptor().constants.iter();
@@ -58,27 +54,27 @@ impl StreamInner {
             let resident = constant.resident(self.device()).ok()?;
             Some((resident.memory.writers(), constant.by_launches, false))
         });
-        accesses.map(Access::effect).chain(read)
+        accesses.iter().map(Access::effect).chain(read)
     }
 
-    /// The slow path of `launch`: profiled, recorded, foreign or on the CPU. `shapes` are size and alignment of each of `params`.
+    /// The slow path of `launch`: profiled, recorded or on the CPU.
     ///
     /// # Safety
     /// As for `launch`.
     #[inline(never)]
-    pub(crate) unsafe fn launch_slow<'a>(
-        &'a self,
+    pub(super) unsafe fn launch_slow(
+        &self,
         prepared: Prepared,
         kernel: &'static Kernel,
-        shape: LaunchShape,
-        (params, shapes): (&[*const c_void], &[(usize, usize)]),
-        accesses: impl Iterator<Item = &'a Access<'a>> + Clone,
+        config: &LaunchConfig,
+        params: &[*const c_void],
+        accesses: &[Access<'_>],
     ) -> Result<()> {
         let _announcing = Announcing::on(self);
-        profile::observe(self, Work::Kernel { kernel, shape }, || {
+        profile::observe(self, Work::Kernel { kernel, shape: *config }, || {
             let effects = self.effects(kernel, accesses);
             // SAFETY: passed on.
-            unsafe { self.backend().launch(prepared, kernel, shape, (params, shapes), effects) }
+            unsafe { self.backend().launch(prepared, kernel, config, params, effects) }
         })
     }
 }

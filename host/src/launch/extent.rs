@@ -1,6 +1,6 @@
 //! How long a slice may be that a kernel indexes with 32 bits, and which must be as long as others.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -25,6 +25,31 @@ impl<T, const R: usize> Extents for DeviceViewMut<'_, T, R> {
     #[inline]
     fn extents(&self) -> &[usize] {
         DeviceViewMut::extents(self)
+    }
+}
+
+/// How many elements an argument has along each axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lengths {
+    axes: [usize; 3],
+    rank: usize,
+}
+
+impl Lengths {
+    /// Those of a value.
+    #[cfg(feature = "jit")]
+    pub(crate) const NONE: Lengths = Lengths { axes: [1; 3], rank: 0 };
+
+    pub(crate) fn new<const R: usize>(extent: [usize; R]) -> Self {
+        let mut axes = [1; 3];
+        axes[..R].copy_from_slice(&extent);
+        Lengths { axes, rank: R }
+    }
+}
+
+impl Extents for Lengths {
+    fn extents(&self) -> &[usize] {
+        &self.axes[..self.rank]
     }
 }
 
@@ -70,12 +95,12 @@ fn shapes_differ(kernel: &'static Kernel, arguments: [&'static str; 2], extents:
         shape[..extents.len()].copy_from_slice(extents);
         shape
     });
-    Error::ShapesDiffer { kernel: kernel.name(), arguments, shapes }
+    Error::Launch(LaunchError::ShapesDiffer { kernel: kernel.name(), arguments, shapes })
 }
 
 #[cold]
 fn too_long(length: usize, kernel: &'static Kernel, argument: &'static str) -> Error {
-    Error::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX }
+    Error::Launch(LaunchError::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX })
 }
 
 #[cfg(test)]
@@ -122,7 +147,12 @@ mod tests {
             (&Shape([END, 0]), END),
             (&Shape([usize::MAX, 2]), usize::MAX),
         ] {
-            let expected = Error::SliceTooLong { kernel: "k", argument: "x", length: found, limit: u32::MAX };
+            let expected = Error::Launch(LaunchError::SliceTooLong {
+                kernel: "k",
+                argument: "x",
+                length: found,
+                limit: u32::MAX,
+            });
             assert_eq!(length(more), Err(expected), "{:?}", more.extents());
         }
     }

@@ -6,13 +6,11 @@ mod shape;
 pub(crate) mod tests;
 
 pub use shape::Limits;
-pub(crate) use shape::{LaunchShape, Sizes, check_clusters};
-use shape::{check_block, check_fixed, check_grid, checked_cluster, cut, default_block, pad};
+use shape::{check_block, check_clusters, check_fixed, check_grid, checked_cluster, cut, default_block, pad};
 
-use crate::error::{Axis, Error, Result};
+use crate::backend::{LaunchAttributes, LaunchConfig};
+use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
-use crate::launch::access_policy::AccessPolicyWindow;
-use crate::launch::attributes::{LaunchAttributes, MemorySyncDomain};
 
 /// The shape of a launch of rank `R` (1, 2 or 3): the elements to cover, or the exact blocks.
 ///
@@ -32,7 +30,7 @@ pub struct Grid<const R: usize> {
     size: Size<R>,
     block: Option<[u32; R]>,
     cluster: Option<[u32; R]>,
-    /// Those that are asked for, without the cluster.
+    /// Those that are asked for: few, and small, because every launch copies its grid.
     attributes: Option<LaunchAttributes>,
     /// The first number that has not 32 bits: no launch takes it.
     unfit: Option<Unfit>,
@@ -356,13 +354,15 @@ impl<const R: usize> Grid<R> {
     /// kernels::sums(&stream, Grid::cover(96).with_cluster(3), &x, &mut y)?;
     /// assert_eq!(stream.download(&y)?, [96; 96]);
     /// let refused = kernels::sums(&stream, Grid::new(3, 32).with_cluster(2), &x, &mut y);
-    /// assert!(matches!(refused, Err(Error::PartialCluster { blocks: 3, cluster: 2, .. })));
+    /// // `LaunchError::PartialCluster`: 3 blocks are no whole number of clusters.
+    /// assert!(matches!(refused, Err(Error::Launch(_))), "{refused:?}");
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// None here; the launch gives [`Error::ClusterMismatch`], [`Error::PartialCluster`], [`Error::ClusterSize`],
-    /// [`Error::ClusterTooLarge`], [`Error::NoClusters`] or [`Error::NoClusterCode`].
+    /// None here; the launch gives [`LaunchError::ClusterMismatch`], [`LaunchError::PartialCluster`],
+    /// [`LaunchError::ClusterSize`], [`LaunchError::ClusterTooLarge`], [`LaunchError::NoClusters`] or
+    /// [`LaunchError::NoClusterCode`].
     #[must_use]
     pub fn with_cluster(self, blocks: impl Dimensions<R>) -> Self {
         let (cluster, unfit) = narrow(blocks.dimensions(), Counted::BlocksOfCluster);
@@ -370,8 +370,9 @@ impl<const R: usize> Grid<R> {
         Grid { cluster: Some(cluster), unfit, ..self }
     }
 
-    pub(crate) fn with_attributes(self, change: impl FnOnce(LaunchAttributes) -> LaunchAttributes) -> Self {
-        Grid { attributes: Some(change(self.attributes.unwrap_or(LaunchAttributes::NONE))), ..self }
+    pub(crate) fn with_attributes(mut self, change: impl FnOnce(&mut LaunchAttributes)) -> Self {
+        change(self.attributes.get_or_insert_default());
+        self
     }
 
     /// The same with clusters of that size, unless it has some itself.
@@ -382,84 +383,30 @@ impl<const R: usize> Grid<R> {
         }
     }
 
-    /// The same in a memory-synchronisation domain of its own, whatever that of the stream is
-    /// (`CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`): see [`MemorySyncDomain`].
-    #[must_use]
-    pub fn with_memory_sync_domain(self, domain: MemorySyncDomain) -> Self {
-        let memory_sync_domain = Some(domain);
-        self.with_attributes(|attributes| LaunchAttributes { memory_sync_domain, ..attributes })
-    }
-
-    /// The same with memory that the second-level cache treats in a way of its own, in place of that of the stream
-    /// (`CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`): see [`AccessPolicyWindow`].
+    /// What the caller launches, without shared memory, or `None` where there is nothing to cover.
     ///
     /// # Errors
-    /// None here; the launch gives [`Error::AccessPolicyWindowTooLarge`].
-    #[must_use]
-    pub fn with_access_policy_window(self, window: AccessPolicyWindow) -> Self {
-        let access_policy_window = Some(window);
-        self.with_attributes(|attributes| LaunchAttributes { access_policy_window, ..attributes })
+    /// Those of `configure`.
+    #[track_caller]
+    pub(crate) fn resolve(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<LaunchConfig>> {
+        let mut config = LaunchConfig::new(0);
+        Ok(self.configure(kernel, limits, &mut config)?.then_some(config))
     }
 
-    /// The same with a priority of its own, whatever that of the stream is (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
-    /// blocks of several kernels wait for room on a device, those of the lower number go first. What is running is
-    /// not interrupted. A graph's nodes keep the priorities that they were recorded with.
-    ///
-    /// The launch checks it against [`Device::stream_priority_range`](crate::Device::stream_priority_range), from which
-    /// it is best taken: on the CPU device, which has no priorities, that is 0 to 0.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// use ferrogrid_host::{Device, Grid};
-    ///
-    /// let device = Device::best()?;
-    /// let (_least, greatest) = device.stream_priority_range()?;
-    /// let urgent = Grid::cover(1000).with_priority(greatest);
-    /// # let _: Grid<1> = urgent;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// None here; the launch gives [`Error::PriorityOutOfRange`].
-    #[must_use]
-    pub fn with_priority(self, priority: i32) -> Self {
-        let priority = Some(priority);
-        self.with_attributes(|attributes| LaunchAttributes { priority, ..attributes })
-    }
-
-    /// The shape to launch, or `None` where there is nothing to cover.
-    ///
-    /// # Errors
-    /// Those of `sizes`.
-    pub(crate) fn resolve(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<LaunchShape>> {
-        let Some(Sizes { grid, block, cluster }) = self.sizes(kernel, limits)? else { return Ok(None) };
-        let attributes = self.launch_attributes(kernel, cluster).if_any();
-        Ok(Some(LaunchShape { cluster, attributes, ..LaunchShape::new(grid, block) }))
-    }
-
-    /// Whether a launch of `kernel` may have attributes: what almost none has, in few looks.
-    #[inline]
-    pub(crate) fn may_have_attributes(&self, kernel: &Kernel) -> bool {
-        self.attributes.is_some() || self.cluster.is_some() || kernel.descriptor().dependent_launch
-    }
-
-    /// The attributes of a launch of `kernel` in clusters of that size.
-    pub(crate) fn launch_attributes(&self, kernel: &Kernel, cluster: [u32; 3]) -> LaunchAttributes {
-        // What the kernel is compiled for the driver knows.
-        let cluster = if kernel.cluster().is_some() { [1; 3] } else { cluster };
-        let dependent_launch = kernel.descriptor().dependent_launch;
-        let asked = self.attributes.unwrap_or(LaunchAttributes::NONE);
-        LaunchAttributes { cluster, dependent_launch, ..asked }
-    }
-
-    /// The blocks and threads to launch, or `None` where there is nothing to cover.
+    /// Gives `config` the sizes and the attributes of a launch of `kernel`, in place: a result would be copied. `false` where
+    /// there is nothing to cover.
     ///
     /// Every launch comes here, so each check is made at once for all axes, and looked into only where it fails.
     ///
     /// # Errors
     /// For a size of 0 or over `limits`, with `kernel`, the axis, the value and the limit.
     #[inline]
-    pub(crate) fn sizes(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<Sizes>> {
+    pub(crate) fn configure(
+        &self,
+        kernel: &Kernel,
+        limits: &Limits,
+        config: &mut LaunchConfig,
+    ) -> Result<bool> {
         if let Some(unfit) = self.unfit {
             return Err(unfit.error(kernel.name(), limits));
         }
@@ -474,31 +421,56 @@ impl<const R: usize> Grid<R> {
         if !fits(block.map(u64::from), limits.max_block) || threads > u64::from(most) {
             check_block(kernel.name(), pad(block), &limits.with_max_threads(kernel.max_threads()))?;
         }
-        let cluster = match self.cluster {
-            None => kernel.cluster().unwrap_or([1; 3]),
-            Some(cluster) => checked_cluster(kernel, pad(cluster))?,
-        };
-        let blocks = match self.size {
-            Size::Cover(extent) if extent.contains(&0) => return Ok(None),
-            Size::Cover(extent) => std::array::from_fn(|axis| {
-                let blocks = (extent[axis] as u64).div_ceil(u64::from(block[axis]));
-                if cluster[axis] == 1 { blocks } else { blocks.next_multiple_of(cluster[axis].into()) }
-            }),
-            Size::Blocks(blocks) | Size::Clusters(blocks) if blocks.contains(&0) => return Ok(None),
-            Size::Blocks(blocks) => blocks.map(u64::from),
-            Size::Clusters(clusters) => {
-                std::array::from_fn(|axis| u64::from(clusters[axis]) * u64::from(cluster[axis]))
+        let mut blocks: [u64; R] = match self.size {
+            Size::Cover(extent) => {
+                std::array::from_fn(|axis| (extent[axis] as u64).div_ceil(u64::from(block[axis])))
             }
+            Size::Blocks(blocks) | Size::Clusters(blocks) => blocks.map(u64::from),
         };
+        let has_clusters = self.cluster.is_some() || kernel.cluster().is_some();
+        let cluster = if has_clusters { self.add_clusters(kernel, &mut blocks)? } else { [1; 3] };
+        if blocks.contains(&0) {
+            return Ok(false);
+        }
         if !fits(blocks, limits.max_grid) {
             check_grid(kernel.name(), blocks, limits)?;
         }
         // Within the limits, so below 2^32.
-        let grid = pad(blocks.map(|blocks| blocks as u32));
-        if cluster != [1; 3] {
-            check_clusters(kernel.name(), grid, cluster)?;
+        (config.grid, config.block) = (pad(blocks.map(|blocks| blocks as u32)), pad(block));
+        if has_clusters {
+            check_clusters(kernel.name(), config.grid, cluster)?;
+            config.cluster = cluster;
         }
-        Ok(Some(Sizes { grid, block: pad(block), cluster }))
+        if has_clusters || self.attributes.is_some() || kernel.descriptor().dependent_launch {
+            self.add_attributes(kernel, config);
+        }
+        Ok(true)
+    }
+
+    /// The cluster of a launch of `kernel`, of which `blocks` becomes whole ones.
+    #[cold]
+    fn add_clusters(&self, kernel: &Kernel, blocks: &mut [u64; R]) -> Result<[u32; 3]> {
+        let cluster = match self.cluster {
+            None => kernel.cluster().unwrap_or([1; 3]),
+            Some(cluster) => checked_cluster(kernel, pad(cluster))?,
+        };
+        for (blocks, cluster) in blocks.iter_mut().zip(cluster.map(u64::from)) {
+            match self.size {
+                Size::Cover(_) => *blocks = blocks.checked_next_multiple_of(cluster).unwrap_or(u64::MAX),
+                Size::Blocks(_) => {}
+                Size::Clusters(_) => *blocks *= cluster,
+            }
+        }
+        Ok(cluster)
+    }
+
+    /// Gives a launch the attributes that it has beside its sizes, if there are any.
+    #[cold]
+    fn add_attributes(&self, kernel: &Kernel, config: &mut LaunchConfig) {
+        let mut attributes = self.attributes.unwrap_or_default();
+        attributes.dependent_launch = kernel.descriptor().dependent_launch;
+        let is_plain = attributes == LaunchAttributes::default() && config.stated_cluster(kernel).is_none();
+        config.attributes = (!is_plain).then_some(attributes);
     }
 }
 
@@ -508,17 +480,27 @@ impl Unfit {
         let Unfit { counted, axis, is_negative, magnitude } = self;
         let value = if is_negative { -i128::from(magnitude) } else { i128::from(magnitude) };
         match (counted, u64::try_from(value)) {
-            (Counted::Blocks, Ok(value)) => {
-                Error::GridTooLarge { kernel, axis, value, limit: limits.max_grid[axis as usize] }
+            (Counted::Blocks, Ok(value)) => Error::Launch(LaunchError::GridTooLarge {
+                kernel,
+                axis,
+                value,
+                limit: limits.max_grid[axis as usize],
+            }),
+            (Counted::Threads, Ok(value)) => Error::Launch(LaunchError::BlockTooLarge {
+                kernel,
+                axis,
+                value,
+                limit: limits.max_block[axis as usize],
+            }),
+            (Counted::Blocks, Err(_)) => {
+                Error::Launch(LaunchError::GridNegative { kernel, axis, value: negative(value) })
             }
-            (Counted::Threads, Ok(value)) => {
-                Error::BlockTooLarge { kernel, axis, value, limit: limits.max_block[axis as usize] }
+            (Counted::Threads, Err(_)) => {
+                Error::Launch(LaunchError::BlockEmpty { kernel, axis, value: negative(value) })
             }
-            (Counted::Blocks, Err(_)) => Error::GridNegative { kernel, axis, value: negative(value) },
-            (Counted::Threads, Err(_)) => Error::BlockEmpty { kernel, axis, value: negative(value) },
             (Counted::BlocksOfCluster, _) => {
                 let value = i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX });
-                Error::ClusterSize { kernel, axis, value, limit: MAX_CLUSTER }
+                Error::Launch(LaunchError::ClusterSize { kernel, axis, value, limit: MAX_CLUSTER })
             }
         }
     }

@@ -22,7 +22,8 @@ use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::argument::{
-    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed,
+    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_to_other_kernels,
+    sealed::Sealed,
 };
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
@@ -335,10 +336,6 @@ pub struct StagedOut<'a, T: DeviceCopy, const R: usize> {
     host: &'a mut [T],
 }
 
-/// The same, for a kernel that changes its elements atomically.
-#[doc(hidden)]
-pub struct StagedAtomic<'a, T: DeviceCopy>(StagedOut<'a, T, 1>);
-
 impl<'a, T: DeviceCopy> StagedOut<'a, T, 1> {
     fn of(buffer: DeviceBuffer<T>, host: &'a mut [T]) -> Self {
         StagedOut { extent: [buffer.len()], buffer, host }
@@ -347,7 +344,6 @@ impl<'a, T: DeviceCopy> StagedOut<'a, T, 1> {
 
 impl<T: DeviceCopy, const R: usize> Sealed for StagedIn<T, R> {}
 impl<T: DeviceCopy, const R: usize> Sealed for StagedOut<'_, T, R> {}
-impl<T: DeviceCopy> Sealed for StagedAtomic<'_, T> {}
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
     fn access(&self) -> Access<'_> {
@@ -365,25 +361,16 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedOut<'_, T, R> {
     }
 }
 
-impl<T: DeviceCopy> Staged for StagedAtomic<'_, T> {
-    fn access(&self) -> Access<'_> {
-        self.0.access()
-    }
-
-    fn finish(self, stream: &Stream) -> Result<()> {
-        self.0.finish(stream)
-    }
-}
-
 impl<T: DeviceCopy, const R: usize> StagedInput<T, R> for StagedIn<T, R> {
     fn input(&self) -> DeviceView<'_, T, R> {
         self.buffer.view().shaped(self.extent)
     }
 }
 
-impl<A: AtomicForm> StagedInput<A> for StagedAtomic<'_, A::Value> {
+/// For a kernel that changes its elements atomically.
+impl<A: AtomicForm> StagedInput<A> for StagedOut<'_, A::Value, 1> {
     fn input(&self) -> DeviceView<'_, A> {
-        let buffer = &self.0.buffer;
+        let buffer = &self.buffer;
         let start = buffer.as_device_ptr().as_raw().cast_mut();
         DeviceAtomicView::new(start, buffer.len(), buffer.memory()).into_input()
     }
@@ -417,18 +404,18 @@ impl<'a, A: AtomicForm> LaunchInput<'a, A> for Out<'a, A::Value>
 where
     A::Value: Zeroable,
 {
-    type Staged = StagedAtomic<'a, A::Value>;
+    type Staged = StagedOut<'a, A::Value, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<A::Value>::stage(self, stream).map(StagedAtomic)
+        LaunchOutput::<A::Value>::stage(self, stream)
     }
 }
 
 impl<'a, A: AtomicForm> LaunchInput<'a, A> for InOut<'a, A::Value> {
-    type Staged = StagedAtomic<'a, A::Value>;
+    type Staged = StagedOut<'a, A::Value, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<A::Value>::stage(self, stream).map(StagedAtomic)
+        LaunchOutput::<A::Value>::stage(self, stream)
     }
 }
 
@@ -461,4 +448,16 @@ where
         buffer.view().into_shape(self.extent)?;
         Ok(StagedOut { buffer, extent: self.extent, host })
     }
+}
+
+pass_to_other_kernels! { read:
+    [T: DeviceCopy] In<'a, T>, 1;
+    [T: DeviceCopy, const R: usize] Shaped<In<'a, T>, R>, R;
+}
+
+pass_to_other_kernels! { write:
+    [T: DeviceCopy + Zeroable] Out<'a, T>, 1;
+    [T: DeviceCopy] InOut<'a, T>, 1;
+    [T: DeviceCopy + Zeroable, const R: usize] Shaped<Out<'a, T>, R>, R;
+    [T: DeviceCopy, const R: usize] Shaped<InOut<'a, T>, R>, R;
 }

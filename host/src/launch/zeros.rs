@@ -1,45 +1,84 @@
-//! Zeroed memory of one launch: a buffer of its stream, or in a recording memory of the graph that a node zeroes.
+//! Zeroed memory of one launch, beside its arguments: which elements of a `ScatterSlice<T>` threads have claimed, and how many
+//! blocks of a `BlockOrder<T>` have started and what each has published.
+
+use std::ffi::c_void;
+use std::ptr::from_ref;
+
+use ferrogrid_device::order::words_for;
+use ferrogrid_device::warp::Exchange;
 
 use crate::backend::recording::Scratch;
 use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::launch::extent::Extents;
+use crate::launch::grid::Grid;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
 use crate::stream::Stream;
 
-/// Words that are 0 when the launch starts.
-pub(crate) enum LaunchZeros {
+/// Words that are 0 when the stream comes to what is launched next.
+#[doc(hidden)]
+pub struct LaunchZeros {
+    words: Words,
+    start: *const u8,
+}
+
+/// A buffer of the stream, or in a recording memory of the graph that a node zeroes.
+enum Words {
     Buffer(DeviceBuffer<u64>),
     Recorded(Scratch),
 }
 
 impl LaunchZeros {
+    /// A bit for each of `elements`.
+    ///
     /// # Errors
     /// If there is no memory for so many words, and in the update of a graph.
-    pub(crate) fn new(words: usize, stream: &Stream) -> Result<Self> {
-        match stream.inner().recording() {
-            None => stream.zeros(words).map(LaunchZeros::Buffer),
-            Some(_) => {
-                let bytes = DeviceBuffer::<u64>::bytes_of(words)?;
-                Scratch::zeros(stream, bytes).map(LaunchZeros::Recorded)
-            }
-        }
+    pub fn claim_bits(elements: &impl Extents, stream: &Stream) -> Result<Self> {
+        LaunchZeros::new(elements.extents()[0].div_ceil(64).max(1), stream)
     }
 
-    pub(crate) fn start<T>(&self) -> *const T {
-        self.memory().pointer().cast_const().cast()
+    /// A count and a slot for each block of `grid`.
+    ///
+    /// # Errors
+    /// For a grid that cannot be launched; else as `claim_bits`.
+    pub fn block_order<T: Exchange, const R: usize>(
+        kernel: &'static Kernel,
+        grid: Grid<R>,
+        stream: &Stream,
+    ) -> Result<Self> {
+        let config = grid.resolve(kernel, stream.device().limits())?;
+        let blocks = config.map_or(0, |config| config.grid[0] as usize);
+        // More than there is room for is an error of the allocation.
+        LaunchZeros::new(words_for::<T>(blocks).unwrap_or(usize::MAX / 8), stream)
+    }
+
+    fn new(words: usize, stream: &Stream) -> Result<Self> {
+        let words = match stream.inner().recording() {
+            None => Words::Buffer(stream.zeros(words)?),
+            Some(_) => Words::Recorded(Scratch::zeros(stream, DeviceBuffer::<u64>::bytes_of(words)?)?),
+        };
+        Ok(LaunchZeros { start: words.memory().pointer(), words })
+    }
+
+    /// The host address of the kernel parameter: a pointer.
+    pub fn param(&self) -> *const c_void {
+        from_ref(&self.start).cast()
     }
 
     /// The use by a launch.
-    pub(crate) fn access(&self) -> Access<'_> {
-        Access::new(self.memory(), Use::Write)
+    pub fn access(&self) -> Access<'_> {
+        Access::new(self.words.memory(), Use::Write)
     }
+}
 
+impl Words {
     fn memory(&self) -> &Memory {
         match self {
-            LaunchZeros::Buffer(buffer) => buffer.memory(),
-            LaunchZeros::Recorded(scratch) => scratch.memory(),
+            Words::Buffer(buffer) => buffer.memory(),
+            Words::Recorded(scratch) => scratch.memory(),
         }
     }
 }

@@ -16,6 +16,9 @@ use crate::stream::announcing::Announcing;
 /// The bits of the address that tell the use; an allocation's record is aligned, so they are 0 there.
 const USE: usize = 3;
 
+/// The one of them that tells of `Use::WritePart`.
+const PART: usize = 2;
+
 /// The bit that tells whether the whole allocation is used.
 const WHOLE: usize = 4;
 
@@ -101,6 +104,15 @@ impl<'a> Access<'a> {
     /// If the memory is another device's, or the device fails.
     #[inline]
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
+        // Each argument of each launch comes here, so the use is told by one bit.
+        if NonZero::get(self.tagged.addr()) & PART == 0 && self.memory().is_alone(stream) {
+            return Ok(());
+        }
+        self.begin_slow(stream)
+    }
+
+    #[inline(never)]
+    fn begin_slow(&self, stream: &Arc<StreamInner>) -> Result<()> {
         self.memory().begin(stream, self.usage())
     }
 

@@ -11,13 +11,14 @@ use ferrogrid_device::DeviceCopy;
 use crate::backend::{EventBackend, SharedMemory};
 use crate::device::Device;
 use crate::error::Result;
+use crate::error::ipc::IpcError;
 use crate::memory::buffer::{DeviceBuffer, refuse_recording};
 use crate::memory::kind::over_device_buffer;
 use crate::stream::Stream;
 use crate::stream::event::{Event, no_events};
 
 pub(crate) use handle::IpcMemoryOrigin;
-pub use handle::{IpcError, IpcEventHandle, IpcMemoryHandle};
+pub use handle::{IpcEventHandle, IpcMemoryHandle};
 
 /// A buffer that other processes can open: made by [`Stream::ipc_zeros`], opened by [`Stream::ipc_open`].
 /// Launches and copies take `&buffer` and `&mut buffer` as of any [`DeviceBuffer`].

@@ -1,13 +1,15 @@
 //! Messages that device code sends for the host to format: from a template, as rustc encodes
 //! `core::fmt::Arguments`, and the bytes of each argument.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+
+use ferrogrid_device::message::{FormatTrait, scalar_bytes};
 
 /// A value of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Argument {
-    /// The number of the trait, as the build step counts those of `core::fmt`.
-    pub(crate) of_trait: u8,
+    /// The trait that formats it; `None` for one that the host does not know.
+    pub(crate) of_trait: Option<FormatTrait>,
     /// The name of its type.
     pub(crate) ty: String,
     /// Its bytes; `None` if they are not known.
@@ -20,16 +22,6 @@ pub(crate) enum Item {
     Argument(Argument),
     Count(usize),
 }
-
-/// The traits of `core::fmt`, in the order in which the build step counts them.
-const DEBUG: u8 = 1;
-const LOWER_HEX: u8 = 2;
-const UPPER_HEX: u8 = 3;
-const BINARY: u8 = 4;
-const OCTAL: u8 = 5;
-const LOWER_EXP: u8 = 6;
-const UPPER_EXP: u8 = 7;
-const POINTER: u8 = 8;
 
 /// The greatest width and precision that `core::fmt` knows: with a greater one it panics.
 const WIDEST: usize = u16::MAX as usize;
@@ -194,14 +186,7 @@ impl Argument {
     fn elements(&self) -> Option<Vec<Argument>> {
         let inner = self.ty.strip_prefix('[')?.strip_suffix(']')?;
         let ty = inner.split_once("; ").map_or(inner, |(element, _)| element);
-        let size = match ty {
-            "u8" | "i8" | "bool" => 1,
-            "u16" | "i16" => 2,
-            "u32" | "i32" | "f32" | "char" => 4,
-            "u64" | "i64" | "usize" | "isize" | "f64" => 8,
-            "u128" | "i128" => 16,
-            _ => return None,
-        };
+        let size = usize::from(scalar_bytes(ty)?);
         let element = |bytes: &[u8]| Argument {
             of_trait: self.of_trait,
             ty: ty.to_owned(),
@@ -213,38 +198,25 @@ impl Argument {
     /// The value without padding, and whether it is a number.
     fn text(&self, options: Options) -> Option<(String, bool)> {
         let bytes = self.bytes.as_deref()?;
-        macro_rules! number {
-            ($ty:ty, $format:ident) => {
-                $format(<$ty>::from_le_bytes(bytes.try_into().ok()?), self.of_trait, options)
-            };
+        let is_debug = self.of_trait == Some(FormatTrait::Debug);
+        if self.ty == "str" {
+            let text = String::from_utf8_lossy(bytes);
+            let most = options.precision.unwrap_or(usize::MAX);
+            let text = if is_debug { format!("{text:?}") } else { text.chars().take(most).collect() };
+            return Some((text, false));
+        }
+        if bytes.len() != usize::from(scalar_bytes(&self.ty)?) {
+            return None;
         }
         let text = match self.ty.as_str() {
-            "u8" => number!(u8, integer),
-            "u16" => number!(u16, integer),
-            "u32" => number!(u32, integer),
-            "u64" | "usize" => number!(u64, integer),
-            "u128" => number!(u128, integer),
-            "i8" => number!(i8, integer),
-            "i16" => number!(i16, integer),
-            "i32" => number!(i32, integer),
-            "i64" | "isize" => number!(i64, integer),
-            "i128" => number!(i128, integer),
-            "f32" => number!(f32, float),
-            "f64" => number!(f64, float),
             "bool" => return Some(((bytes != [0]).to_string(), false)),
             "char" => {
                 let value = char::from_u32(u32::from_le_bytes(bytes.try_into().ok()?))?;
-                let text = if self.of_trait == DEBUG { format!("{value:?}") } else { value.to_string() };
-                return Some((text, false));
+                return Some((if is_debug { format!("{value:?}") } else { value.to_string() }, false));
             }
-            "str" => {
-                let text = String::from_utf8_lossy(bytes);
-                if self.of_trait == DEBUG {
-                    return Some((format!("{text:?}"), false));
-                }
-                return Some((text.chars().take(options.precision.unwrap_or(usize::MAX)).collect(), false));
-            }
-            _ => None,
+            "f32" => float(f32::from_le_bytes(bytes.try_into().ok()?), self.of_trait, options),
+            "f64" => float(f64::from_le_bytes(bytes.try_into().ok()?), self.of_trait, options),
+            ty => integer(bytes, ty.starts_with('i'), self.of_trait, options),
         };
         text.map(|text| (text, true))
     }
@@ -271,76 +243,72 @@ fn list(elements: &[Argument], options: Options, out: &mut String) {
     out.push_str(if lines { "\n]" } else { "]" });
 }
 
-/// An integer by each trait that integers have.
-trait Integer:
-    std::fmt::Display
-    + std::fmt::LowerHex
-    + std::fmt::UpperHex
-    + std::fmt::Binary
-    + std::fmt::Octal
-    + std::fmt::LowerExp
-    + std::fmt::UpperExp
-    + PartialOrd
-    + Default
-{
-}
-
-macro_rules! integers {
-    ($($ty:ty)*) => { $( impl Integer for $ty {} )* };
-}
-
-integers!(u8 u16 u32 u64 u128 i8 i16 i32 i64 i128);
-
-fn integer<T: Integer>(value: T, of_trait: u8, options: Options) -> Option<String> {
-    let mut text = String::new();
-    let alternate = options.alternate();
-    let written = match of_trait {
-        LOWER_HEX | POINTER if alternate || of_trait == POINTER => write!(text, "{value:#x}"),
-        LOWER_HEX => write!(text, "{value:x}"),
-        UPPER_HEX if alternate => write!(text, "{value:#X}"),
-        UPPER_HEX => write!(text, "{value:X}"),
-        BINARY if alternate => write!(text, "{value:#b}"),
-        BINARY => write!(text, "{value:b}"),
-        OCTAL if alternate => write!(text, "{value:#o}"),
-        OCTAL => write!(text, "{value:o}"),
-        LOWER_EXP => match options.precision {
-            Some(precision) => write!(text, "{value:.precision$e}"),
-            None => write!(text, "{value:e}"),
-        },
-        UPPER_EXP => match options.precision {
-            Some(precision) => write!(text, "{value:.precision$E}"),
-            None => write!(text, "{value:E}"),
-        },
-        DEBUG if options.has(1 << 25) => write!(text, "{value:x}"),
-        DEBUG if options.has(1 << 26) => write!(text, "{value:X}"),
-        _ => write!(text, "{value}"),
+/// The integer of these bytes, by each trait that integers have.
+fn integer(bytes: &[u8], is_signed: bool, of_trait: Option<FormatTrait>, options: Options) -> Option<String> {
+    use FormatTrait::*;
+    let mut bits = [0; 16];
+    bits[..bytes.len()].copy_from_slice(bytes);
+    let bits = u128::from_le_bytes(bits);
+    let above = 128 - 8 * bytes.len() as u32;
+    let signed = (bits << above).cast_signed() >> above;
+    let is_negative = is_signed && signed < 0;
+    let magnitude = if is_negative { signed.unsigned_abs() } else { bits };
+    let mut text = match (is_negative, options.plus()) {
+        (true, _) => "-".to_owned(),
+        (false, true) => "+".to_owned(),
+        (false, false) => String::new(),
     };
-    written.ok()?;
-    if options.plus() && value >= T::default() {
-        text.insert(0, '+');
+    // These show the bits, of a negative number without its sign.
+    let is_debug_hex = of_trait == Some(Debug) && (options.has(1 << 25) || options.has(1 << 26));
+    if is_negative
+        && (is_debug_hex || matches!(of_trait, Some(LowerHex | UpperHex | Binary | Octal | Pointer)))
+    {
+        text.clear();
     }
+    let alternate = options.alternate();
+    match of_trait {
+        Some(LowerHex) if !alternate => write!(text, "{bits:x}"),
+        Some(LowerHex | Pointer) => write!(text, "{bits:#x}"),
+        Some(UpperHex) if alternate => write!(text, "{bits:#X}"),
+        Some(UpperHex) => write!(text, "{bits:X}"),
+        Some(Binary) if alternate => write!(text, "{bits:#b}"),
+        Some(Binary) => write!(text, "{bits:b}"),
+        Some(Octal) if alternate => write!(text, "{bits:#o}"),
+        Some(Octal) => write!(text, "{bits:o}"),
+        Some(LowerExp) => match options.precision {
+            Some(precision) => write!(text, "{magnitude:.precision$e}"),
+            None => write!(text, "{magnitude:e}"),
+        },
+        Some(UpperExp) => match options.precision {
+            Some(precision) => write!(text, "{magnitude:.precision$E}"),
+            None => write!(text, "{magnitude:E}"),
+        },
+        Some(Debug) if options.has(1 << 25) => write!(text, "{bits:x}"),
+        Some(Debug) if options.has(1 << 26) => write!(text, "{bits:X}"),
+        _ => write!(text, "{magnitude}"),
+    }
+    .ok()?;
     Some(text)
 }
 
 /// A floating-point number by each trait that those have.
-trait Float: std::fmt::Display + std::fmt::Debug + std::fmt::LowerExp + std::fmt::UpperExp {}
-
-impl Float for f32 {}
-impl Float for f64 {}
-
-fn float<T: Float>(value: T, of_trait: u8, options: Options) -> Option<String> {
+fn float<T>(value: T, of_trait: Option<FormatTrait>, options: Options) -> Option<String>
+where
+    T: fmt::Display + fmt::Debug + fmt::LowerExp + fmt::UpperExp,
+{
+    use FormatTrait::*;
     let mut text = String::new();
-    let written = match (of_trait, options.precision) {
-        (LOWER_EXP, Some(precision)) => write!(text, "{value:.precision$e}"),
-        (LOWER_EXP, None) => write!(text, "{value:e}"),
-        (UPPER_EXP, Some(precision)) => write!(text, "{value:.precision$E}"),
-        (UPPER_EXP, None) => write!(text, "{value:E}"),
-        (DEBUG, Some(precision)) => write!(text, "{value:.precision$?}"),
-        (DEBUG, None) => write!(text, "{value:?}"),
+    match (of_trait, options.precision) {
+        (Some(LowerExp), Some(precision)) => write!(text, "{value:.precision$e}"),
+        (Some(LowerExp), None) => write!(text, "{value:e}"),
+        (Some(UpperExp), Some(precision)) => write!(text, "{value:.precision$E}"),
+        (Some(UpperExp), None) => write!(text, "{value:E}"),
+        (Some(Debug), Some(precision)) => write!(text, "{value:.precision$?}"),
+        (Some(Debug), None) => write!(text, "{value:?}"),
         (_, Some(precision)) => write!(text, "{value:.precision$}"),
         (_, None) => write!(text, "{value}"),
-    };
-    written.ok()?;
+    }
+    .ok()?;
     if options.plus() && !text.starts_with('-') && text != "NaN" {
         text.insert(0, '+');
     }
@@ -352,6 +320,7 @@ mod tests {
     use super::*;
 
     fn argument(ty: &str, of_trait: u8, bytes: &[u8]) -> Item {
+        let of_trait = FormatTrait::from_number(of_trait);
         Item::Argument(Argument { of_trait, ty: ty.to_owned(), bytes: Some(bytes.to_vec()) })
     }
 
@@ -408,6 +377,34 @@ mod tests {
         assert_eq!(one(placeholder(None, None, None), argument("bool", 0, &[1])), "true");
     }
 
+    /// The least and the greatest, and what is next to 0, of each type, by each trait.
+    #[test]
+    fn integers_of_all_sizes_read_as_in_std() {
+        const PLUS: u32 = SPACE | 1 << 21;
+        const ALTERNATE: u32 = SPACE | 1 << 23;
+        macro_rules! check {
+            ($($ty:ident)*) => { $(
+                for value in [$ty::MIN, $ty::MIN + 1, <$ty>::MAX, 0, 1, <$ty>::MAX / 3] {
+                    let shown = |flags: u32, of_trait: FormatTrait| {
+                        let item = argument(stringify!($ty), of_trait as u8, &value.to_le_bytes());
+                        format(&placeholder(Some(flags), None, None), &[item])
+                    };
+                    assert_eq!(shown(SPACE, FormatTrait::Display), format!("{value}"));
+                    assert_eq!(shown(PLUS, FormatTrait::Display), format!("{value:+}"));
+                    assert_eq!(shown(SPACE, FormatTrait::Debug), format!("{value:?}"));
+                    assert_eq!(shown(SPACE | 1 << 25, FormatTrait::Debug), format!("{value:x?}"));
+                    assert_eq!(shown(SPACE, FormatTrait::LowerHex), format!("{value:x}"));
+                    assert_eq!(shown(ALTERNATE, FormatTrait::UpperHex), format!("{value:#X}"));
+                    assert_eq!(shown(ALTERNATE, FormatTrait::Binary), format!("{value:#b}"));
+                    assert_eq!(shown(SPACE, FormatTrait::Octal), format!("{value:o}"));
+                    assert_eq!(shown(SPACE, FormatTrait::LowerExp), format!("{value:e}"));
+                    assert_eq!(shown(PLUS, FormatTrait::UpperExp), format!("{value:+E}"));
+                }
+            )* };
+        }
+        check!(u8 u16 u32 u64 usize u128 i8 i16 i32 i64 isize i128);
+    }
+
     #[test]
     fn arrays_and_slices_read_as_in_std() {
         let numbers = [1.5_f32, -2.0, 1e10];
@@ -421,7 +418,7 @@ mod tests {
         assert_eq!(one(Some(SPACE | 1 << 23), None, None, "[u8]", &[]), "[]");
         assert_eq!(one(None, None, None, "[bool; 2]", &[1, 0]), format!("{:?}", [true, false]));
         assert_eq!(one(None, None, None, "[char]", &[65, 0, 0, 0]), "['A']");
-        let opaque = Argument { of_trait: 1, ty: "[u8; 300]".to_owned(), bytes: None };
+        let opaque = Argument { of_trait: Some(FormatTrait::Debug), ty: "[u8; 300]".to_owned(), bytes: None };
         assert_eq!(format(&[0xc0, 0], &[Item::Argument(opaque)]), "<[u8; 300]>");
     }
 
@@ -434,7 +431,11 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_shown_by_its_type() {
-        let opaque = Item::Argument(Argument { of_trait: 1, ty: "app::Point".to_owned(), bytes: None });
+        let opaque = Item::Argument(Argument {
+            of_trait: Some(FormatTrait::Debug),
+            ty: "app::Point".to_owned(),
+            bytes: None,
+        });
         assert_eq!(format(&[2, b'p', b'=', 0xc0, 0], &[opaque]), "p=<app::Point>");
         assert_eq!(format(&[0xc0, 0], &[]), "<?>");
         assert_eq!(format(&[9, b'x'], &[]), "", "a template that is cut off");

@@ -1,13 +1,13 @@
 //! What a call asks of a device, as observers see it.
 
 use super::trace::{LaunchShape, SpanKind};
+use crate::backend::LaunchConfig;
 use crate::kernel::Kernel;
-use crate::launch::grid;
 
 /// What a call asks for.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    Kernel { kernel: &'static Kernel, shape: grid::LaunchShape },
+    Kernel { kernel: &'static Kernel, shape: LaunchConfig },
     Upload { bytes: usize },
     Download { bytes: usize },
     Copy { bytes: usize },

@@ -72,7 +72,8 @@ impl CompiledSource {
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device;
-    /// [`Error::NoImageForDevice`](crate::Error::NoImageForDevice) if it was compiled for newer devices; or what the driver says.
+    /// [`LaunchError::NoImageForDevice`](crate::LaunchError::NoImageForDevice) if it was compiled for newer
+    /// devices; or what the driver says.
     pub fn load(&self, device: &Device) -> Result<SourceModule> {
         SourceModule::load(self, device)
     }

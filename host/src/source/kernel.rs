@@ -1,20 +1,20 @@
 //! One kernel from text, and its launch: checked where a launch function has types.
 
-use std::ffi::c_void;
 use std::fmt;
 
 use ferrogrid_build::{ProgramKernel, Travels};
 
-use super::argument::{HeldArgument, Passed, SourceArguments};
-use super::error::SourceError;
+use super::argument::SourceArguments;
 use super::module::no_native_code;
 use super::slot::Slots;
 use crate::error::Result;
+use crate::error::source::SourceError;
 use crate::kernel::Kernel;
 use crate::launch::block_output::rows_for_blocks;
 use crate::launch::extent::same_shape;
 use crate::launch::grid::{Grid, IntoGrid};
-use crate::launch::{Resources, launch_with};
+use crate::launch::launch_with;
+use crate::launch::parameters::{Held, ParameterList};
 use crate::stream::Stream;
 
 /// A kernel of a [`SourceModule`](super::SourceModule). `Copy`; it lives as long as the process.
@@ -95,17 +95,16 @@ impl SourceKernel {
         let entry = self.entry;
         let mut slots = Slots::of(entry);
         let held = arguments.hold_all(stream, &mut slots)?;
-        let mut passed = Passed::default();
-        held.pass(&mut passed);
+        let list = ParameterList::of(&held);
         let grid = grid.into_grid();
-        self.check_together(stream, grid, &passed)?;
-        let params: Vec<*const c_void> = passed.params.iter().map(|(address, _)| *address).collect();
-        let cooperative = entry.described.cooperative;
-        let resources = Resources { shared_bytes: slots.shared.bytes(), cooperative };
+        self.check_together(stream, grid, &slots, &list)?;
+        let (shared_bytes, cooperative) = (slots.shared.bytes(), entry.described.cooperative);
+        let (params, accesses) = (list.addresses(), list.accesses());
         // SAFETY: the rank is the kernel's; each argument is of the type that the device compiler names for its parameter,
         // and there is one for each, of its size, at an address in `held`; the accesses are of all memory among them, which
         // `held` borrows. The text has no unsafe code, or somebody vouched for that.
-        unsafe { launch_with(resources, &entry.kernel, stream, grid, &params, &passed.accesses)? };
+        unsafe { launch_with(&entry.kernel, stream, &grid, shared_bytes, cooperative, params, accesses)? };
+        drop(list);
         held.finish(stream)
     }
 
@@ -140,10 +139,11 @@ impl SourceKernel {
         &self,
         stream: &Stream,
         grid: Grid<R>,
-        passed: &Passed<'_>,
+        slots: &Slots,
+        list: &ParameterList<'_>,
     ) -> Result<()> {
         let SourceEntry { kernel, described, names } = self.entry;
-        let lengths = |number: usize| passed.lengths.iter().find(|(it, _)| *it == number).map(|(_, it)| *it);
+        let lengths = |number: usize| slots.lengths.iter().find(|(it, _)| *it == number).map(|(_, it)| *it);
         for (first, others) in &described.same_shape {
             for other in others {
                 if let (Some(one), Some(two)) = (lengths(*first), lengths(*other)) {
@@ -151,17 +151,15 @@ impl SourceKernel {
                 }
             }
         }
-        for (number, lengths) in &passed.lengths {
+        for (number, lengths) in &slots.lengths {
             if matches!(described.parameters[*number].travels, Travels::Output { rows: true, .. }) {
                 rows_for_blocks(kernel, stream, grid, names[*number].0, lengths)?;
             }
         }
         // A length is passed by its low half where it has 32 bits.
-        let fits = |(&(_, found), &(size, _)): (&(_, usize), &(usize, usize))| {
-            found == size || (found, size) == (8, 4)
-        };
-        let is_whole = passed.params.len() == described.sizes.len();
-        if is_whole && passed.params.iter().zip(&described.sizes).all(fits) {
+        let fits = |(&found, &(size, _)): (&usize, &(usize, usize))| found == size || (found, size) == (8, 4);
+        let is_whole = list.sizes().len() == described.sizes.len();
+        if is_whole && list.sizes().iter().zip(&described.sizes).all(fits) {
             return Ok(());
         }
         let reason = "has parameters that are not those of its signature".into();

@@ -9,12 +9,12 @@ use ferrogrid_build::{CompiledProgram, ProgramKernel};
 use ferrogrid_device::native::Block;
 
 use super::compiled::CompiledSource;
-use super::error::SourceError;
 use super::kernel::{SourceEntry, SourceKernel};
 use super::text::KernelSource;
 use crate::device::Device;
+use crate::error::source::SourceError;
 use crate::error::{Error, Result};
-use crate::foreign::unresolved;
+use crate::image::ptx::unresolved;
 use crate::kernel::image::{EmbeddedImage, ModuleImage};
 use crate::kernel::{Kernel, KernelDescriptor};
 

@@ -7,37 +7,18 @@ use ferrogrid_build::{Facts, Travels};
 use ferrogrid_device::__derive::of_atomic;
 use ferrogrid_device::DeviceCopy;
 
-use super::error::SourceError;
 use super::kernel::SourceEntry;
 use crate::error::Result;
-use crate::launch::extent::{Extents, narrow};
+use crate::error::source::SourceError;
+use crate::launch::extent::{Extents, Lengths, narrow};
 use crate::launch::shared::SharedLayout;
-
-/// How many elements an argument has along each axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lengths {
-    pub(super) axes: [usize; 3],
-    pub(super) rank: usize,
-}
-
-impl Lengths {
-    pub(super) fn new<const R: usize>(extent: [usize; R]) -> Self {
-        let mut axes = [1; 3];
-        axes[..R].copy_from_slice(&extent);
-        Lengths { axes, rank: R }
-    }
-}
-
-impl Extents for Lengths {
-    fn extents(&self) -> &[usize] {
-        &self.axes[..self.rank]
-    }
-}
 
 /// The parameters of a kernel, met one after the other.
 pub struct Slots {
     entry: &'static SourceEntry,
     next: usize,
+    /// The number of each parameter that was met, and the lengths of its argument.
+    pub(super) lengths: Vec<(usize, Lengths)>,
     /// What the block's slices of shared memory take so far.
     pub(super) shared: SharedLayout,
 }
@@ -46,22 +27,25 @@ pub struct Slots {
 #[derive(Clone, Copy)]
 pub struct Slot {
     entry: &'static SourceEntry,
-    pub(super) number: usize,
+    number: usize,
+    lengths: Lengths,
 }
 
 impl Slots {
     pub(super) fn of(entry: &'static SourceEntry) -> Self {
-        Slots { entry, next: 0, shared: SharedLayout::of(&entry.kernel) }
+        Slots { entry, next: 0, lengths: Vec::new(), shared: SharedLayout::of(&entry.kernel) }
     }
 
-    /// The next parameter that takes an argument. There is one: arguments have been counted.
-    pub(crate) fn next(&mut self) -> Slot {
+    /// The next parameter that takes an argument, which has these lengths. There is one: arguments have been counted.
+    pub(crate) fn next(&mut self, lengths: Lengths) -> Slot {
         let parameters = &self.entry.described.parameters;
         while parameters[self.next].travels == Travels::Nowhere {
             self.next += 1;
         }
+        let number = self.next;
         self.next += 1;
-        Slot { entry: self.entry, number: self.next - 1 }
+        self.lengths.push((number, lengths));
+        Slot { entry: self.entry, number, lengths }
     }
 }
 
@@ -82,36 +66,40 @@ impl Slot {
         self.verdict(is_right, || format!("`{}`, passed by value", type_name::<T>()))
     }
 
-    /// That elements `T` in `lengths` are what the parameter reads.
-    pub(super) fn check_input<T: DeviceCopy + NoUninit>(self, lengths: Lengths) -> Result<()> {
-        let is_right = matches!(self.travels(), Travels::Input { facts, rank } if is::<T>(facts) && rank == lengths.rank);
-        self.verdict(is_right, || elements::<T>("to read", lengths))?;
-        self.check_lengths(lengths)
+    /// That elements `T` are what the parameter reads.
+    pub(crate) fn check_input<T: DeviceCopy + NoUninit>(self) -> Result<()> {
+        let is_right =
+            matches!(self.travels(), Travels::Input { facts, rank } if is::<T>(facts) && rank == self.rank());
+        self.check_elements::<T>(is_right, "to read")
     }
 
     /// That elements `T` are what the parameter changes atomically: its form has the number of their layout.
-    pub(super) fn check_atomic<T: DeviceCopy + NoUninit>(self, lengths: Lengths) -> Result<()> {
+    pub(super) fn check_atomic<T: DeviceCopy + NoUninit>(self) -> Result<()> {
         let is_right = matches!(
             self.travels(), Travels::Input { facts, rank: 1 } if has::<T>(facts, of_atomic(T::LAYOUT))
         );
-        self.verdict(is_right, || elements::<T>("to change atomically", lengths))?;
-        self.check_lengths(lengths)
+        self.check_elements::<T>(is_right, "to change atomically")
     }
 
-    /// That elements `T` in `lengths` are what the parameter writes.
-    pub(super) fn check_output<T: DeviceCopy + NoUninit>(self, lengths: Lengths) -> Result<()> {
+    /// That elements `T` are what the parameter writes.
+    pub(crate) fn check_output<T: DeviceCopy + NoUninit>(self) -> Result<()> {
         let is_right = matches!(
-            self.travels(), Travels::Output { facts, rank, .. } if is::<T>(facts) && rank == lengths.rank
+            self.travels(), Travels::Output { facts, rank, .. } if is::<T>(facts) && rank == self.rank()
         );
-        self.verdict(is_right, || elements::<T>("to write", lengths))?;
-        self.check_lengths(lengths)
+        self.check_elements::<T>(is_right, "to write")
     }
 
-    fn check_lengths(self, lengths: Lengths) -> Result<()> {
+    fn rank(self) -> usize {
+        self.lengths.extents().len()
+    }
+
+    fn check_elements<T>(self, is_right: bool, what: &str) -> Result<()> {
+        let found = || format!("elements `{}` of rank {} {what}", type_name::<T>(), self.rank());
+        self.verdict(is_right, found)?;
         if self.entry.described.wide {
             return Ok(());
         }
-        narrow(lengths, &self.entry.kernel, self.entry.names[self.number].0).map(drop)
+        narrow(self.lengths, &self.entry.kernel, self.entry.names[self.number].0).map(drop)
     }
 
     fn verdict(self, is_right: bool, found: impl FnOnce() -> String) -> Result<()> {
@@ -133,8 +121,4 @@ fn is<T: DeviceCopy>(facts: Facts) -> bool {
 fn has<T: DeviceCopy>(facts: Facts, layout: u64) -> bool {
     let size = (size_of::<T>() as u64, align_of::<T>() as u64);
     T::LAYOUT != 0 && facts.layout == layout && facts.size.is_none_or(|it| it == size)
-}
-
-fn elements<T>(what: &str, lengths: Lengths) -> String {
-    format!("elements `{}` of rank {} {what}", type_name::<T>(), lengths.rank)
 }

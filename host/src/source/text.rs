@@ -5,10 +5,10 @@ use std::path::Path;
 use ferrogrid_build::{Arch, Build, Program};
 
 use super::compiled::CompiledSource;
-use super::error::SourceError;
 use super::module::SourceModule;
 use crate::device::Device;
 use crate::error::Result;
+use crate::error::source::SourceError;
 
 /// Kernels in Rust as text, to be compiled while the program runs: what stands in a `#[ferrogrid::module]`, with
 /// `ferrogrid::device::prelude` imported; or whole annotated modules. A text that has no `unsafe` code is as safe as a

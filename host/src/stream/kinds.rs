@@ -1,5 +1,4 @@
-//! The streams that there are besides the ordinary ones: with options, the default streams, and streams of
-//! other libraries.
+//! The streams of a device: ordinary ones, those with options, the default streams, and streams of other libraries.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -8,12 +7,56 @@ use std::sync::Arc;
 
 use crate::backend::StreamIdentity;
 use crate::device::Device;
+use crate::device::retired;
 use crate::error::{Error, Result};
+use crate::profile::{self, Work};
 use crate::stream::Stream;
 use crate::stream::options::StreamOptions;
 use crate::stream::own_thread::ending_thread;
 
 impl Device {
+    /// A new stream: a queue of work that runs in order, and in parallel to other streams
+    /// (`cuStreamCreateWithPriority`, non-blocking).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let (a, b) = (device.new_stream()?, device.new_stream()?); // at the same time, but for
+    /// let x = a.fill(1_u32, 1000)?;
+    /// let y = b.duplicate(&x)?; // what uses the same buffer: this comes after the fill
+    /// assert_eq!(b.download(&y)?, [1; 1000]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the device cannot be opened, or has no room for a stream.
+    pub fn new_stream(&self) -> Result<Stream> {
+        self.new_stream_with(StreamOptions::new())
+    }
+
+    /// Waits until all work of all streams of this device has run (`cuCtxSynchronize`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let (a, b) = (device.new_stream()?, device.new_stream()?);
+    /// let (x, y) = (a.fill(1_u32, 1000)?, b.fill(2_u32, 1000)?);
+    /// device.synchronize()?; // both have run
+    /// # drop((x, y));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If a kernel has failed that this has not reported before. A live stream still reports its failure
+    /// itself; those of streams that were dropped are reported here, one at each call.
+    pub fn synchronize(&self) -> Result<()> {
+        let synchronized = profile::observe_host(self, Work::Synchronize, || self.backend().synchronize());
+        retired::collect();
+        synchronized
+    }
+
     /// A new stream with flags and priority (`cuStreamCreateWithPriority`).
     ///
     /// ```

@@ -5,7 +5,8 @@ use ferrogrid_device::{Texel, TextureElement};
 use super::array::TextureArray;
 use super::view::{SurfaceViewMut, TextureView};
 use crate::error::Result;
-use crate::foreign::argument::{Held, LaunchArgument, ParameterList};
+use crate::foreign::LaunchArgument;
+use crate::launch::parameters::{Held, ParameterList};
 use crate::stream::Stream;
 use crate::view::argument::sealed::Sealed;
 

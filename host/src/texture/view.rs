@@ -101,8 +101,8 @@ impl<V, const R: usize> Clone for TextureView<'_, V, R> {
 
 impl<V, const R: usize> Copy for TextureView<'_, V, R> {}
 
-/// What textures and surfaces have alike.
-macro_rules! alike {
+/// The methods that textures share with surfaces.
+macro_rules! object_methods {
     ($View:ident) => {
         // Without bounds: generated code calls these, and a kernel over other values is to be reported once, at its
         // signature.
@@ -137,8 +137,8 @@ macro_rules! alike {
     };
 }
 
-alike!(TextureView);
-alike!(SurfaceViewMut);
+object_methods!(TextureView);
+object_methods!(SurfaceViewMut);
 
 impl<'a, V, const R: usize> TextureView<'a, V, R> {
     /// What a kernel that takes `reading` and `handle` can read as `V` is in use as `access` says.

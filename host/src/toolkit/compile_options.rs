@@ -120,16 +120,6 @@ impl CompileOptions {
         CompileOptions { name: "program.cu".into(), ..CompileOptions::default() }
     }
 
-    /// For PTX that runs on `device` at its best; as [`CompileOptions::new`] for the CPU device.
-    pub fn for_device(device: &crate::Device) -> Self {
-        match device.compute_capability() {
-            Some((major, minor)) => {
-                CompileOptions::new().with_architecture(format!("compute_{major}{minor}"))
-            }
-            None => CompileOptions::new(),
-        }
-    }
-
     /// The same under this name in messages.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {

@@ -1,13 +1,12 @@
 //! nvJitLink: PTX, cubins, fatbins, libraries and LTO IR into one cubin, optimised across all of them.
 
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::fmt;
-use std::ptr::null_mut;
-use std::sync::OnceLock;
 
-use super::{Toolkit, library_calls, text};
+use super::{Handle, Live, Toolkit, c_string, c_strings, library_calls};
 use crate::error::Result;
-use crate::foreign::{CodeType, ForeignError, LinkedImage};
+use crate::error::foreign::ForeignError;
+use crate::image::{CodeType, LinkedImage};
 
 pub(super) const NVJITLINK: Toolkit = Toolkit {
     name: "nvJitLink",
@@ -17,20 +16,29 @@ pub(super) const NVJITLINK: Toolkit = Toolkit {
     files: &["libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"],
     #[cfg(windows)]
     files: &["nvJitLink_130_0.dll", "nvJitLink_120_0.dll"],
+    errors: &[
+        "NVJITLINK_ERROR_UNRECOGNIZED_OPTION",
+        "NVJITLINK_ERROR_MISSING_ARCH",
+        "NVJITLINK_ERROR_INVALID_INPUT",
+        "NVJITLINK_ERROR_PTX_COMPILE",
+        "NVJITLINK_ERROR_NVVM_COMPILE",
+        "NVJITLINK_ERROR_INTERNAL",
+        "NVJITLINK_ERROR_THREADPOOL",
+        "NVJITLINK_ERROR_UNRECOGNIZED_INPUT",
+        "NVJITLINK_ERROR_FINALIZE",
+    ],
 };
 
 /// What follows the names of its functions: each has that of the first version that had it in this form.
 const SUFFIXES: [&str; 2] = ["_13_0", "_12_0"];
 
-type Handle = *mut c_void;
-
-library_calls! {
+library_calls! { NVJITLINK, "__nvJitLink", SUFFIXES;
     create = "Create"(*mut Handle, u32, *const *const c_char);
     destroy = "Destroy"(*mut Handle);
     add = "AddData"(Handle, u32, *const c_void, usize, *const c_char);
     complete = "Complete"(Handle);
     cubin_size = "GetLinkedCubinSize"(Handle, *mut usize);
-    cubin = "GetLinkedCubin"(Handle, *mut c_void);
+    cubin = "GetLinkedCubin"(Handle, *mut c_char);
     error_log_size = "GetErrorLogSize"(Handle, *mut usize);
     error_log = "GetErrorLog"(Handle, *mut c_char);
     info_log_size = "GetInfoLogSize"(Handle, *mut usize);
@@ -53,7 +61,7 @@ library_calls! {
 /// ```
 pub struct NvJitLink {
     calls: &'static Calls,
-    raw: Handle,
+    live: Live,
 }
 
 // SAFETY: a link is used by one thread at a time (`&mut self`), which need not be the same.
@@ -71,16 +79,6 @@ fn number(kind: CodeType) -> u32 {
     }
 }
 
-fn calls() -> Result<&'static Calls> {
-    static CALLS: OnceLock<Result<Calls, ForeignError>> = OnceLock::new();
-    let find = || {
-        let library = NVJITLINK.open()?;
-        let [new, old] = SUFFIXES.map(|suffix| Calls::find(library, "__nvJitLink", suffix));
-        new.or(old)
-    };
-    CALLS.get_or_init(find).as_ref().map_err(|error| error.clone().into())
-}
-
 impl NvJitLink {
     /// A link with options as nvJitLink has them; `-arch=sm_90` or the like must be among them
     /// (`nvJitLinkCreate`). The library is the file that the variable `FERROGRID_NVJITLINK` names, else what
@@ -90,13 +88,13 @@ impl NvJitLink {
     /// [`ForeignError::LibraryMissing`], which says where to get it; [`ForeignError::Link`] for options
     /// that make no sense.
     pub fn new(options: &[&str]) -> Result<Self> {
-        let calls = calls()?;
-        let strings: Vec<CString> = options.iter().map(|option| c_string(option)).collect();
-        let pointers: Vec<*const c_char> = strings.iter().map(|option| option.as_ptr()).collect();
-        let mut raw = null_mut();
-        // SAFETY: `raw` is valid for the call; there are as many options as stated, each ends in 0.
-        let code = unsafe { (calls.create)(&mut raw, pointers.len() as u32, pointers.as_ptr()) };
-        let link = NvJitLink { calls, raw };
+        let calls = Calls::load()?;
+        let (_strings, options) = c_strings(options);
+        // SAFETY: the link is valid for the call; there are as many options as stated, each ends in 0.
+        let (live, code) = Live::create(calls.destroy, |raw| unsafe {
+            (calls.create)(raw, options.len() as u32, options.as_ptr())
+        });
+        let link = NvJitLink { calls, live };
         link.check(code, "the options")?;
         Ok(link)
     }
@@ -118,7 +116,7 @@ impl NvJitLink {
         let c_name = c_string(name);
         // SAFETY: the link is live; the data has that many bytes, and the name ends in 0.
         let code = unsafe {
-            (self.calls.add)(self.raw, number(kind), data.as_ptr().cast(), data.len(), c_name.as_ptr())
+            (self.calls.add)(self.live.raw, number(kind), data.as_ptr().cast(), data.len(), c_name.as_ptr())
         };
         self.check(code, name)
     }
@@ -129,15 +127,10 @@ impl NvJitLink {
     /// [`ForeignError::Link`] with the linker's log: an undefined symbol, for example.
     pub fn complete(self) -> Result<LinkedImage> {
         // SAFETY: the link is live.
-        self.check(unsafe { (self.calls.complete)(self.raw) }, "the program")?;
-        let mut size = 0;
-        // SAFETY: the link is live and complete, and `size` is valid for the call.
-        self.check(unsafe { (self.calls.cubin_size)(self.raw, &mut size) }, "the program")?;
-        let mut cubin = vec![0_u8; size];
-        // SAFETY: there is room for as many bytes as it said.
-        let code = unsafe { (self.calls.cubin)(self.raw, cubin.as_mut_ptr().cast()) };
-        self.check(code, "the program")?;
-        let log = self.log(self.calls.info_log_size, self.calls.info_log);
+        self.check(unsafe { (self.calls.complete)(self.live.raw) }, "the program")?;
+        let cubin = self.live.bytes((self.calls.cubin_size, self.calls.cubin));
+        let cubin = cubin.or_else(|code| self.check(code, "the program").map(|()| Vec::new()))?;
+        let log = self.live.log((self.calls.info_log_size, self.calls.info_log));
         Ok(LinkedImage::new(cubin, log))
     }
 
@@ -145,33 +138,9 @@ impl NvJitLink {
         if code == 0 {
             return Ok(());
         }
-        let log = match self.raw.is_null() {
-            true => String::new(),
-            false => self.log(self.calls.error_log_size, self.calls.error_log),
-        };
-        let log = format!("{}\n{log}", explain(code)).trim_end().into();
-        Err(ForeignError::Link { linker: "nvJitLink", input: input.into(), log }.into())
-    }
-
-    fn log(
-        &self,
-        size: unsafe extern "C" fn(Handle, *mut usize) -> u32,
-        get: unsafe extern "C" fn(Handle, *mut c_char) -> u32,
-    ) -> String {
-        let mut bytes = 0;
-        // SAFETY: the link is live, and `bytes` is valid for the call.
-        let code = unsafe { size(self.raw, &mut bytes) };
-        // SAFETY: the link is live, and there is room for as many bytes as it said.
-        text(if code == 0 { bytes } else { 0 }, |target| unsafe { get(self.raw, target) })
-    }
-}
-
-impl Drop for NvJitLink {
-    fn drop(&mut self) {
-        if !self.raw.is_null() {
-            // SAFETY: the link is live, and not used again.
-            unsafe { (self.calls.destroy)(&mut self.raw) };
-        }
+        let log = self.live.log((self.calls.error_log_size, self.calls.error_log));
+        let log = NVJITLINK.explain(code, &log);
+        Err(ForeignError::Link { linker: NVJITLINK.name, input: input.into(), log }.into())
     }
 }
 
@@ -179,25 +148,4 @@ impl fmt::Debug for NvJitLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NvJitLink").finish_non_exhaustive()
     }
-}
-
-/// The name of a code; later versions may have further ones.
-fn explain(code: u32) -> String {
-    let name = match code {
-        1 => "NVJITLINK_ERROR_UNRECOGNIZED_OPTION",
-        2 => "NVJITLINK_ERROR_MISSING_ARCH",
-        3 => "NVJITLINK_ERROR_INVALID_INPUT",
-        4 => "NVJITLINK_ERROR_PTX_COMPILE",
-        5 => "NVJITLINK_ERROR_NVVM_COMPILE",
-        6 => "NVJITLINK_ERROR_INTERNAL",
-        7 => "NVJITLINK_ERROR_THREADPOOL",
-        8 => "NVJITLINK_ERROR_UNRECOGNIZED_INPUT",
-        9 => "NVJITLINK_ERROR_FINALIZE",
-        _ => return format!("nvJitLink error {code}"),
-    };
-    format!("{name} ({code})")
-}
-
-fn c_string(text: &str) -> CString {
-    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }

@@ -1,13 +1,11 @@
 //! NVRTC: CUDA C++ source to PTX, machine code or LTO IR, at run time.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ptr::null_mut;
-use std::sync::OnceLock;
+use std::ffi::{CStr, CString, c_char, c_int};
 
 use super::compile_options::CompileOptions;
-use super::{Toolkit, library_calls, text};
+use super::{Handle, Live, Toolkit, c_string, c_strings, library_calls, text};
 use crate::error::Result;
-use crate::foreign::ForeignError;
+use crate::error::foreign::ForeignError;
 
 pub(super) const NVRTC: Toolkit = Toolkit {
     name: "NVRTC",
@@ -17,31 +15,42 @@ pub(super) const NVRTC: Toolkit = Toolkit {
     files: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
     #[cfg(windows)]
     files: &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"],
+    errors: &[
+        "NVRTC_ERROR_OUT_OF_MEMORY",
+        "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
+        "NVRTC_ERROR_INVALID_INPUT",
+        "NVRTC_ERROR_INVALID_PROGRAM",
+        "NVRTC_ERROR_INVALID_OPTION",
+        "NVRTC_ERROR_COMPILATION",
+        "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
+        "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION",
+        "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION",
+        "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
+        "NVRTC_ERROR_INTERNAL_ERROR",
+    ],
 };
 
-type Program = *mut c_void;
-
-library_calls! {
+library_calls! { NVRTC, "nvrtc", [""];
     version = "Version"(*mut c_int, *mut c_int);
     create = "CreateProgram"(
-        *mut Program, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char,
+        *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char,
     );
-    destroy = "DestroyProgram"(*mut Program);
-    compile = "CompileProgram"(Program, c_int, *const *const c_char);
-    log_size = "GetProgramLogSize"(Program, *mut usize);
-    log = "GetProgramLog"(Program, *mut c_char);
-    ptx_size = "GetPTXSize"(Program, *mut usize);
-    ptx = "GetPTX"(Program, *mut c_char);
-    cubin_size = "GetCUBINSize"(Program, *mut usize);
-    cubin = "GetCUBIN"(Program, *mut c_char);
-    lto_ir_size = "GetLTOIRSize"(Program, *mut usize);
-    lto_ir = "GetLTOIR"(Program, *mut c_char);
-    optix_ir_size = "GetOptiXIRSize"(Program, *mut usize);
-    optix_ir = "GetOptiXIR"(Program, *mut c_char);
+    destroy = "DestroyProgram"(*mut Handle);
+    compile = "CompileProgram"(Handle, c_int, *const *const c_char);
+    log_size = "GetProgramLogSize"(Handle, *mut usize);
+    log = "GetProgramLog"(Handle, *mut c_char);
+    ptx_size = "GetPTXSize"(Handle, *mut usize);
+    ptx = "GetPTX"(Handle, *mut c_char);
+    cubin_size = "GetCUBINSize"(Handle, *mut usize);
+    cubin = "GetCUBIN"(Handle, *mut c_char);
+    lto_ir_size = "GetLTOIRSize"(Handle, *mut usize);
+    lto_ir = "GetLTOIR"(Handle, *mut c_char);
+    optix_ir_size = "GetOptiXIRSize"(Handle, *mut usize);
+    optix_ir = "GetOptiXIR"(Handle, *mut c_char);
     arch_count = "GetNumSupportedArchs"(*mut c_int);
     archs = "GetSupportedArchs"(*mut c_int);
-    add_name = "AddNameExpression"(Program, *const c_char);
-    lowered_name = "GetLoweredName"(Program, *const c_char, *mut *const c_char);
+    add_name = "AddNameExpression"(Handle, *const c_char);
+    lowered_name = "GetLoweredName"(Handle, *const c_char, *mut *const c_char);
 }
 
 /// NVIDIA's run-time compiler for CUDA C++ (NVRTC), if it is installed. It needs neither a GPU nor a
@@ -123,12 +132,7 @@ impl Nvrtc {
     /// # Errors
     /// [`ForeignError::LibraryMissing`], which says where to get it.
     pub fn load() -> Result<Self> {
-        static CALLS: OnceLock<Result<Calls, ForeignError>> = OnceLock::new();
-        let find = || Calls::find(NVRTC.open()?, "nvrtc", "");
-        match CALLS.get_or_init(find) {
-            Ok(calls) => Ok(Nvrtc { calls }),
-            Err(error) => Err(error.clone().into()),
-        }
+        Ok(Nvrtc { calls: Calls::load()? })
     }
 
     /// Its version (major, minor), which is that of its CUDA toolkit (`nvrtcVersion`).
@@ -175,148 +179,52 @@ impl Nvrtc {
     /// # Errors
     /// [`ForeignError::Compile`] with the compiler's messages.
     pub fn compile(&self, source: &str, options: &CompileOptions) -> Result<CompiledProgram> {
-        let program = Live::create(self.calls, source, options)?;
-        for expression in &options.name_expressions {
-            let name = c_string(expression, options)?;
-            // SAFETY: the program is live, and the name ends in 0.
-            let code = unsafe { (self.calls.add_name)(program.raw, name.as_ptr()) };
-            program.check(code, options)?;
-        }
-        let arguments = c_strings(options.arguments().iter(), options)?;
-        let pointers: Vec<*const c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
-        // SAFETY: the program is live; there are as many options as stated, each of which ends in 0.
-        let code = unsafe { (self.calls.compile)(program.raw, pointers.len() as c_int, pointers.as_ptr()) };
-        program.check(code, options)?;
         let calls = self.calls;
-        Ok(CompiledProgram {
-            ptx: String::from_utf8_lossy(&program.bytes(calls.ptx_size, calls.ptx))
-                .trim_end_matches('\0')
-                .to_owned(),
-            cubin: program.bytes(calls.cubin_size, calls.cubin),
-            name: options.name.clone(),
-            architecture: options.architecture.clone(),
-            lto_ir: program.bytes(calls.lto_ir_size, calls.lto_ir),
-            optix_ir: program.bytes(calls.optix_ir_size, calls.optix_ir),
-            log: program.log(),
-            lowered_names: program.lowered_names(options)?,
-        })
-    }
-}
-
-/// A program in the compiler, destroyed when dropped.
-struct Live {
-    calls: &'static Calls,
-    raw: Program,
-}
-
-type Size = unsafe extern "C" fn(Program, *mut usize) -> u32;
-type Get = unsafe extern "C" fn(Program, *mut c_char) -> u32;
-
-impl Live {
-    fn create(calls: &'static Calls, source: &str, options: &CompileOptions) -> Result<Self> {
-        let (source, name) = (c_string(source, options)?, c_string(&options.name, options)?);
-        let names = c_strings(options.headers.iter().map(|(name, _)| name), options)?;
-        let texts = c_strings(options.headers.iter().map(|(_, text)| text), options)?;
-        let pointers = |strings: &[CString]| strings.iter().map(|text| text.as_ptr()).collect::<Vec<_>>();
-        let (name_pointers, text_pointers) = (pointers(&names), pointers(&texts));
-        let mut raw = null_mut();
-        // SAFETY: `raw` is valid for the call, which copies the strings; each ends in 0, and there are as
-        // many headers as stated.
-        let code = unsafe {
-            (calls.create)(
-                &mut raw,
-                source.as_ptr(),
-                name.as_ptr(),
-                names.len() as c_int,
-                text_pointers.as_ptr(),
-                name_pointers.as_ptr(),
-            )
+        let failed = |code, log: &str| ForeignError::Compile {
+            compiler: NVRTC.name,
+            program: options.name.as_str().into(),
+            log: NVRTC.explain(code, log),
         };
-        if code != 0 {
-            return Err(failed(options, &explain(code), ""));
+        let (source, name) = (c_string(source), c_string(&options.name));
+        let (_names, names) = c_strings(options.headers.iter().map(|(name, _)| name));
+        let (_texts, texts) = c_strings(options.headers.iter().map(|(_, text)| text));
+        // SAFETY: the program is valid for the call, which copies the strings; each ends in 0, and there are as many headers
+        // as stated.
+        let (program, code) = Live::create(calls.destroy, |raw| unsafe {
+            let count = names.len() as c_int;
+            (calls.create)(raw, source.as_ptr(), name.as_ptr(), count, texts.as_ptr(), names.as_ptr())
+        });
+        let log = || program.log((calls.log_size, calls.log));
+        let check = |code| if code == 0 { Ok(()) } else { Err(failed(code, &log())) };
+        check(code)?;
+        let (expressions, _) = c_strings(&options.name_expressions);
+        for expression in &expressions {
+            // SAFETY: the program is live, and the name ends in 0.
+            check(unsafe { (calls.add_name)(program.raw, expression.as_ptr()) })?;
         }
-        Ok(Live { calls, raw })
-    }
-
-    fn check(&self, code: u32, options: &CompileOptions) -> Result<()> {
-        if code == 0 { Ok(()) } else { Err(failed(options, &explain(code), &self.log())) }
-    }
-
-    fn log(&self) -> String {
-        let mut size = 0;
-        // SAFETY: the program is live, and `size` is valid for the call.
-        let code = unsafe { (self.calls.log_size)(self.raw, &mut size) };
-        // SAFETY: the program is live, and there is room for as many bytes as it said.
-        text(if code == 0 { size } else { 0 }, |target| unsafe { (self.calls.log)(self.raw, target) })
-    }
-
-    /// What `get` writes; empty if there is no such thing.
-    fn bytes(&self, size: Size, get: Get) -> Vec<u8> {
-        let mut len = 0;
-        // SAFETY: the program is live, and `len` is valid for the call.
-        if unsafe { size(self.raw, &mut len) } != 0 {
-            return Vec::new();
-        }
-        let mut bytes = vec![0; len];
-        // SAFETY: the program is live, and there is room for as many bytes as it said.
-        if len == 0 || unsafe { get(self.raw, bytes.as_mut_ptr().cast()) } != 0 {
-            return Vec::new();
-        }
-        bytes
-    }
-
-    fn lowered_names(&self, options: &CompileOptions) -> Result<Vec<(String, String)>> {
-        let mut names = Vec::new();
-        for expression in &options.name_expressions {
-            let name = c_string(expression, options)?;
+        let (_arguments, arguments) = c_strings(options.arguments());
+        // SAFETY: the program is live; there are as many options as stated, each of which ends in 0.
+        check(unsafe { (calls.compile)(program.raw, arguments.len() as c_int, arguments.as_ptr()) })?;
+        let lowered = |(expression, name): (&CString, &String)| {
             let mut lowered = std::ptr::null();
             // SAFETY: the program is live, the name ends in 0, and `lowered` is valid for the call.
-            let code = unsafe { (self.calls.lowered_name)(self.raw, name.as_ptr(), &mut lowered) };
-            self.check(code, options)?;
+            check(unsafe { (calls.lowered_name)(program.raw, expression.as_ptr(), &mut lowered) })?;
             // SAFETY: on success it is a string that lives as long as the program.
-            let lowered = unsafe { CStr::from_ptr(lowered) }.to_string_lossy().into_owned();
-            names.push((expression.clone(), lowered));
-        }
-        Ok(names)
+            Ok((name.clone(), unsafe { CStr::from_ptr(lowered) }.to_string_lossy().into_owned()))
+        };
+        let lowered_names = expressions.iter().zip(&options.name_expressions).map(lowered);
+        let made = |size, get| program.bytes((size, get)).unwrap_or_default();
+        Ok(CompiledProgram {
+            name: options.name.clone(),
+            architecture: options.architecture.clone(),
+            ptx: text(&made(calls.ptx_size, calls.ptx)),
+            cubin: made(calls.cubin_size, calls.cubin),
+            lto_ir: made(calls.lto_ir_size, calls.lto_ir),
+            optix_ir: made(calls.optix_ir_size, calls.optix_ir),
+            log: log(),
+            lowered_names: lowered_names.collect::<Result<_, ForeignError>>()?,
+        })
     }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        // SAFETY: the program is live, and not used again.
-        unsafe { (self.calls.destroy)(&mut self.raw) };
-    }
-}
-
-fn failed(options: &CompileOptions, reason: &str, log: &str) -> crate::Error {
-    let log = if log.is_empty() { reason.to_owned() } else { format!("{reason}\n{log}") };
-    ForeignError::Compile { compiler: NVRTC.name, program: options.name.as_str().into(), log: log.into() }
-        .into()
-}
-
-/// The name of a code; later versions may have further ones.
-fn explain(code: u32) -> String {
-    let name = match code {
-        1 => "NVRTC_ERROR_OUT_OF_MEMORY",
-        2 => "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
-        3 => "NVRTC_ERROR_INVALID_INPUT",
-        4 => "NVRTC_ERROR_INVALID_PROGRAM",
-        5 => "NVRTC_ERROR_INVALID_OPTION",
-        6 => "NVRTC_ERROR_COMPILATION",
-        7 => "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
-        10 => "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
-        11 => "NVRTC_ERROR_INTERNAL_ERROR",
-        _ => return format!("NVRTC error {code}"),
-    };
-    format!("{name} ({code})")
-}
-
-fn c_string(text: &str, options: &CompileOptions) -> Result<CString> {
-    CString::new(text).map_err(|error| failed(options, &format!("{error}: {text:?}"), ""))
-}
-
-fn c_strings<'a>(texts: impl Iterator<Item = &'a String>, options: &CompileOptions) -> Result<Vec<CString>> {
-    texts.map(|text| c_string(text, options)).collect()
 }
 
 impl std::fmt::Debug for Nvrtc {
@@ -339,7 +247,8 @@ mod tests {
             (11, "NVRTC_ERROR_INTERNAL_ERROR (11)"),
             (99, "NVRTC error 99"),
         ] {
-            assert_eq!(explain(code), text);
+            assert_eq!(*NVRTC.explain(code, ""), *text);
         }
+        assert_eq!(*NVRTC.explain(0, "a log"), *"NVRTC error 0\na log");
     }
 }

@@ -227,6 +227,54 @@ impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
     }
 }
 
+/// Lets arguments stand for elements of kernels that have no launch function, foreign ones and those from text, which read
+/// (`read`) or write (`write`) them: what has a `LaunchInput` or `LaunchOutput` of that rank.
+macro_rules! pass_to_other_kernels {
+    (read: $( [$($generics:tt)*] $argument:ty, $rank:tt );* $(;)?) => { $(
+        $crate::view::argument::pass_to_other_kernels!(
+            LaunchInput, input, check_input, NoUninit: [$($generics)*] $argument, $rank
+        );
+    )* };
+    (write: $( [$($generics:tt)*] $argument:ty, $rank:tt );* $(;)?) => { $(
+        $crate::view::argument::pass_to_other_kernels!(
+            LaunchOutput, output, check_output, Pod: [$($generics)*] $argument, $rank
+        );
+    )* };
+    ($kind:ident, $way:ident, $check:ident, $bytes:ident: [$($generics:tt)*] $argument:ty, $rank:tt) => {
+        impl<'a, $($generics)*> $crate::LaunchArgument for $argument {
+            type Held = $crate::launch::parameters::Elements<
+                <$argument as $crate::view::argument::$kind<'a, T, { $rank }>>::Staged,
+            >;
+
+            fn hold(self, stream: &$crate::Stream) -> $crate::Result<Self::Held> {
+                let staged = $crate::view::argument::$kind::<'a, T, { $rank }>::stage(self, stream)?;
+                Ok($crate::launch::parameters::Elements::$way::<T, { $rank }>(staged).without_lengths())
+            }
+        }
+
+        #[cfg(feature = "jit")]
+        impl<'a, $($generics)*> $crate::SourceArgument<'a> for $argument
+        where
+            T: bytemuck::$bytes,
+        {
+            type Held = $crate::launch::parameters::Elements<
+                <$argument as $crate::view::argument::$kind<'a, T, { $rank }>>::Staged,
+            >;
+
+            fn hold(
+                self,
+                stream: &$crate::Stream,
+                slots: &mut $crate::source::slot::Slots,
+            ) -> $crate::Result<Self::Held> {
+                let staged = $crate::view::argument::$kind::<'a, T, { $rank }>::stage(self, stream)?;
+                let elements = $crate::launch::parameters::Elements::$way::<T, { $rank }>(staged);
+                slots.next(elements.lengths()).$check::<T>()?;
+                Ok(elements)
+            }
+        }
+    };
+}
+
 /// Lets `&memory` stand for elements to read: of kernels in Rust, foreign ones and those from text, and in copies. The
 /// memory has a method `view`; each kind of memory calls the macro in its own file.
 macro_rules! read_by_view {
@@ -246,11 +294,7 @@ macro_rules! read_by_view {
             }
         }
 
-        $crate::foreign::argument::in_memory!(input, LaunchInput: [$($generics)* T: $element] &'a $memory);
-        #[cfg(feature = "jit")]
-        $crate::source::argument::in_memory!(
-            read, LaunchInput: [$($generics)* T: $element + bytemuck::NoUninit] &'a $memory, 1;
-        );
+        $crate::view::argument::pass_to_other_kernels!(read: [$($generics)* T: $element] &'a $memory, 1);
     };
 }
 
@@ -278,17 +322,13 @@ macro_rules! pass_by_view {
             }
         }
 
-        $crate::foreign::argument::in_memory!(
-            output, LaunchOutput: [$($generics)* T: ferrogrid_device::DeviceCopy] &'a mut $memory
-        );
-        #[cfg(feature = "jit")]
-        $crate::source::argument::in_memory!(
-            written, LaunchOutput: [$($generics)* T: ferrogrid_device::DeviceCopy + bytemuck::Pod] &'a mut $memory, 1;
+        $crate::view::argument::pass_to_other_kernels!(
+            write: [$($generics)* T: ferrogrid_device::DeviceCopy] &'a mut $memory, 1
         );
     };
 }
 
-pub(crate) use {pass_by_view, read_by_view};
+pub(crate) use {pass_by_view, pass_to_other_kernels, read_by_view};
 
 // Those of the usual buffer are written out, because rustc shows them where an argument does not fit.
 
@@ -320,6 +360,16 @@ impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut DeviceBuffer<T> {
     fn into_output(self) -> DeviceViewMut<'a, T> {
         self.view_mut()
     }
+}
+
+pass_to_other_kernels! { read:
+    [T: DeviceCopy] &'a DeviceBuffer<T>, 1;
+    [T: DeviceCopy, const R: usize] DeviceView<'a, T, R>, R;
+}
+
+pass_to_other_kernels! { write:
+    [T: DeviceCopy] &'a mut DeviceBuffer<T>, 1;
+    [T: DeviceCopy, const R: usize] DeviceViewMut<'a, T, R>, R;
 }
 
 impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for DeviceView<'a, T, R> {
@@ -382,5 +432,84 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceInput<'a, T> for &'a DeviceViewMut
 impl<'a, T: DeviceCopy, const R: usize> DeviceOutput<'a, T, R> for DeviceViewMut<'a, T, R> {
     fn into_output(self) -> DeviceViewMut<'a, T, R> {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dlpack::ReadOnlyBuffer;
+    use crate::launch::host_slice::{In, InOut, Out, Shaped};
+    use crate::view::atomic::DeviceAtomicView;
+    use crate::{
+        AllocationKey, GraphBuffer, GraphIn, GraphOut, GrowableBuffer, IpcBuffer, LaunchArgument,
+        ManagedBuffer, PinnedBuffer, PinnedKey, PinnedSlice,
+    };
+
+    /// What kernels from text take, where there are any.
+    trait FromText<'a> {}
+    #[cfg(feature = "jit")]
+    impl<'a, A: crate::SourceArgument<'a>> FromText<'a> for A {}
+    #[cfg(not(feature = "jit"))]
+    impl<A> FromText<'_> for A {}
+
+    /// That kernels in Rust, foreign ones and those from text read it.
+    fn launches_read<'a, A: LaunchInput<'a, u32, R> + LaunchArgument + FromText<'a>, const R: usize>() {}
+
+    /// That they write it.
+    fn launches_write<'a, A: LaunchOutput<'a, u32, R> + LaunchArgument + FromText<'a>, const R: usize>() {}
+
+    /// That copies read it, too.
+    fn all_read<'a, A: DeviceInput<'a, u32> + LaunchArgument + FromText<'a>>() {}
+
+    fn all_write<'a, A: DeviceOutput<'a, u32> + LaunchArgument + FromText<'a>>() {}
+
+    /// Checked by the compiler: what is missing here does not compile.
+    #[test]
+    fn every_kind_of_memory_is_an_argument_wherever_a_buffer_is() {
+        all_read::<&DeviceBuffer<u32>>();
+        all_read::<&ManagedBuffer<u32>>();
+        all_read::<&PinnedBuffer<u32>>();
+        all_read::<&PinnedSlice<'_, u32>>();
+        all_read::<&IpcBuffer<u32>>();
+        all_read::<&GrowableBuffer<u32>>();
+        all_read::<&GraphBuffer<'_, u32>>();
+        all_read::<&GraphBuffer<'_, u32, PinnedKey<u32>>>();
+        all_read::<&GraphBuffer<'_, u32, AllocationKey<u32>>>();
+        all_read::<&ReadOnlyBuffer<u32>>();
+        all_read::<DeviceView<'_, u32>>();
+        all_write::<&mut DeviceBuffer<u32>>();
+        all_write::<&mut ManagedBuffer<u32>>();
+        all_write::<&mut PinnedBuffer<u32>>();
+        all_write::<&mut PinnedSlice<'_, u32>>();
+        all_write::<&mut IpcBuffer<u32>>();
+        all_write::<&mut GrowableBuffer<u32>>();
+        all_write::<&mut GraphBuffer<'_, u32>>();
+        all_write::<&mut GraphBuffer<'_, u32, PinnedKey<u32>>>();
+        all_write::<&mut GraphBuffer<'_, u32, AllocationKey<u32>>>();
+        all_write::<DeviceViewMut<'_, u32>>();
+    }
+
+    #[test]
+    fn every_kernel_takes_views_and_slices_of_the_host_of_each_rank() {
+        fn of_rank<const R: usize>() {
+            launches_read::<DeviceView<'_, u32, R>, R>();
+            launches_read::<Shaped<In<'_, u32>, R>, R>();
+            launches_read::<GraphIn<'_, u32, R>, R>();
+            launches_write::<DeviceViewMut<'_, u32, R>, R>();
+            launches_write::<Shaped<Out<'_, u32>, R>, R>();
+            launches_write::<Shaped<InOut<'_, u32>, R>, R>();
+            launches_write::<GraphOut<'_, u32, R>, R>();
+        }
+        of_rank::<1>();
+        launches_read::<In<'_, u32>, 1>();
+        launches_write::<Out<'_, u32>, 1>();
+        launches_write::<InOut<'_, u32>, 1>();
+        fn atomics<
+            'a,
+            A: LaunchInput<'a, ferrogrid_device::DeviceAtomic<u32>> + LaunchArgument + FromText<'a>,
+        >() {
+        }
+        atomics::<DeviceAtomicView<'_, u32>>();
     }
 }

@@ -111,8 +111,8 @@ impl Shape {
     }
 }
 
-/// What rows to read and to write have alike.
-macro_rules! alike {
+/// The methods that rows for reading share with rows for writing.
+macro_rules! row_methods {
     ($Rows:ident, $View:ident) => {
         impl<'a, T: DeviceCopy> $View<'a, T> {
             /// The elements as `height` rows of `width`, each starting `pitch` elements after the one before.
@@ -218,8 +218,8 @@ macro_rules! alike {
     };
 }
 
-alike!(PitchedView, DeviceView);
-alike!(PitchedViewMut, DeviceViewMut);
+row_methods!(PitchedView, DeviceView);
+row_methods!(PitchedViewMut, DeviceViewMut);
 
 #[cfg(test)]
 mod tests {

@@ -1,24 +1,19 @@
-//! Launches with attributes, and launches of foreign kernels, as nodes of graphs, with a fake driver
-//! (`fake_driver/libcuda.rs`); and the same on the CPU device where it has a meaning there.
+//! Launches with attributes, also as nodes of graphs, with a fake driver (`fake_driver/libcuda.rs`); and the same on the CPU
+//! device where it has a meaning there.
 
 use std::ptr::from_ref;
 
 use crate::kernels::{SAXPY_KERNEL, dependent_saxpy, saxpy, silent_saxpy};
 use crate::scenario::{Scenario, count, run, run_requested};
-use ferrogrid_host::__private::{Resources, launch_with};
+use ferrogrid_host::__private::launch_with;
 use ferrogrid_host::{
     AccessPolicyWindow, AccessProperty, Axis, Device, DeviceBuffer, Error, Event, EventOptions,
-    ForeignKernel, Graph, GraphError, GraphKey, GraphNode, Grid, MemorySyncDomain, Result, Slice, SliceMut,
-    Stream,
+    ForeignKernel, GraphError, Grid, LaunchError, MemorySyncDomain, Result, Slice, SliceMut, Stream,
 };
 
 const SCENARIOS: &[Scenario] = &[
     ("priorities", priorities),
     ("recorded_priority", recorded_priority),
-    ("foreign_nodes", foreign_nodes),
-    ("foreign_update", foreign_update),
-    ("foreign_refusals", foreign_refusals),
-    ("foreign_attributes", foreign_attributes),
     ("cooperative", cooperative),
     ("clusters", clusters),
     ("no_clusters", no_clusters),
@@ -37,17 +32,17 @@ fn scenario() {
 
 const PTX: &str = include_str!("../kernels/saxpy_cu.ptx");
 
-type Saxpy = ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)>;
+pub(crate) type Saxpy = ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)>;
 
-const LENGTH: usize = 8;
+pub(crate) const LENGTH: usize = 8;
 
-fn foreign(device: &Device) -> Result<Saxpy> {
+pub(crate) fn foreign(device: &Device) -> Result<Saxpy> {
     // SAFETY: the types of the fake driver's kernel, which keeps to the lengths.
     unsafe { device.load_ptx(PTX)?.function("saxpy_cu")?.typed() }
 }
 
 /// The lines that name attributes.
-fn attributes(calls: &[String]) -> Vec<&str> {
+pub(crate) fn attributes(calls: &[String]) -> Vec<&str> {
     calls
         .iter()
         .map(String::as_str)
@@ -122,10 +117,11 @@ fn recorded_priority() -> Result<()> {
 fn a_cooperative_launch_says_so_and_one_that_is_too_large_says_how_many_blocks_there_can_be() {
     let calls = run("cooperative", "");
     assert_eq!(attributes(&calls), ["launch attribute 2 = [1, 0, 0]", "launch attribute 8 = [-1, 0, 0]"]);
-    assert_eq!((count(&calls, "cuLaunchCooperativeKernel"), count(&calls, "cuLaunchKernelEx")), (1, 1));
+    assert_eq!((count(&calls, "cuLaunchKernel"), count(&calls, "cuLaunchKernelEx")), (0, 2));
+    assert_eq!(count(&calls, "launch attribute 2 = [1, 0, 0]"), 1);
 }
 
-/// The fake driver refuses every `cuLaunchCooperativeKernel`.
+/// The fake driver takes cooperative launches of as many blocks as fit on it, 1056 of this kernel.
 fn cooperative() -> Result<()> {
     let stream = Device::cuda(0)?.new_stream()?;
     let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
@@ -133,14 +129,16 @@ fn cooperative() -> Result<()> {
         let (a, x, y) = (1.0_f32, x.view(), y.view_mut());
         let ([x0, x1, ..], [y0, y1, ..]) = (x.params(), y.params());
         let params = [from_ref(&a).cast(), x0, x1, y0, y1];
-        let resources = Resources { shared_bytes: 0, cooperative: true };
         // SAFETY: these are the kernel's parameters, and the accesses of the views among them.
-        unsafe { launch_with(resources, &SAXPY_KERNEL, &stream, grid, &params, &[x.access(), y.access()]) }
+        unsafe { launch_with(&SAXPY_KERNEL, &stream, &grid, 0, true, &params, &[x.access(), y.access()]) }
     };
     let refused = launch(Grid::new(5000, 256)).unwrap_err();
     let expected = "kernel `saxpy`";
     assert!(
-        matches!(&refused, Error::TooManyResidentBlocks { blocks: 5000, threads: 256, limit: 1056, .. }),
+        matches!(
+            &refused,
+            Error::Launch(LaunchError::TooManyResidentBlocks { blocks: 5000, threads: 256, limit: 1056, .. })
+        ),
         "{refused}"
     );
     assert!(refused.to_string().contains(expected), "{refused}");
@@ -150,7 +148,7 @@ fn cooperative() -> Result<()> {
 }
 
 #[test]
-fn a_launch_says_how_many_blocks_make_a_cluster() {
+fn a_launch_sets_the_cluster_size() {
     let calls = run("clusters", "compiled_for=90");
     let expected = [
         "launch attribute 4 = [2, 1, 1]",
@@ -202,17 +200,29 @@ fn refused_clusters(stream: &Stream, x: &DeviceBuffer<f32>, y: &mut DeviceBuffer
     let before = stream.download(&*y)?;
     let mut refused = |grid: Grid<1>| saxpy(stream, grid, 1.0, x, &mut *y).unwrap_err();
     let kernel = "saxpy";
-    let size = |value| Error::ClusterSize { kernel, axis: Axis::X, value, limit: 16 };
+    let size = |value| Error::Launch(LaunchError::ClusterSize { kernel, axis: Axis::X, value, limit: 16 });
     for (cluster, value) in [(0_i32, 0), (17, 17), (-3, -3)] {
         assert_eq!(refused(Grid::new(4, 2).with_cluster(cluster)), size(value));
     }
     assert_eq!(refused(Grid::new(4, 2).with_cluster(1_usize << 40)), size(1 << 40));
-    let partial = Error::PartialCluster { kernel, axis: Axis::X, blocks: 4, cluster: 3 };
+    let partial = Error::Launch(LaunchError::PartialCluster { kernel, axis: Axis::X, blocks: 4, cluster: 3 });
     assert_eq!(refused(Grid::new(4, 2).with_cluster(3)), partial);
-    let too_many = Error::GridTooLarge { kernel, axis: Axis::X, value: 16 << 30, limit: i32::MAX as u32 };
+    let too_many = Error::Launch(LaunchError::GridTooLarge {
+        kernel,
+        axis: Axis::X,
+        value: 16 << 30,
+        limit: i32::MAX as u32,
+    });
     assert_eq!(refused(Grid::of_clusters(1 << 30, 16, 2)), too_many);
     let none = silent_saxpy(stream, Grid::new(4, 2).with_cluster(2), 1.0, x, &mut *y).unwrap_err();
-    assert_eq!(none, Error::ClusterMismatch { kernel: "silent_saxpy", required: None, found: [2, 1, 1] });
+    assert_eq!(
+        none,
+        Error::Launch(LaunchError::ClusterMismatch {
+            kernel: "silent_saxpy",
+            required: None,
+            found: [2, 1, 1]
+        })
+    );
     assert!(
         none.to_string().contains("write `#[kernel(cluster)]`; the launch asks for clusters of 2 x 1 x 1")
     );
@@ -242,7 +252,10 @@ fn no_cluster_code() -> Result<()> {
     saxpy(&stream, Grid::new(1, 8), 1.0, &x, &mut y)?;
     let refused = saxpy(&stream, Grid::new(2, 4).with_cluster(2), 1.0, &x, &mut y);
     assert!(
-        matches!(refused, Err(Error::NoClusterCode { kernel: "saxpy", architecture: 80, .. })),
+        matches!(
+            refused,
+            Err(Error::Launch(LaunchError::NoClusterCode { kernel: "saxpy", architecture: 80, .. }))
+        ),
         "{refused:?}"
     );
     Ok(())
@@ -255,7 +268,12 @@ fn no_clusters() -> Result<()> {
     let refused = saxpy(&stream, Grid::new(2, 4).with_cluster(2), 1.0, &x, &mut y);
     let named = matches!(
         refused,
-        Err(Error::NoClusters { kernel: "saxpy", cluster: [2, 1, 1], capability: (8, 0), .. })
+        Err(Error::Launch(LaunchError::NoClusters {
+            kernel: "saxpy",
+            cluster: [2, 1, 1],
+            capability: (8, 0),
+            ..
+        }))
     );
     assert!(named, "{refused:?}");
     assert_eq!(stream.download(&y)?, [1.0; LENGTH]);
@@ -386,7 +404,9 @@ fn events() -> Result<()> {
 fn refused_event(stream: &Stream, grid: Grid<1>, expected: &str) -> Result<()> {
     let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
     let refused = saxpy(stream, grid, 1.0, &x, &mut y);
-    let Err(Error::LaunchEvent { kernel: "saxpy", reason }) = refused else { panic!("{refused:?}") };
+    let Err(Error::Launch(LaunchError::LaunchEvent { kernel: "saxpy", reason })) = refused else {
+        panic!("{refused:?}")
+    };
     assert!(reason.contains(expected), "{reason}");
     assert_eq!(stream.download(&y)?, [0.0; LENGTH], "what is refused does not run");
     Ok(())
@@ -460,151 +480,5 @@ fn dependent() -> Result<()> {
     })?;
     graph.instantiate()?.launch(&stream)?;
     assert_eq!(stream.download(&y)?, [4.0; LENGTH]);
-    Ok(())
-}
-
-/// The first and the last node, and the output.
-type Named = ([GraphNode; 2], GraphKey<f32>);
-
-/// `y <- 2*x + y` by a typed foreign kernel, `y <- 3*x + y` by one of this program, `y <- 4*x + y` by an untyped one.
-fn three_kernels<'b>(
-    stream: &Stream,
-    kernel: Saxpy,
-    x: &'b DeviceBuffer<f32>,
-    y: &'b mut DeviceBuffer<f32>,
-) -> Result<(Graph<'b>, Named)> {
-    stream.capture(|capture| {
-        let (x, mut y) = (capture.read(x)?, capture.write(y)?);
-        kernel.launch(capture, Grid::cover(LENGTH), (2.0, x, &mut y))?;
-        let first = capture.frontier()?[0];
-        saxpy(capture, Grid::cover(LENGTH), 3.0, x, &mut y)?;
-        let last = capture.node(&[], |stream| {
-            let length = LENGTH as u64;
-            // SAFETY: the kernel's types, and the lengths of both.
-            unsafe {
-                kernel.function().launch(stream, Grid::cover(LENGTH), (4.0_f32, x, length, &mut y, length))
-            }
-        })?;
-        Ok(([first, last], y.key()))
-    })
-}
-
-#[test]
-fn foreign_kernels_are_recorded_and_replayed() {
-    let calls = run("foreign_nodes", "");
-    assert_eq!(count(&calls, "cuGraphAddKernelNode_v2"), 3);
-    assert_eq!(count(&calls, "cuLaunchKernel"), 0);
-}
-
-fn foreign_nodes() -> Result<()> {
-    let stream = Device::cuda(0)?.new_stream()?;
-    let kernel = foreign(stream.device())?;
-    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
-    let (graph, ([_, last], key)) = three_kernels(&stream, kernel, &x, &mut y)?;
-    assert_eq!(graph.dependencies(last)?.len(), 1, "it comes after what wrote `y` before");
-    assert!(graph.to_dot().contains("0: saxpy_cu"), "{}", graph.to_dot());
-    let mut graph = graph.instantiate()?;
-    for round in 1..=3_u16 {
-        graph.launch(&stream)?;
-        assert_eq!(stream.download(graph.view(key)?)?, [f32::from(round) * 9.0; LENGTH]);
-    }
-    graph.set_enabled(last, false)?;
-    graph.launch(&stream)?;
-    assert_eq!(stream.download(graph.view(key)?)?, [27.0 + 5.0; LENGTH]);
-    Ok(())
-}
-
-#[test]
-fn the_parameters_of_a_foreign_node_can_be_changed() {
-    let calls = run("foreign_update", "");
-    assert_eq!(count(&calls, "cuGraphExecKernelNodeSetParams_v2"), 1);
-}
-
-fn foreign_update() -> Result<()> {
-    let stream = Device::cuda(0)?.new_stream()?;
-    let kernel = foreign(stream.device())?;
-    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
-    let (graph, ([first, _], key)) = three_kernels(&stream, kernel, &x, &mut y)?;
-    let mut graph = graph.instantiate()?;
-    graph.update_kernel(first, |update| {
-        kernel.launch(update, Grid::cover(LENGTH), (20.0, &x, &mut update.buffer(key)?))
-    })?;
-    graph.launch(&stream)?;
-    assert_eq!(stream.download(graph.view(key)?)?, [27.0; LENGTH]);
-    let refused = graph
-        .update_kernel(first, |update| saxpy(update, Grid::cover(LENGTH), 1.0, &x, &mut update.buffer(key)?));
-    let expected = GraphError::OtherKernel { node: 0, kernel: "saxpy_cu", found: "saxpy" };
-    assert_eq!(refused, Err(Error::Graph(expected)));
-    Ok(())
-}
-
-#[test]
-fn a_foreign_node_uses_what_its_graph_holds_and_nothing_else() {
-    run("foreign_refusals", "devices=2");
-}
-
-fn foreign_refusals() -> Result<()> {
-    let stream = Device::cuda(0)?.new_stream()?;
-    let (kernel, elsewhere) = (foreign(stream.device())?, foreign(&Device::cuda(1)?)?);
-    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
-    let unknown = stream.capture(|capture| {
-        let mut y = capture.write(&mut y)?;
-        kernel.launch(capture, Grid::cover(LENGTH), (1.0, &x, &mut y))
-    });
-    assert_eq!(unknown.map(drop), Err(Error::Graph(GraphError::UnknownBuffer)));
-    let other_device = stream.capture(|capture| {
-        let (x, mut y) = (capture.read(&x)?, capture.write(&mut y)?);
-        elsewhere.launch(capture, Grid::cover(LENGTH), (1.0, x, &mut y))
-    });
-    assert!(matches!(other_device, Err(Error::Foreign(_))), "{other_device:?}");
-    let mut host = [1.0_f32; LENGTH];
-    let of_the_host = stream.capture(|capture| {
-        let x = capture.read(&x)?;
-        kernel.launch(capture, Grid::cover(LENGTH), (1.0, x, ferrogrid_host::InOut(&mut host)))
-    });
-    assert!(matches!(of_the_host, Err(Error::Graph(GraphError::NotRecordable { .. }))), "{of_the_host:?}");
-    let (graph, y_key) = stream.capture(|capture| {
-        let mut y = capture.write(&mut y)?;
-        kernel.launch(capture, Grid::cover(LENGTH), (1.0, ferrogrid_host::In(&host), &mut y))?;
-        Ok(y.key())
-    })?;
-    host.fill(7.0);
-    let mut graph = graph.instantiate()?;
-    graph.launch(&stream)?;
-    assert_eq!(stream.download(graph.view(y_key)?)?, [1.0; LENGTH], "the graph has a copy");
-    drop(graph);
-    let (empty, ()) = stream.capture(|capture| {
-        let (x, mut y) = (capture.read(&x)?, capture.write(&mut y)?);
-        kernel.launch(capture, Grid::cover(0), (1.0, x, &mut y))
-    })?;
-    assert!(empty.is_empty(), "covering nothing is no node");
-    Ok(())
-}
-
-#[test]
-fn a_foreign_node_has_the_attributes_of_its_launch() {
-    let calls = run("foreign_attributes", "");
-    let expected =
-        ["node attribute 2 = [1, 0, 0]", "node attribute 4 = [2, 1, 1]", "node attribute 8 = [-2, 0, 0]"];
-    assert_eq!(attributes(&calls), expected);
-}
-
-fn foreign_attributes() -> Result<()> {
-    let stream = Device::cuda(0)?.new_stream()?;
-    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
-    let function = stream.device().load_ptx(PTX)?.function("saxpy_cu")?;
-    let function = function.with_cooperative_launch()?.with_clusters([2])?.with_priority(-2)?;
-    // SAFETY: as in `foreign`.
-    let kernel: Saxpy = unsafe { function.typed()? };
-    let (graph, key) = stream.capture(|capture| {
-        let (x, mut y) = (capture.read(&x)?, capture.write(&mut y)?);
-        let odd = kernel.launch(capture, Grid::new(3, 4), (1.0, x, &mut y));
-        assert!(matches!(odd, Err(Error::PartialCluster { blocks: 3, cluster: 2, .. })), "{odd:?}");
-        kernel.launch(capture, Grid::new(2, 4), (1.0, x, &mut y))?;
-        Ok(y.key())
-    })?;
-    let mut graph = graph.instantiate()?;
-    graph.launch(&stream)?;
-    assert_eq!(stream.download(graph.view(key)?)?, [1.0; LENGTH]);
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::kernels::{missing, saxpy, silent_saxpy, unlucky};
 use crate::scenario::{Scenario, count, fake_driver, run, run_with};
 use ferrogrid_host::profile::Timeline;
-use ferrogrid_host::{Device, DeviceKind, Error, Grid, NEEDED_DRIVER, Result};
+use ferrogrid_host::{Device, DeviceKind, Error, Grid, LaunchError, NEEDED_DRIVER, Result};
 
 /// Counts allocations of the calling thread.
 struct Counting;
@@ -301,7 +301,7 @@ fn no_code() -> Result<()> {
     let mut y = stream.upload(&[1_u32])?;
     assert_eq!(
         unlucky(&stream, Grid::cover(1), &mut y),
-        Err(Error::NoDeviceCode { kernel: "unlucky", reason: None })
+        Err(Error::Launch(LaunchError::NoDeviceCode { kernel: "unlucky", reason: None }))
     );
     Ok(())
 }
@@ -339,7 +339,12 @@ fn refused_launch() -> Result<()> {
     let x = stream.upload(&[1.0_f32])?;
     let mut y = stream.upload(&[1.0_f32])?;
     let mut launch = |threads: u32| saxpy(&stream, Grid::new(1, threads), 1.0, &x, &mut y);
-    let too_many = Error::TooManyThreads { kernel: "saxpy", block: [256, 1, 1], threads: 256, limit: 128 };
+    let too_many = Error::Launch(LaunchError::TooManyThreads {
+        kernel: "saxpy",
+        block: [256, 1, 1],
+        threads: 256,
+        limit: 128,
+    });
     assert_eq!(launch(256), Err(too_many));
     let error = launch(64).unwrap_err();
     assert!(error.to_string().starts_with("cuLaunchKernel failed for kernel `saxpy`"), "{error}");

@@ -6,9 +6,7 @@ use std::ptr::from_ref;
 
 use crate::scenario::{Scenario, count, run, run_requested};
 use ferrogrid_host::__private::device::native::Block;
-use ferrogrid_host::__private::{
-    EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, Resources, launch_with,
-};
+use ferrogrid_host::__private::{EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, launch_with};
 use ferrogrid_host::{CodeType, Device, Error, ForeignError, Grid, LinkInput, Result, Stream};
 
 const SCENARIOS: &[Scenario] =
@@ -68,14 +66,7 @@ fn saxpy(kernel: &'static Kernel, stream: &Stream) -> Result<Vec<f32>> {
         let params = [from_ref(&a).cast(), x0, x1, y0, y1];
         // SAFETY: these are the kernel's parameters, and the accesses of the views among them.
         unsafe {
-            launch_with(
-                Resources::default(),
-                kernel,
-                stream,
-                Grid::<1>::cover(4),
-                &params,
-                &[x.access(), y.access()],
-            )?
+            launch_with(kernel, stream, &Grid::<1>::cover(4), 0, false, &params, &[x.access(), y.access()])?
         };
     }
     stream.download(&y)

@@ -1,12 +1,14 @@
 //! Foreign kernels on a fake driver (`fake_driver/loading.rs`): what they are asked, how their arguments are checked, and the
 //! order of their launches.
 
+mod nodes;
+
 use crate::kernels::saxpy;
 use crate::loading::linked;
 use crate::scenario::{Scenario, count, fake_driver, run, run_requested, run_with};
 use ferrogrid_host::{
-    Array, ArrayMut, CacheConfig, Device, Error, ForeignError, ForeignKernel, Grid, JitOptions, Result,
-    Slice, SliceMut,
+    Array, ArrayMut, CacheConfig, Device, Error, ForeignError, ForeignKernel, Grid, JitOptions, LaunchError,
+    Result, Slice, SliceMut,
 };
 
 const PTX: &str = include_str!("../kernels/saxpy_cu.ptx");
@@ -46,7 +48,7 @@ fn foreign_questions() -> Result<()> {
     let best = function.max_potential_block_size(|threads| 2048 * threads as usize, Some(100))?;
     assert_eq!((best.block_size, best.min_grid_size), (100, 132));
     let none = function.max_potential_block_size(|_| 1 << 20, None).unwrap_err();
-    assert!(matches!(none, Error::NoBlockFits { kernel: "saxpy_cu", .. }), "{none}");
+    assert!(matches!(none, Error::Launch(LaunchError::NoBlockFits { kernel: "saxpy_cu", .. })), "{none}");
     // The fake driver expects clusters with 2000 bytes in each block.
     let function = function.with_dynamic_shared_memory(2000)?;
     assert_eq!((function.max_active_clusters(4, 128)?, function.max_potential_cluster_size(128)?), (33, 8));
@@ -114,7 +116,12 @@ fn wrong_arguments() -> Result<()> {
     );
     // SAFETY: as above.
     let error = unsafe { function.launch(&stream, Grid::new(1, 129), (2.0_f32, &x, 1_u64, &x, 1_u64)) };
-    let too_many = Error::TooManyThreads { kernel: "saxpy_cu", block: [129, 1, 1], threads: 129, limit: 128 };
+    let too_many = Error::Launch(LaunchError::TooManyThreads {
+        kernel: "saxpy_cu",
+        block: [129, 1, 1],
+        threads: 129,
+        limit: 128,
+    });
     assert_eq!(error, Err(too_many));
     let error = function.with_dynamic_shared_memory(232_000).unwrap_err();
     assert!(matches!(error, Error::Foreign(ForeignError::SharedMemory { fixed: 1024, limit: 232_448, .. })));

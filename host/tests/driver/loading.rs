@@ -9,7 +9,7 @@ use ferrogrid_host::dlpack::abi;
 use ferrogrid_host::dlpack::{DlpackError, DlpackTensor};
 use ferrogrid_host::{
     CacheConfig, CodeType, Device, DeviceAttribute, Error, ForeignError, Grid, JitCacheMode, JitOptions,
-    Linker, OccupancyLimiter, Result,
+    LaunchError, Linker, OccupancyLimiter, Result,
 };
 
 const SCENARIOS: &[Scenario] = &[
@@ -38,7 +38,7 @@ fn scenario() {
 const PTX: &str = include_str!("../kernels/saxpy_cu.ptx");
 
 #[test]
-fn a_device_says_what_it_is() {
+fn a_device_reports_its_properties() {
     run("properties", "devices=2");
 }
 
@@ -58,7 +58,7 @@ fn properties() -> Result<()> {
 }
 
 #[test]
-fn a_kernel_says_what_it_needs() {
+fn a_kernel_reports_its_resources() {
     let calls = run("attributes", "");
     assert_eq!(count(&calls, "cuFuncSetCacheConfig"), 1);
     assert_eq!(count(&calls, "cuModuleLoadDataEx"), 1, "asking loads the kernel once");
@@ -109,7 +109,7 @@ fn occupancy() -> Result<()> {
         device.max_potential_block_size(&SAXPY_KERNEL, |threads| 2048 * threads as usize, Some(100))?;
     assert_eq!((best.block_size, best.min_grid_size), (100, 132));
     let none = device.max_potential_block_size(&SAXPY_KERNEL, |_| 1 << 20, None).unwrap_err();
-    assert!(matches!(none, Error::NoBlockFits { kernel: "saxpy", .. }), "{none}");
+    assert!(matches!(none, Error::Launch(LaunchError::NoBlockFits { kernel: "saxpy", .. })), "{none}");
     Ok(())
 }
 

@@ -7,9 +7,7 @@ use std::ptr::from_ref;
 
 use crate::scenario::{Scenario, count, run, run_requested};
 use ferrogrid_host::__private::device::native::Block;
-use ferrogrid_host::__private::{
-    EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, Resources, launch_with,
-};
+use ferrogrid_host::__private::{EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, launch_with};
 use ferrogrid_host::{CodeType, Device, DeviceBuffer, Error, Grid, Result, Stream};
 
 const SCENARIOS: &[Scenario] = &[("two_launches", two_launches), ("nothing_loads", nothing_loads)];
@@ -78,16 +76,7 @@ fn saxpy(stream: &Stream, x: &DeviceBuffer<f32>, y: &mut DeviceBuffer<f32>) -> R
     let ([x0, x1, ..], [y0, y1, ..]) = (x.params(), y.params());
     let params = [from_ref(&a).cast(), x0, x1, y0, y1];
     // SAFETY: these are the parameters of `PARAMS`, and the accesses of the views among them.
-    unsafe {
-        launch_with(
-            Resources::default(),
-            &SAXPY,
-            stream,
-            Grid::<1>::cover(4),
-            &params,
-            &[x.access(), y.access()],
-        )
-    }
+    unsafe { launch_with(&SAXPY, stream, &Grid::<1>::cover(4), 0, false, &params, &[x.access(), y.access()]) }
 }
 
 /// Writes a line to the log of the driver's calls.

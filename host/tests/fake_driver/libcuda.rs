@@ -157,107 +157,6 @@ macro_rules! call {
     )* };
 }
 
-unsafe extern "C" {
-    fn mprotect(start: *mut u8, bytes: usize, access: i32) -> i32;
-}
-
-call! {
-    fn cuDriverGetVersion(version: *mut i32) {
-        unsafe { *version = number("version", 12_040) as i32 };
-        Ok(())
-    }
-    fn cuInit(_flags: u32) { Ok(()) }
-    fn cuDeviceGetCount(count: *mut i32) {
-        unsafe { *count = number("devices", 1) as i32 };
-        Ok(())
-    }
-    fn cuDeviceGet(device: *mut i32, ordinal: i32) {
-        unsafe { *device = ordinal };
-        Ok(())
-    }
-    fn cuDeviceGetName(name: *mut c_char, length: i32, _device: i32) {
-        let text = c"Fake GPU".to_bytes_with_nul();
-        assert!(text.len() <= length as usize);
-        unsafe { name.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), text.len()) };
-        Ok(())
-    }
-    fn cuDeviceGetAttribute(value: *mut i32, attribute: u32, _device: i32) {
-        let capability = number("capability", 90);
-        let answer = match attribute {
-            1..=3 => 1024,
-            4 => 64,
-            5 => i32::MAX as u64,
-            6 | 7 => 65_535,
-            75 => capability / 10,
-            76 => capability % 10,
-            16 => 132,
-            97 => 232_448,
-            19 => number("maps", 1),
-            89 => number("managed", 1),
-            102 => number("virtual_memory", 1),
-            115 => number("pools", 1),
-            119 => number("handle_types", 1),
-            // Older drivers do not know them.
-            142 | 144 if number("version", 12_040) < 13_000 => return Err(1),
-            142 | 144 => number("host_pools", 1),
-            _ => arrays::attribute(attribute).or_else(|| loading::device_attribute(attribute)).ok_or(1_u32)?,
-        };
-        unsafe { *value = answer as i32 };
-        Ok(())
-    }
-    fn cuDevicePrimaryCtxRetain(context: *mut usize, device: i32) {
-        unsafe { *context = 0x100 + device as usize };
-        Ok(())
-    }
-    fn cuDevicePrimaryCtxRelease_v2(_device: i32) { Ok(()) }
-    fn cuDevicePrimaryCtxReset_v2(device: i32) {
-        // As the real one, which gives a new context the handle of the old.
-        let pinned = with(|state| state.reset(0x100 + device as usize));
-        for (start, bytes) in pinned {
-            // Whoever touches it ends the process.
-            assert_eq!(unsafe { mprotect(start as *mut u8, bytes.next_multiple_of(4096), 0) }, 0);
-        }
-        Ok(())
-    }
-    fn cuDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) {
-        assert_ne!(device, peer);
-        unsafe { *can = number("peers", 1) as i32 };
-        Ok(())
-    }
-    fn cuCtxGetCurrent(context: *mut usize) {
-        unsafe { *context = CONTEXT.get() };
-        Ok(())
-    }
-    fn cuCtxSetCurrent(context: usize) {
-        CONTEXT.set(context);
-        Ok(())
-    }
-    fn cuCtxGetDevice(device: *mut i32) {
-        // The low byte of a context is its device; a primary one begins with 0x100.
-        unsafe { *device = (CONTEXT.get() & 0xff) as i32 };
-        Ok(())
-    }
-    fn cuGetErrorName(code: u32, name: *mut *const c_char) {
-        let text = match code {
-            2 => c"CUDA_ERROR_OUT_OF_MEMORY",
-            218 => c"CUDA_ERROR_INVALID_PTX",
-            222 => c"CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
-            500 => c"CUDA_ERROR_NOT_FOUND",
-            719 => c"CUDA_ERROR_LAUNCH_FAILED",
-            _ => return Err(1),
-        };
-        unsafe { *name = text.as_ptr() };
-        Ok(())
-    }
-    fn cuGetErrorString(code: u32, text: *mut *const c_char) {
-        if code == 719 {
-            unsafe { *text = c"unspecified launch failure".as_ptr() };
-            return Ok(());
-        }
-        Err(1)
-    }
-}
-
 fn allocate(pointer: *mut u64, bytes: usize) -> Result<(), Code> {
     with(|state| {
         if state.used() + bytes as u64 > number("memory", 1 << 30) {
@@ -315,16 +214,6 @@ fn launch(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
 }
 
 call! { bound:
-    fn cuCtxSynchronize() {
-        let streams: Vec<usize> = with(|state| state.streams.keys().copied().collect());
-        streams.into_iter().for_each(drain);
-        Ok(())
-    }
-    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
-        let all = number("memory", 1 << 30);
-        unsafe { (*free, *total) = (with(|state| all - state.used()) as usize, all as usize) };
-        Ok(())
-    }
     fn cuStreamCreateWithPriority(stream: *mut usize, flags: u32, priority: i32) {
         log(&format!("stream flags={flags} priority={priority}"));
         with(|state| {
@@ -361,10 +250,6 @@ call! { bound:
     fn cuStreamGetFlags(stream: Pointer, flags: *mut u32) {
         assert!(is_live(stream));
         unsafe { *flags = u32::from(!is_default(stream)) };
-        Ok(())
-    }
-    fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) {
-        unsafe { (*least, *greatest) = (0, -5) };
         Ok(())
     }
     fn cuStreamGetCtx(stream: Pointer, context: *mut usize) {
@@ -524,12 +409,6 @@ call! { bound:
         assert!([to, from].contains(&CONTEXT.get()), "on a stream of neither device");
         copy(found_at(target), found_at(source), bytes, stream)
     }
-    fn cuCtxEnablePeerAccess(peer: usize, flags: u32) {
-        assert_eq!(flags, 0);
-        assert_ne!(peer, CONTEXT.get(), "a peer is another device");
-        // It is said once for each pair.
-        if with(|state| state.peers.insert((CONTEXT.get(), peer))) { Ok(()) } else { Err(704) }
-    }
     fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: Pointer) {
         // Either address of write-combined memory will do.
         let found = |address: u64| address as usize & !ALIAS;
@@ -618,9 +497,6 @@ call! { bound:
 }
 
 call! { own:
-    fn cuLaunchCooperativeKernel(_function: usize, _gx: u32, _gy: u32, _gz: u32, _bx: u32, _by: u32, _bz: u32, _shared: u32, _stream: Pointer, _params: *mut Pointer) {
-        Err(720)
-    }
     fn cuStreamSynchronize(stream: Pointer) {
         check_default(stream);
         drain(real(stream) as usize);
@@ -695,6 +571,7 @@ call! { bound:
     }
 }
 
+mod device;
 mod graph_memory;
 mod loading;
 #[cfg(not(without_pools))]

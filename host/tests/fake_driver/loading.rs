@@ -213,6 +213,7 @@ call! { bound:
         for index in 0..count as u32 as usize {
             let attribute = attributes as usize + index * 72;
             match unsafe { *(attribute as *const u32) } {
+                2 if shape[0] > 1056 => return Err(720),
                 12 => {
                     let (event, flags) = unsafe { *((attribute + 8) as *const (usize, u32)) };
                     log(&format!("launch attribute 12 = event, {flags}"));

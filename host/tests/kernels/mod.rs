@@ -9,7 +9,7 @@ use std::ptr::from_ref;
 use ferrogrid_host::__private::device::native::Block;
 use ferrogrid_host::__private::device::prelude::*;
 use ferrogrid_host::__private::{
-    EmbeddedImage, Entries, Kernel, KernelDescriptor, ModuleImage, Resources, check_params, launch_with,
+    EmbeddedImage, Entries, Kernel, KernelDescriptor, ModuleImage, check_params, launch_with,
 };
 use ferrogrid_host::{DeviceInput, DeviceOutput, Grid, Result, Stream, SurfaceViewMut, TextureView};
 
@@ -157,7 +157,7 @@ fn launch_on_slices<'a, T: DeviceCopy>(
     let ([x0, x1, ..], [y0, y1, ..]) = (x.params(), y.params());
     let params = [from_ref(&number).cast(), x0, x1, y0, y1];
     // SAFETY: these are the parameters of `SAXPY`, of the kernel's types, and the accesses of the views among them.
-    unsafe { launch_with(Resources::default(), kernel, stream, grid, &params, &[x.access(), y.access()]) }
+    unsafe { launch_with(kernel, stream, &grid, 0, false, &params, &[x.access(), y.access()]) }
 }
 
 #[track_caller]
@@ -183,9 +183,7 @@ pub(crate) fn saxpy_of_texture<'a>(
     let (x, y, len) = (x.on(stream)?, y.into_output(), x.extent()[0]);
     let params = [from_ref(&a).cast(), x.params()[0], from_ref(&len).cast(), y.params()[0], y.params()[1]];
     // SAFETY: these are the parameters that the fake driver's kernel takes, and the accesses of the views among them.
-    unsafe {
-        launch_with(Resources::default(), &SAXPY_KERNEL, stream, grid, &params, &[x.access(), y.access()])
-    }
+    unsafe { launch_with(&SAXPY_KERNEL, stream, &grid, 0, false, &params, &[x.access(), y.access()]) }
 }
 
 /// The same where `y` is a surface.
@@ -201,9 +199,7 @@ pub(crate) fn saxpy_to_surface<'a>(
     let y = y.on(stream)?;
     let params = [from_ref(&a).cast(), x.params()[0], x.params()[1], y.params()[0], from_ref(&len).cast()];
     // SAFETY: as above.
-    unsafe {
-        launch_with(Resources::default(), &SAXPY_KERNEL, stream, grid, &params, &[x.access(), y.access()])
-    }
+    unsafe { launch_with(&SAXPY_KERNEL, stream, &grid, 0, false, &params, &[x.access(), y.access()]) }
 }
 
 /// The same of a module that cannot panic or print.
@@ -328,9 +324,7 @@ pub(crate) fn may_fail<'a>(
     let ([x0, x1, ..], [y0, y1, ..]) = (x.params(), y.params());
     let params = [from_ref(&factor).cast(), from_ref(&number).cast(), x0, x1, y0, y1];
     // SAFETY: these are the parameters of `FAIL`, and the accesses of the views among them.
-    unsafe {
-        launch_with(Resources::default(), &FAIL_KERNEL, stream, grid, &params, &[x.access(), y.access()])
-    }
+    unsafe { launch_with(&FAIL_KERNEL, stream, &grid, 0, false, &params, &[x.access(), y.access()]) }
 }
 
 static SILENT_MIX: Kernel = Kernel::new(KernelDescriptor {
@@ -436,7 +430,7 @@ pub(crate) fn slow_increment<'a>(
 ) -> Result<()> {
     let y = y.into_output();
     // SAFETY: these are the parameters of `OUTPUT`, and the access of the view among them.
-    unsafe { launch_with(Resources::default(), &SLOW_KERNEL, stream, grid, &y.params()[..2], &[y.access()]) }
+    unsafe { launch_with(&SLOW_KERNEL, stream, &grid, 0, false, &y.params()[..2], &[y.access()]) }
 }
 
 /// Panics where an element is 13.
@@ -476,9 +470,7 @@ static UNLUCKY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
 pub(crate) fn unlucky<'a>(stream: &Stream, grid: Grid<1>, y: impl DeviceOutput<'a, u32>) -> Result<()> {
     let y = y.into_output();
     // SAFETY: these are the parameters of `OUTPUT`, and the access of the view among them.
-    unsafe {
-        launch_with(Resources::default(), &UNLUCKY_KERNEL, stream, grid, &y.params()[..2], &[y.access()])
-    }
+    unsafe { launch_with(&UNLUCKY_KERNEL, stream, &grid, 0, false, &y.params()[..2], &[y.access()]) }
 }
 
 /// Writes `1000 * y + x` at (x, y).
@@ -524,14 +516,5 @@ pub(crate) fn coordinates<'a>(
 ) -> Result<()> {
     let out = out.into_output();
     // SAFETY: these are the parameters of `OUTPUT_2D`, and the access of the view among them.
-    unsafe {
-        launch_with(
-            Resources::default(),
-            &COORDINATES_KERNEL,
-            stream,
-            grid,
-            &out.params()[..3],
-            &[out.access()],
-        )
-    }
+    unsafe { launch_with(&COORDINATES_KERNEL, stream, &grid, 0, false, &out.params()[..3], &[out.access()]) }
 }

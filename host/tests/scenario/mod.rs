@@ -107,10 +107,11 @@ pub(crate) fn run_with(scenario: &str, settings: &str, driver: &Path) -> Vec<Str
 
 /// The test that runs the scenarios of the caller's file: `scenario` in its module.
 fn entry(caller: &Location<'_>) -> String {
-    let file = Path::new(caller.file());
-    let module = file.file_stem().unwrap().to_string_lossy();
-    let is_module = file.parent().is_some_and(|folder| !folder.ends_with("tests"));
-    if is_module { format!("{module}::scenario") } else { "scenario".to_owned() }
+    let file = caller.file().replace('\\', "/");
+    let (_, module) = file.trim_end_matches(".rs").trim_end_matches("/mod").rsplit_once("tests/").unwrap();
+    // What comes first is the program's name.
+    let module = module.split_once('/').map_or(String::new(), |(_, module)| module.replace('/', "::") + "::");
+    format!("{module}scenario")
 }
 
 pub(crate) fn count(calls: &[String], name: &str) -> usize {

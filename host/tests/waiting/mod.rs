@@ -9,7 +9,7 @@ use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ferrogrid_host::__private::device::native::Block;
-use ferrogrid_host::__private::{Kernel, KernelDescriptor, ModuleImage, Resources, launch_with};
+use ferrogrid_host::__private::{Kernel, KernelDescriptor, ModuleImage, launch_with};
 use ferrogrid_host::{CpuOptions, Device, DeviceOutput, Grid, Result, Stream};
 
 /// One thread of a test's kernel.
@@ -138,9 +138,11 @@ const fn probe(cpu: unsafe fn(&Block<'_>, *const *const c_void)) -> Kernel {
 static WAITING: Kernel = probe(entry::<true>);
 static NEVER_WAITING: Kernel = probe(entry::<false>);
 
-/// What a launch needs beyond its grid.
+/// What a launch needs beyond its grid: bytes of shared memory, and whether it is cooperative.
+pub(crate) type Resources = (usize, bool);
+
 pub(crate) fn resources(shared_bytes: usize, cooperative: bool) -> Resources {
-    Resources { shared_bytes, cooperative }
+    (shared_bytes, cooperative)
 }
 
 /// Enqueues `body` for each thread of `grid`.
@@ -161,7 +163,7 @@ pub(crate) fn enqueue_never_waiting<'a>(
     out: impl DeviceOutput<'a, u32>,
     body: Body,
 ) -> Result<()> {
-    enqueue_kernel(&NEVER_WAITING, stream, grid, Resources::default(), out, body)
+    enqueue_kernel(&NEVER_WAITING, stream, grid, resources(0, false), out, body)
 }
 
 /// The same in a cooperative launch.
@@ -178,7 +180,7 @@ fn enqueue_kernel<'a>(
     kernel: &'static Kernel,
     stream: &Stream,
     grid: Grid<3>,
-    resources: Resources,
+    (shared_bytes, cooperative): Resources,
     out: impl DeviceOutput<'a, u32>,
     body: Body,
 ) -> Result<()> {
@@ -187,7 +189,7 @@ fn enqueue_kernel<'a>(
     let params = [from_ref(&body).cast(), start, length];
     // SAFETY: these are the parameters that `entry` reads, and the access of the view among them; `entry`
     // makes no promise about resources.
-    unsafe { launch_with(resources, kernel, stream, grid, &params, &[out.access()]) }
+    unsafe { launch_with(kernel, stream, &grid, shared_bytes, cooperative, &params, &[out.access()]) }
 }
 
 /// A device with so many worker threads; the same device for the same number.

@@ -1,5 +1,5 @@
-//! Traits that hold for a type where they hold for all of its fields: `Zeroable`, `Pod`, `Exchange` and the
-//! like. The bounds are written into the impls, so the compiler decides what holds.
+//! Traits that hold for a type if they hold for all of its fields: `Zeroable`, `Pod`, `Exchange` and the
+//! like. The bounds are part of the impls, so the compiler evaluates them.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -25,8 +25,8 @@ pub(super) fn of(input: &DeriveInput, representation: &Representation, root: &To
     }
 }
 
-/// The impls for types of which all bits are a value: the threads of a block may share it. A `Copy` type has
-/// no interior mutability, so the threads of a cluster may share it, too.
+/// The impls for types of which all bits are a value: threads of a block may share such values. A `Copy` type
+/// has no interior mutability, so threads of a cluster may share it, too.
 pub(super) fn shared(
     input: &DeriveInput,
     fields: &Fields,

@@ -23,7 +23,7 @@ pub(crate) fn atomic_form(input: &DeriveInput) -> Result<TokenStream> {
         );
     }
     let Some(named) = input.attrs.iter().find(|attribute| attribute.path().is_ident("atomic_form")) else {
-        return refused("name the struct that lies in the buffer: `#[atomic_form(Plain)]`");
+        return refused("name the struct that the buffer holds: `#[atomic_form(Plain)]`");
     };
     let (plain, root): (Type, _) = (named.parse_args()?, Options::of(input)?.root);
     let members = members(&data.fields);
@@ -48,7 +48,7 @@ pub(crate) fn atomic_form(input: &DeriveInput) -> Result<TokenStream> {
                 ::core::mem::size_of::<__Plain>() == ::core::mem::size_of::<#form>()
                     && ::core::mem::align_of::<__Plain>() == ::core::mem::align_of::<#form>()
                     #(&& ::core::mem::offset_of!(__Plain, #members) == ::core::mem::offset_of!(#form, #members))*,
-                "the fields of an atomic form and of its plain struct lie in different places"
+                "the fields of an atomic form and of its plain struct have different offsets"
             );
         };
         // SAFETY: as for `AtomicForm`, below; what is shared is atomic or only read.
@@ -56,7 +56,7 @@ pub(crate) fn atomic_form(input: &DeriveInput) -> Result<TokenStream> {
         unsafe impl #root::__derive::SliceElement for #form {
             const LAYOUT: u64 = #root::__derive::of_atomic(<#plain as #root::DeviceCopy>::LAYOUT);
         }
-        // SAFETY: size, alignment and places are equal, and each field is one that may stand for the plain one; there are no
+        // SAFETY: size, alignment and offsets are equal, and each field matches the plain one; there are no
         // others, on either side.
         #[automatically_derived]
         unsafe impl #root::__derive::AtomicForm for #form {

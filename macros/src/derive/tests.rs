@@ -1,4 +1,4 @@
-//! What the derives write, and what they refuse.
+//! Expansions and errors of the derives.
 
 use super::*;
 
@@ -67,9 +67,9 @@ fn layouts_that_are_not_defined_are_refused() {
     }
 }
 
-/// Each from all fields: a bound for each is written out, so that the compiler decides.
+/// Each trait has a bound for every field, which the compiler evaluates.
 #[test]
-fn what_holds_for_all_fields_holds_for_the_struct() {
+fn traits_of_all_fields_are_implemented_for_the_struct() {
     let pair = copy(PAIR);
     for name in ["Zeroable", "AnyBits", "SharedElement", "ClusterElement", "Pod"] {
         let bound = if ["SharedElement", "ClusterElement"].contains(&name) { "AnyBits" } else { name };
@@ -91,7 +91,7 @@ fn what_holds_for_all_fields_holds_for_the_struct() {
 
 /// Plain old data has no padding: sizes are compared where they are known, types where they are not.
 #[test]
-fn only_what_has_no_padding_is_plain_old_data() {
+fn only_types_without_padding_are_plain_old_data() {
     has(
         &copy("#[repr(C)] struct P { a: f32, b: u8 }"),
         "d::PodforPwherefor<'__field>f32:d::Pod,for<'__field>u8:d::Pod,\
@@ -103,7 +103,7 @@ fn only_what_has_no_padding_is_plain_old_data() {
     assert!(!is_pod("#[repr(C, align(16))] struct P<T> { a: T, b: [T; 2] }"));
     assert!(is_pod("#[repr(C, align(16))] struct P { a: u64, b: u64 }"));
     assert!(!is_pod("#[repr(C)] struct P<T> {}"));
-    // The compiler has the last word on whether these are of one type.
+    // Only the compiler knows whether these are one type.
     has(
         &copy(PAIR),
         "let_:*const[[T;2];N]=&rawconst__it.b;}};#[automatically_derived]unsafeimpl<T:::ferrogrid::DeviceCopy>d::Pod",
@@ -152,15 +152,15 @@ fn an_enum_without_data_is_its_number_and_may_be_zero_if_a_variant_is() {
     assert!(!plain.contains("AnyBits"), "{plain}");
 }
 
-/// Not any bits are a value then.
+/// Then some bits are not a value.
 #[test]
-fn a_struct_with_an_invariant_travels_and_no_more() {
+fn a_struct_with_an_invariant_derives_device_copy_only() {
     let derived = copy("#[repr(C)] #[device_copy(invariant)] struct S { a: u32 }");
     assert!(derived.contains("DeviceCopyforS") && !derived.contains("d::Zeroable"), "{derived}");
 }
 
 #[test]
-fn the_crate_has_the_name_that_is_given() {
+fn the_crate_path_follows_the_option() {
     let derived = copy("#[repr(C)] #[device_copy(crate = fg)] struct S { a: u32 }");
     assert!(
         derived.contains("unsafeimpl::fg::DeviceCopyforS") && !derived.contains("::ferrogrid"),

@@ -1,4 +1,4 @@
-//! The shape of a block that a kernel fixes: numbers, or a constant of the module for one that is made of constants.
+//! The shape of a block that a kernel fixes: numbers, or a constant of the module.
 
 use ferrogrid_syntax::Kernel;
 use proc_macro2::TokenStream;

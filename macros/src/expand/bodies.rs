@@ -1,6 +1,6 @@
-//! The kernels' bodies for the CPU device, compiled natively. On the host a kernel's name is that of its
-//! launch function, so the body has another. Where code of the module calls a kernel by its name, as it may
-//! on the device, the name means the body.
+//! The kernels' bodies for the CPU device, compiled natively. On the host a kernel's name refers to its
+//! launch function, so the body has another name. Where code of the module calls a kernel, as it may on the
+//! device, the name refers to the body.
 
 use ferrogrid_syntax::{Kernel, Module, Part, mention};
 use proc_macro2::TokenStream;
@@ -75,7 +75,7 @@ fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
     }
 }
 
-/// Makes kernel names in `block` mean the bodies, unless a parameter has the name.
+/// Makes kernel names in `block` refer to the bodies, unless a parameter has the name.
 fn name_bodies(signature: &Signature, block: &mut Block, kernels: &[String]) {
     let (tokens, parameters) = (block.to_token_stream(), signature.inputs.to_token_stream());
     let is_called = |name: &&String| mention(&tokens, name).is_some() && mention(&parameters, name).is_none();

@@ -1,4 +1,4 @@
-//! The device code of a module: what the build step left for the target that rustc compiles.
+//! The device code of a module: the build step's output for the target that rustc compiles.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(super) enum Code {
         images: Vec<CompiledImage>,
         /// Whether `debug_assertions` holds in it.
         debug_assertions: bool,
-        /// The choices that a library's device code depends on.
+        /// The options that a library's device code depends on.
         choices: String,
     },
 }
@@ -44,18 +44,18 @@ impl Variants {
         let Some(folder) = std::env::var_os(TARGETS_VARIABLE) else {
             return Variants { plain: Code::Unknown, tested: None };
         };
-        // An editor may run macros without saying for which target.
+        // An editor may run macros without naming the target.
         let name = std::env::var("CARGO_CRATE_NAME").ok();
         Variants::in_folder(Path::new(&folder), class(), name.as_deref(), fingerprint)
     }
 
-    /// Those that the build step left in a folder, for the target that is called so; of any, if it has no name: the module's content
-    /// will do.
+    /// The variants that the build step left in a folder, for the target of this name. Without a name, those
+    /// of any target that contains the module.
     fn in_folder(folder: &Path, class: TargetClass, name: Option<&str>, fingerprint: Fingerprint) -> Self {
         if let Ok(reason) = std::fs::read_to_string(folder.join(NO_DEVICE_CODE)) {
             return Variants { plain: Code::Unbuilt(reason), tested: None };
         }
-        // An editor may run macros without naming the target; the module's content is enough then.
+        // An editor may run macros without naming the target; then the module's content suffices.
         let Some(name) = name else {
             return Variants { plain: anywhere(folder, fingerprint), tested: None };
         };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_built_says_why() {
+    fn failed_builds_record_the_reason() {
         in_folder("unbuilt", &[], |folder| {
             fs::write(folder.join(NO_DEVICE_CODE), "no compiler").unwrap();
             let found = Variants::in_folder(folder, TargetClass::Library, Some("a"), Fingerprint(1));
@@ -176,9 +176,9 @@ mod tests {
     /// Images are embedded beside one module; if any module has errors, no module of the target is compiled.
     #[test]
     fn images_go_to_the_module_that_holds_them_and_errors_to_all() {
-        let Code::Compiled { images, .. } = compiled(&target(1, "")) else { panic!("it is compiled") };
+        let Code::Compiled { images, .. } = compiled(&target(1, "")) else { panic!("it was compiled") };
         assert_eq!(images.len(), 1);
-        let Code::Compiled { images, .. } = compiled(&target(2, "")) else { panic!("it is compiled") };
+        let Code::Compiled { images, .. } = compiled(&target(2, "")) else { panic!("it was compiled") };
         assert!(images.is_empty());
         let mut refused = target(1, "");
         refused.modules.push(CompiledModule {

@@ -1,5 +1,5 @@
-//! Constants in both halves: on a device variables that the builder moves to constant memory, on the host
-//! values that it can set. Every function that reads one has a reference to it that ends with the function.
+//! Constants in both halves: variables on a device, which the builder moves to constant memory; on the host
+//! values that it can set. A function that reads one gets a reference that ends with the function.
 
 use ferrogrid_syntax::{Constant, Kernel, Module};
 use proc_macro2::{Group, Literal, TokenStream, TokenTree};
@@ -12,7 +12,7 @@ fn reader(constant: &Constant) -> Ident {
     format_ident!("__ferrogrid_read_{}", constant.bare_name())
 }
 
-/// Makes the names of constants in `block`, of the function `name`, mean their values.
+/// Makes the names of constants in `block`, of the function `name`, refer to their values.
 pub(super) fn name_values(module: &Module, name: &Ident, block: &mut Block) {
     let mut statements: Vec<Stmt> = Vec::new();
     let mut text = block.to_token_stream();
@@ -26,7 +26,7 @@ pub(super) fn name_values(module: &Module, name: &Ident, block: &mut Block) {
         let (reader, cfgs) = (reader(constant), constant.cfgs().collect::<Vec<_>>());
         let reading = format_ident!("__reading_{}", constant.bare_name());
         statements.push(parse_quote!(#(#cfgs)* #[allow(non_snake_case)] let #reading = ::ferrogrid::device::constant::Reading;));
-        // SAFETY: it is called where kernels of the module run, or functions that only they call.
+        // SAFETY: only kernels of the module, and functions that only they call, call it.
         statements.push(parse_quote! {
             #(#cfgs)* #[allow(non_snake_case, unused_variables)] let #local = unsafe { self::#reader(&#reading) };
         });
@@ -49,7 +49,7 @@ pub(super) fn named_in(module: &Module, function: &ItemFn) -> ItemFn {
 fn renamed(tokens: TokenStream, name: &Ident, local: &Ident, mentioned: &mut bool) -> TokenStream {
     let mut before = [' '; 2];
     let mut tree = |tree: TokenTree| {
-        // `other::NAME` and `other.NAME` are something else; `0..NAME` and `field: NAME` are not.
+        // `other::NAME` and `other.NAME` are different items; `0..NAME` and `field: NAME` are not.
         let is_part = before == [':', ':'] || (before[1] == '.' && before[0] != '.');
         before = [before[1], if let TokenTree::Punct(punct) = &tree { punct.as_char() } else { ' ' }];
         match tree {
@@ -84,8 +84,8 @@ pub(super) fn on_device(module: &Module, constant: &Constant, entries: bool) -> 
     if constant.is_variable {
         return variable_on_device(module, constant, entries);
     }
-    // SAFETY of the `unsafe` blocks below: the code takes an address and reaches no memory; the address is that of
-    // the constant.
+    // SAFETY of the `unsafe` blocks below: the assembly computes an address and accesses no memory; the
+    // address is that of the constant.
     let variable = entries.then(|| {
         quote! {
             #(#cfgs)*
@@ -120,7 +120,7 @@ fn variable_on_device(module: &Module, constant: &Constant, entries: bool) -> To
     } else {
         quote!(unsafe extern "C" { #[allow(non_upper_case_globals)] static #name: #ty; })
     };
-    // SAFETY of the `unsafe` block below: the static is that of the module, of which kernels alone run here.
+    // SAFETY of the `unsafe` block below: the static is the module's own, and only its kernels run here.
     quote! {
         #(#cfgs)*
         #variable
@@ -182,7 +182,7 @@ pub(super) fn on_host(module: &Module, constant: &Constant) -> TokenStream {
         unsafe fn #reader(
             reading: &::ferrogrid::__private::device::constant::Reading,
         ) -> &#value {
-            // SAFETY: a launch of the kernel that runs here keeps the memory as it is until it has run.
+            // SAFETY: the launch of the running kernel keeps the memory unchanged until it has ended.
             unsafe { #private::device::#module_of::read(reading, self::#name.here()) }
         }
     }

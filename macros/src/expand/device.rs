@@ -1,6 +1,7 @@
 //! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point with the
 //! flattened parameters.
 
+use ferrogrid_syntax::compiled::LAYOUT_PREFIX;
 use ferrogrid_syntax::{Division, Instance, Kernel, Module, Parameter, ParameterKind, Part};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -107,7 +108,7 @@ fn layout(
     entry: &Ident,
     rename: &impl Fn(&Ident) -> Option<Ident>,
 ) -> TokenStream {
-    let name = format_ident!("__ferrogrid_layout_{entry}");
+    let name = format_ident!("{LAYOUT_PREFIX}{entry}");
     let numbers = generic::renamed(layout::numbers(module, kernel), rename);
     let cfgs = kernel.cfgs();
     quote! {

@@ -1,5 +1,5 @@
-//! Functions of other device code in both halves: on a device as declared, to be linked; on the host
-//! functions that call their native counterpart, or panic where there is none.
+//! Functions of other device code in both halves: declared on a device, to be linked; on the host functions
+//! that call their native counterpart, or panic if there is none.
 
 use ferrogrid_syntax::{ExternFunction, Externs};
 use proc_macro2::{Span, TokenStream};
@@ -46,7 +46,7 @@ fn native(function: &ExternFunction) -> TokenStream {
         .iter()
         .filter(|attribute| ["doc", "cfg"].iter().any(|name| attribute.path().is_ident(name)));
     let body = match native {
-        // SAFETY of the block: the caller has vouched for what the function asks for, under either name.
+        // SAFETY of the block: the caller guarantees the function's requirements, under either name.
         Some(native) => quote!(unsafe { #native(#(#arguments),*) }),
         None => quote! {{
             #( let _ = #arguments; )*

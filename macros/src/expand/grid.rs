@@ -1,4 +1,4 @@
-//! The grid that fits a kernel: `kernels::scale::grid(n)`.
+//! The grid function of a kernel: `kernels::scale::grid(n)`.
 
 use ferrogrid_syntax::{Division, Kernel, ParameterKind};
 use proc_macro2::TokenStream;
@@ -34,18 +34,18 @@ pub(super) fn function(kernel: &Kernel, declared: &TokenStream) -> TokenStream {
             },
         ),
         Some((Division::Rows, _)) => (
-            "As many blocks, each of which has a row",
+            "The given number of blocks, one for each row",
             quote!(),
             quote!(::ferrogrid::__private::Grid::blocks(::ferrogrid::__private::Extent::<#rank>::extent(__extent))),
         ),
         _ => (
-            "A thread for each of so many elements",
+            "A thread for each of the given number of elements",
             quote!(),
             quote!(::ferrogrid::__private::Grid::cover(__extent)),
         ),
     };
     let doc = format!(
-        "{what}, x first, in blocks of the shape that the kernel `{}` fixes, or that the launch chooses.",
+        "{what}, x first, in blocks of the shape that the kernel `{}` fixes, else of the default shape.",
         kernel.bare_name()
     );
     quote! {

@@ -85,7 +85,7 @@ fn embedded(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStrea
         #[doc(hidden)]
         #[allow(dead_code, unreachable_pub)]
         pub(crate) mod #name {
-            // Others refer to a static; they would each have a copy of a constant.
+            // A static, because each reference to a constant would be a copy.
             pub static IMAGES: [::ferrogrid::__private::EmbeddedImage; #count] = [#(#images),*];
         }
     }
@@ -94,7 +94,7 @@ fn embedded(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStrea
 /// The compiled module: its image, and its entry points.
 fn image(module: &Module, code: &Code) -> TokenStream {
     let image = match code {
-        Code::Refused(_) => quote!(unbuilt("the device compiler refused it")),
+        Code::Refused(_) => quote!(unbuilt("the device compiler rejected it")),
         Code::Unbuilt(reason) => quote!(unbuilt(#reason)),
         Code::HostOnly | Code::Unknown => quote!(host_only()),
         Code::Compiled { module: compiled, debug_assertions, .. } => {
@@ -221,7 +221,7 @@ fn optional(value: Option<TokenStream>) -> TokenStream {
     }
 }
 
-/// Whether the text shows that every value it passes has bytes.
+/// Whether the text shows that no value has size zero.
 fn all_have_bytes(kernel: &Kernel) -> bool {
     const NUMBERS: [&str; 16] = [
         "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",

@@ -119,7 +119,7 @@ pub(super) fn instances(kernel: &Kernel) -> TokenStream {
     quote! {
         #(#cfgs)*
         #[doc = #doc]
-        // Clippy reads no documentation that a macro writes.
+        // Clippy ignores documentation that a macro generates.
         #[allow(
             non_camel_case_types,
             private_bounds,

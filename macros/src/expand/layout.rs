@@ -8,7 +8,7 @@ use syn::Type;
 
 use super::{block, constants, shared};
 
-/// A number that both halves compute, with what it is for the user.
+/// A number that both halves compute, with its meaning for the user.
 struct Fact {
     /// Its `cfg`s.
     cfgs: TokenStream,
@@ -77,7 +77,7 @@ fn of_parameter(parameter: &Parameter, device: &TokenStream) -> Vec<Fact> {
     }
 }
 
-/// The facts of a type whose values both sides see.
+/// The layout of a type whose values both sides share.
 fn value(ty: &Type, what: &str, bound: &TokenStream) -> Vec<Fact> {
     let mut facts = size(ty, what);
     facts.push(fields(ty, what, bound));

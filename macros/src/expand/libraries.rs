@@ -1,5 +1,5 @@
-//! Device code that crates share: a library states what its host half was compiled with. Its users compare
-//! that with what they compiled for their kernels.
+//! Device code shared between crates: a library states the options that its host half was compiled with. Its
+//! users compare these with the options that they compiled for their kernels.
 
 use ferrogrid_syntax::Module;
 use ferrogrid_syntax::compiled::{TEXT_CHOICE, UsedLibrary};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::code::Code;
 
-/// The choices that users of the module can compare, and the comparisons with the libraries that it uses.
+/// The options that users of the module compare, and the comparisons with the libraries that it uses.
 pub(super) fn of(module: &Module, code: &Code) -> TokenStream {
     let (choices, used): (_, &[UsedLibrary]) = match code {
         Code::Compiled { module, choices, .. } if !choices.is_empty() => {
@@ -28,7 +28,7 @@ pub(super) fn of(module: &Module, code: &Code) -> TokenStream {
         quote!((#line, cfg!(feature = #name)))
     });
     quote! {
-        /// All that the module depends on, if a build step has found it; else what its own text shows.
+        /// All that the module depends on, if a build step has recorded it; else what its own text shows.
         #[doc(hidden)]
         #[allow(dead_code, unreachable_pub, unexpected_cfgs)]
         pub const __FERROGRID_CHOICES: (::core::option::Option<&str>, &[(&str, bool)]) = (
@@ -71,7 +71,7 @@ fn message(library: &UsedLibrary) -> String {
     format!(
         "the library `{name}` is not the same on the host and in these kernels, which are compiled with its Cargo.toml and \
          the features of the whole workspace: {choices}. What its build script sets (`Build::cfg`, `env`, \
-         `debug_assertions`) is to stand in its [package.metadata.ferrogrid], and a feature that only the command line or some \
+         `debug_assertions`) belongs in its [package.metadata.ferrogrid], and a feature that only the command line or some \
          packages of the workspace ask for is to be asked for in this package's Cargo.toml, too"
     )
 }

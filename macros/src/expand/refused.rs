@@ -1,5 +1,5 @@
 //! The device compiler's errors, at the user's tokens. A function with an error is left out of the host half,
-//! which would often report the same again.
+//! which would often report the same error again.
 
 use ferrogrid_syntax::compiled::Diagnostic;
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
@@ -7,7 +7,7 @@ use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, Block, Error, ImplItemFn, ItemFn, ItemMod, ReturnType, TraitItemFn, Type, parse_quote};
 
-/// The errors, each at what it points to in `module`.
+/// The errors, each at the tokens of `module` that it points to.
 pub(super) fn errors(module: &ItemMod, diagnostics: &[Diagnostic]) -> TokenStream {
     let mut leaves = Vec::new();
     flatten(module.to_token_stream(), &mut leaves);
@@ -37,7 +37,7 @@ impl Bodies {
         let is_opaque = matches!(output, ReturnType::Type(_, ty) if matches!(**ty, Type::ImplTrait(_)));
         if !is_opaque && self.starts.iter().any(|start| (open..close).contains(start)) {
             *block = parse_quote!({ ::core::unreachable!() });
-            // Items that only the body used are not unused.
+            // Prevents warnings about items that only the body used.
             attributes.push(parse_quote!(#[allow(unused)]));
         }
     }

@@ -54,7 +54,7 @@ pub(super) fn regions(kernel: &Kernel, device: &TokenStream, thread: &TokenStrea
     statements
 }
 
-/// How many bytes the regions of static size take together.
+/// The total size of the regions of static size in bytes.
 pub(super) fn bytes(kernel: &Kernel, device: &TokenStream) -> TokenStream {
     kernel.parameters.iter().fold(quote!(0), |before, parameter| match &parameter.kind {
         ParameterKind::Shared { array } => {

@@ -1,6 +1,7 @@
-//! What modules expand to, on both sides. Texts are compared without spaces, with `p::` for the path of what the host's half uses, and
-//! `d::` for that of the device's.
+//! Expansions of modules, on both sides. Texts are compared without spaces, with `p::` for the private path
+//! of the host half, and `d::` for that of the device half.
 
+mod book;
 mod kinds;
 mod modules;
 
@@ -25,7 +26,7 @@ fn on_device(module: &str) -> String {
     text(device::module(&parsed(module), true))
 }
 
-/// What stands between two texts, the first time.
+/// The text between the first occurrences of two texts.
 #[track_caller]
 fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
     let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before:?} in {text}"));

@@ -7,23 +7,23 @@ mod tests;
 use super::Shape;
 use crate::{Instruction, Operand};
 
-/// What is known of a value's bits. Values of fewer than 64 bits have zeros above.
+/// The known bits of a value. Values of fewer than 64 bits have zeros above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bits {
-    /// Those that may differ between two lanes of a warp.
+    /// Bits that may differ between two lanes of a warp.
     pub(super) varies: u64,
-    /// Those that are 0 in all threads.
+    /// Bits that are 0 in all threads.
     zero: u64,
-    /// Those that are 1 in all threads.
+    /// Bits that are 1 in all threads.
     one: u64,
 }
 
 impl Bits {
-    /// No value yet: joined with another it is the other.
+    /// No value yet, the neutral element of `join`.
     pub(super) const NONE: Bits = Bits { varies: 0, zero: u64::MAX, one: u64::MAX };
     /// Any value.
     pub(super) const ANY: Bits = Bits { varies: u64::MAX, zero: 0, one: 0 };
-    /// Any value that all lanes of a warp have in common.
+    /// Any value that is uniform in the warp.
     pub(super) const SAME: Bits = Bits { varies: 0, zero: 0, one: 0 };
 
     fn constant(value: u64) -> Self {
@@ -35,23 +35,23 @@ impl Bits {
         (self.zero | self.one == u64::MAX && self != Bits::NONE).then_some(self.one)
     }
 
-    /// A value below `2^bits`, of which the bits `varies` may differ.
+    /// A value below `2^bits`, whose bits `varies` may differ between lanes.
     fn below(bits: u32, varies: u64) -> Self {
         let zero = !low(bits);
         Bits { varies: varies & !zero, zero, one: 0 }
     }
 
-    /// A value that is the one in some threads and the other in others; but not within a warp.
+    /// A value that is one of the two, but the same within each warp.
     pub(super) fn join(self, other: Self) -> Self {
         Bits { varies: self.varies | other.varies, zero: self.zero & other.zero, one: self.one & other.one }
     }
 
-    /// The same, where a warp has one value.
+    /// The join of two values that are uniform in the warp.
     pub(super) fn same(self) -> Self {
         Bits { varies: 0, ..self }
     }
 
-    /// The same, where a warp may have both.
+    /// The join of two values, both of which a warp may have.
     pub(super) fn mixed(self) -> Self {
         Bits { varies: !(self.zero | self.one), ..self }
     }
@@ -61,7 +61,7 @@ impl Bits {
         Bits { varies: self.varies & kept, zero: self.zero | !kept, one: self.one & kept }
     }
 
-    /// How many bits are 0 at its end.
+    /// The number of trailing zero bits.
     fn trailing_zeros(self) -> u32 {
         self.zero.trailing_ones()
     }
@@ -73,7 +73,7 @@ impl Bits {
         }
         let (kept, other) =
             if self.trailing_zeros() < other.trailing_zeros() { (self, other) } else { (other, self) };
-        // Below the other's last bit nothing is added; above, what differs is carried to any place.
+        // Below the other's lowest bit the sum does not change; above it, differences carry to any bit.
         let below = low(other.trailing_zeros());
         let above = varies & !below;
         let carried = if above == 0 { 0 } else { !low(above.trailing_zeros()) };
@@ -126,8 +126,8 @@ impl Bits {
         Bits { zero: self.one, one: self.zero, ..self }
     }
 
-    /// Whether `self < bound` is the same in all lanes of a warp: no multiple of the greatest power of two that differs is
-    /// between two lanes.
+    /// Whether `self < bound` is the same in all lanes of a warp: `bound` is a multiple of the greatest power
+    /// of two that differs, so it does not separate two lanes.
     fn is_together_below(self, bound: Self, width: u32) -> bool {
         let bits = 64 - self.varies.leading_zeros();
         bits < width && bound.varies == 0 && bound.zero & low(bits) == low(bits)
@@ -145,7 +145,7 @@ fn low(bits: u32) -> u64 {
     1_u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1)
 }
 
-/// The bits of a special register, in blocks of a shape; `None` of one that this knows nothing of.
+/// The bits of a special register, in blocks of a shape; `None` if it is not supported.
 pub(super) fn special(name: &str, shape: Shape) -> Option<Bits> {
     let (base, axis) = name.strip_prefix('%')?.split_once('.').unwrap_or((&name[1..], "x"));
     let axis = ["x", "y", "z"].iter().position(|it| *it == axis)?;
@@ -166,7 +166,7 @@ fn thread(axis: usize, shape: Shape) -> Bits {
     let is_last = shape[axis + 1..].iter().all(|threads| *threads == Some(1));
     let varies = match inner {
         Some(inner) if inner % 32 == 0 => 0,
-        // So many of them are in a warp, from a multiple of their number.
+        // The number of these in a warp, which starts at a multiple of it.
         Some(inner) if 32_u32.is_multiple_of(inner) => {
             let of_warp = 32 / inner;
             let is_whole = is_last || shape[axis].is_some_and(|size| size.is_multiple_of(of_warp));
@@ -177,8 +177,8 @@ fn thread(axis: usize, shape: Shape) -> Bits {
     Bits::below(bits, varies)
 }
 
-/// The bits of what an instruction makes of its operands, of which `bits_of` says theirs; `None` if it is none of those that this
-/// follows.
+/// The bits of an instruction's result, where `bits_of` gives the bits of operands; `None` for unsupported
+/// instructions.
 pub(super) fn made<'t>(
     instruction: &Instruction<'t>,
     bits_of: impl Fn(&Operand<'t>) -> Bits,
@@ -220,7 +220,7 @@ pub(super) fn made<'t>(
     Some(made.truncated(width))
 }
 
-/// Of what is converted to an integer of another width.
+/// The bits of a value converted to an integer of another width.
 fn converted(instruction: &Instruction<'_>, source: Bits, from: u32) -> Option<Bits> {
     let mut types = instruction.modifiers().filter_map(|it| Some((it, width(it)?)));
     let (Some((_, to)), Some((source_type, _)), None) = (types.next(), types.next(), types.next()) else {
@@ -230,7 +230,7 @@ fn converted(instruction: &Instruction<'_>, source: Bits, from: u32) -> Option<B
     (!is_negative && !instruction.has("sat")).then(|| source.truncated(to))
 }
 
-/// Of whether one is less than another.
+/// The bits of a comparison.
 fn compared(instruction: &Instruction<'_>, a: Bits, b: Bits, width: u32) -> Option<Bits> {
     let is_together = match instruction.modifiers().next()? {
         "lt" | "lo" | "ge" | "hs" => a.is_together_below(b, width) || b.is_together_up_to(a, width),

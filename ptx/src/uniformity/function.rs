@@ -1,4 +1,4 @@
-//! How the values of one function differ between threads, and where threads may part.
+//! The analysis of one function: the divergence of its values and branches.
 
 mod divergences;
 mod lanes;
@@ -16,14 +16,14 @@ use crate::{
     Body, ControlFlow, Function, Instruction, Operand, Register, Registers, Statement, StatementKind,
 };
 
-/// What is known of the functions of a program, by name.
+/// The summaries of the functions of a program, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Summary {
-    /// How each argument differs, of any call.
+    /// The level of each argument, over all calls.
     pub(super) parameters: Vec<Level>,
-    /// How what it returns differs.
+    /// The level of its result.
     pub(super) result: Level,
-    /// Among which threads the way to a call must be the same, if the function waits for others.
+    /// The level that the path to a call requires, if the function contains barriers.
     pub(super) needs: Option<Level>,
     /// Whether no call of it returns (`.noreturn`).
     pub(super) never_returns: bool,
@@ -31,10 +31,10 @@ pub(super) struct Summary {
     pub(super) shape: Shape,
 }
 
-/// Among which threads the way to a statement must be the same, as far as the statement itself says.
+/// The level that the path to each statement requires by itself.
 pub(super) type Needs = fn(&Statement<'_>) -> Option<Level>;
 
-/// A function while it is analysed.
+/// The state of the analysis of a function.
 pub(super) struct Analysis<'b, 't> {
     function: &'b Function<'t>,
     body: &'b Body<'t>,
@@ -42,32 +42,33 @@ pub(super) struct Analysis<'b, 't> {
     needs: Needs,
     shape: Shape,
     registers: Registers<'t>,
-    /// What each statement makes of its operands.
+    /// The effect of each statement on its result.
     makes: Vec<Makes>,
     /// The special registers that each statement reads.
     special: Vec<Vec<&'t str>>,
     ways: Ways,
     values: Vec<Value<'t>>,
-    /// How a register differs whose value is no sum.
+    /// The level of each register whose value is not a sum.
     levels: Vec<Level>,
-    /// The bits of each register; any, where lanes are not followed.
+    /// The bits of each register; unknown if lanes are not tracked.
     bits: Vec<Bits>,
     follows_lanes: bool,
-    /// The branch by which a register differs that got different values on its ways.
+    /// The branch that makes a register divergent by different values on its paths.
     parted_by: Vec<Option<usize>>,
-    /// Whether that is a branch at which lanes of a warp part.
+    /// Whether lanes of a warp diverge at that branch.
     is_mixed: Vec<bool>,
-    /// Whether a register has one value as long as the thread runs: threads that take it in different rounds of a loop take the same.
+    /// Whether a register has one value for the thread's lifetime, so that threads that read it in different
+    /// iterations of a loop read the same.
     is_fixed: Vec<bool>,
-    /// How threads that reach a block together differ from those that do not.
+    /// The level at which threads reach a block together.
     apart: Vec<Level>,
-    /// How local memory differs.
+    /// The level of local memory.
     local: Level,
-    /// The call that returns into the parameter which a statement loads.
+    /// The call whose result a statement loads.
     call_of: HashMap<usize, usize>,
     /// The statements that store the arguments of a call, by statement of the call and number of the argument.
     stores_of: HashMap<(usize, usize), Vec<usize>>,
-    /// The registers whose values had the register as a term.
+    /// The registers whose sums had the register as a term.
     made_of: Vec<Vec<Register>>,
     liveness: Liveness,
 }
@@ -111,7 +112,7 @@ impl<'b, 't> Analysis<'b, 't> {
             is_mixed: vec![false; count],
             is_fixed: vec![false; count],
             apart,
-            // Another function's local memory, behind a pointer, is not known.
+            // Another function's local memory, behind a pointer, is unknown.
             local: if function.is_entry { Level::Grid } else { Level::Thread },
             call_of: HashMap::new(),
             stores_of: HashMap::new(),
@@ -161,7 +162,7 @@ impl<'b, 't> Analysis<'b, 't> {
         }
     }
 
-    /// Finds the registers that are computed, in one place, from constants, parameters and places of threads alone.
+    /// Finds the registers with one definition that depends on constants, parameters and thread indices only.
     fn find_fixed(&mut self) {
         let mut open: Vec<Register> = (0..self.registers.len()).rev().map(Register).collect();
         while let Some(register) = open.pop() {
@@ -188,7 +189,7 @@ impl<'b, 't> Analysis<'b, 't> {
             && self.special[*at].iter().all(|name| is_place(name))
     }
 
-    /// Looks at values and branches until nothing changes.
+    /// Iterates over values and branches to a fixed point.
     pub(super) fn run(&mut self) {
         let mut open: Vec<usize> = (0..self.body.statements.len()).rev().collect();
         let mut is_open = vec![true; self.body.statements.len()];
@@ -222,19 +223,19 @@ impl<'b, 't> Analysis<'b, 't> {
         }
     }
 
-    /// The registers to look at again when one has changed: itself, and those of whose value it is a term.
+    /// The registers to recompute when one has changed: itself, and those that have it as a term.
     fn concerned(&self, register: Register) -> impl Iterator<Item = Register> {
         self.made_of[register.0].iter().copied().chain([register])
     }
 
-    /// Whether a statement is where ways part.
+    /// Whether a statement is a divergent branch.
     fn decides(&self, at: usize, instruction: &Instruction<'_>) -> bool {
         let is_branch = matches!(instruction.operation(), "bra" | "ret") && instruction.predicate.is_some()
             || instruction.operation() == "brx";
         is_branch && self.ways.part_at(self.ways.flow.block_of(at))
     }
 
-    /// How the condition of a branch differs.
+    /// The level of a branch's condition.
     fn level_of_branch(&self, at: usize, instruction: &Instruction<'_>) -> Level {
         match instruction.predicate {
             Some(predicate) => self.level_of_name(at, predicate.register),
@@ -244,7 +245,7 @@ impl<'b, 't> Analysis<'b, 't> {
         }
     }
 
-    /// Notes that threads may part at a branch: the statements to look at again, and the registers that differ by it.
+    /// Records that threads may diverge at a branch: the statements to recompute, and the registers that become divergent.
     fn part(&mut self, at: usize, instruction: &Instruction<'_>, changed: &mut Vec<Register>) -> Vec<usize> {
         let level = self.level_of_branch(at, instruction);
         if level == Level::Grid {
@@ -286,19 +287,19 @@ impl<'b, 't> Analysis<'b, 't> {
         again
     }
 
-    /// Notes what a store does to local memory; whether it changes anything.
+    /// Records a store to local memory; returns whether the state changes.
     fn store(&mut self, at: usize, instruction: &Instruction<'_>) -> bool {
         let may_be_local = match instruction.operation() {
             "st" => {
                 instruction.has("local")
                     || !["global", "shared", "param", "const"].iter().any(|it| instruction.has(it))
             }
-            // What a function is given the address of, it may write.
+            // A function may write memory whose address it gets.
             "call" => !instruction.arguments().is_empty(),
             _ => false,
         };
         let block = self.ways.flow.block_of(at);
-        // What only a panic follows, nobody reads.
+        // A store before a panic is never read.
         if !may_be_local || !self.ways.is_live(block) {
             return false;
         }
@@ -312,7 +313,7 @@ impl<'b, 't> Analysis<'b, 't> {
         has_changed
     }
 
-    /// Finds out the value of a register from its definitions; whether it changes.
+    /// Recomputes the value of a register from its definitions; returns whether it changes.
     fn update(&mut self, register: Register) -> bool {
         if self.parted_by[register.0].is_some()
             || self.values[register.0] == Value::term(Term::Register(register))
@@ -355,21 +356,21 @@ impl<'b, 't> Analysis<'b, 't> {
         true
     }
 
-    /// Whether a register's value may be read when a term of it has another value already.
+    /// Whether a register may be read after one of its terms was reassigned.
     fn outlasts(&mut self, register: Register, term: Register) -> bool {
         let Analysis { registers, body, ways, liveness, .. } = self;
         let mut definitions = registers.definitions(term).iter();
         definitions.any(|&at| liveness.outlasts(register, at, body, registers, &ways.flow))
     }
 
-    /// The register differs so, in a way of its own.
+    /// Gives the register a level as an opaque value.
     fn make_term(&mut self, register: Register, level: Level) -> bool {
         let value = if level == Level::Grid && self.parted_by[register.0].is_none() {
             Value::same()
         } else {
             Value::term(Term::Register(register))
         };
-        // What was a term stays one.
+        // A term stays a term.
         let is_term = self.values[register.0] == Value::term(Term::Register(register));
         let has_changed = level > self.levels[register.0] || (!is_term && self.values[register.0] != value);
         self.levels[register.0] = self.levels[register.0].max(level);
@@ -379,7 +380,7 @@ impl<'b, 't> Analysis<'b, 't> {
         has_changed
     }
 
-    /// The value that a statement gives a register, as a sum; `None` if it is none, or given under a condition.
+    /// The value that a statement assigns, as a sum; `None` if it is not a sum, or is assigned under a condition.
     fn made_by(&self, at: usize) -> Option<Value<'t>> {
         let instruction = self.body.statements[at].instruction().filter(|it| it.predicate.is_none())?;
         let factors = match &self.makes[at] {
@@ -397,7 +398,7 @@ impl<'b, 't> Analysis<'b, 't> {
         })
     }
 
-    /// What an operand is, as a sum; `None` of what has no value that lasts: a clock, or an element of a vector.
+    /// An operand as a sum; `None` for values that do not last: a clock, or an element of a vector.
     fn value_of(&self, at: usize, operand: &Operand<'t>) -> Option<Value<'t>> {
         Some(match operand {
             Operand::Offset(two) => self.value_of(at, &two[0])?,
@@ -417,7 +418,7 @@ impl<'b, 't> Analysis<'b, 't> {
         })
     }
 
-    /// Whether a name that is no register's is an element's of a vector register.
+    /// Whether a name is an element of a vector register.
     fn is_element(&self, at: usize, name: &str) -> bool {
         let vector = name.rsplit_once('.').map(|(vector, _)| vector);
         vector.is_some_and(|vector| self.registers.named(at, vector).is_some())
@@ -432,7 +433,7 @@ impl<'b, 't> Analysis<'b, 't> {
         levels.max().unwrap_or_default()
     }
 
-    /// A level, unless the lanes of a warp have all bits in common.
+    /// The level, or `Warp` if the lanes of a warp have all bits in common.
     fn limited(&self, level: Level, bits: Bits) -> Level {
         if bits.varies == 0 { level.min(Level::Warp) } else { level }
     }
@@ -457,14 +458,14 @@ impl<'b, 't> Analysis<'b, 't> {
         operand.names().into_iter().map(|name| self.level_of_name(at, name)).max().unwrap_or_default()
     }
 
-    /// How what a statement reads differs.
+    /// The level of the values that a statement reads.
     fn level_of_uses(&self, at: usize) -> Level {
         let registers = self.registers.used_by(at).iter().map(|&register| self.level_of_register(register));
         let special = self.special[at].iter().map(|name| self.level_of_special(name).unwrap_or_default());
         registers.chain(special).max().unwrap_or_default()
     }
 
-    /// How what a statement makes differs.
+    /// The level of a statement's result.
     fn level_of_definition(&self, at: usize, instruction: &Instruction<'t>) -> Level {
         let of_uses = self.level_of_uses(at);
         match self.makes[at] {
@@ -486,7 +487,7 @@ impl<'b, 't> Analysis<'b, 't> {
         }
     }
 
-    /// How what is loaded of a parameter differs: of this function, or of one that was called.
+    /// The level of a loaded parameter: of this function, or of a callee's result.
     fn level_of_parameter(&self, at: usize, instruction: &Instruction<'_>) -> Level {
         if let Some(&call) = self.call_of.get(&at) {
             let callee = self.body.statements[call].instruction().and_then(Instruction::callee);
@@ -510,7 +511,7 @@ impl<'b, 't> Analysis<'b, 't> {
         levels.max().unwrap_or_default().max(self.levels[register.0])
     }
 
-    /// How the arguments of its calls differ: callee, number of the argument, level.
+    /// The levels of the arguments of its calls: callee, number of the argument, level.
     pub(super) fn arguments(&self) -> Vec<(&'t str, usize, Level)> {
         let mut found = Vec::new();
         for (&(at, number), stores) in &self.stores_of {
@@ -524,7 +525,7 @@ impl<'b, 't> Analysis<'b, 't> {
         found
     }
 
-    /// How what it returns differs.
+    /// The level of its result.
     pub(super) fn result(&self) -> Level {
         let Some(returned) = self.function.returned.as_ref().and_then(|list| list.items.first()) else {
             return Level::Grid;
@@ -539,7 +540,7 @@ impl<'b, 't> Analysis<'b, 't> {
     }
 }
 
-/// Among which threads the way to a statement must be the same: for itself, or as a call of a function with such a statement.
+/// The level that the path to a statement requires: by itself, or as a call of a function with such a statement.
 pub(super) fn needed(
     statement: &Statement<'_>,
     needs: Needs,

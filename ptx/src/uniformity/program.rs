@@ -1,4 +1,4 @@
-//! The functions of a program together: what arguments and results of calls make of each other.
+//! The analysis of a program: the summaries of its functions, for arguments and results of calls.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,13 +6,14 @@ use super::function::{Analysis, Needs, Summary, needed};
 use super::{Divergence, Level, Shape, needs, waits_for_lanes};
 use crate::{Body, Calls, Function, Item, Module, Statement};
 
-/// The places of a program that threads must come to together, and may not.
+/// The barriers of a program that threads may not reach together.
 pub fn divergences(module: &Module<'_>) -> Vec<Divergence> {
     analysed(module, needs, None::<fn(&str) -> Shape>)
 }
 
-/// The operations of warps that some lanes of a warp may not come to together with the others, or with another mask: function, as
-/// an item of the module, and statement; and whether it may be another mask. `shape` says what blocks an entry point is launched with.
+/// The warp operations that some lanes of a warp may not reach together with the others, or with another
+/// mask: function, as an item of the module, and statement; and whether the mask may differ. `shape` gives
+/// the block shape of an entry point.
 pub fn unproven_lanes(module: &Module<'_>, shape: impl Fn(&str) -> Shape) -> BTreeMap<(usize, usize), bool> {
     let waits = |statement: &Statement<'_>| waits_for_lanes(statement).then_some(Level::Warp);
     let places = analysed(module, waits, Some(shape));
@@ -28,7 +29,7 @@ pub fn unproven_lanes(module: &Module<'_>, shape: impl Fn(&str) -> Shape) -> BTr
             }
         }
     }
-    // What is called by some lanes has none that all come to.
+    // A function called by some lanes only has no operation that all lanes reach.
     for item in calls.reachable(called, |_| false) {
         let Item::Function(function) = &module.items[item] else { continue };
         let statements = function.statements().iter().enumerate();
@@ -39,8 +40,8 @@ pub fn unproven_lanes(module: &Module<'_>, shape: impl Fn(&str) -> Shape) -> BTr
     found
 }
 
-/// The places that a program must come to by ways which are the same among those that `needs` says. With a `shape`, what lanes of a
-/// warp have in common is followed, too.
+/// The divergences of a program at the level that `needs` gives for each statement. With a `shape`, the bits
+/// of lanes are tracked, too.
 fn analysed(module: &Module<'_>, needs: Needs, shape: Option<impl Fn(&str) -> Shape>) -> Vec<Divergence> {
     let follows_lanes = shape.is_some();
     let shape = |entry: &str| shape.as_ref().map_or([None; 3], |shape| shape(entry));
@@ -48,7 +49,7 @@ fn analysed(module: &Module<'_>, needs: Needs, shape: Option<impl Fn(&str) -> Sh
         module.items.iter().enumerate().filter_map(defined).collect();
     let mut summaries: HashMap<&str, Summary> = HashMap::new();
     let shapes: Vec<Shape> = module.entries().map(|entry| shape(entry.name)).collect();
-    // Any of them may call the other functions.
+    // Any of the entry points may call the other functions.
     let of_all = shapes
         .iter()
         .copied()
@@ -101,7 +102,7 @@ fn analysed(module: &Module<'_>, needs: Needs, shape: Option<impl Fn(&str) -> Sh
     }
 }
 
-/// What an analysis has found, and the summaries that it rests on.
+/// The results of an analysis, and the summaries that they depend on.
 struct Done<'t> {
     relied_on: Vec<Summary>,
     arguments: Vec<(&'t str, usize, Level)>,
@@ -120,7 +121,7 @@ fn defined<'m, 't>((at, item): (usize, &'m Item<'t>)) -> Option<(usize, &'m Func
     Some((at, function, function.body.as_ref()?))
 }
 
-/// Those functions of which anything must be known: those that wait for others, and what these call for its results.
+/// The functions that need a summary: those with barriers, and those whose results they use.
 fn concerned<'m, 't>(
     functions: Vec<(usize, &'m Function<'t>, &'m Body<'t>)>,
     summaries: &HashMap<&str, Summary>,
@@ -137,7 +138,7 @@ fn concerned<'m, 't>(
     functions.into_iter().filter(|it| names.contains(it.1.name)).collect()
 }
 
-/// Lets functions need what those need that they call.
+/// Propagates requirements from callees to callers.
 fn close_needs<'t>(
     functions: &[(usize, &Function<'t>, &Body<'t>)],
     needs: Needs,

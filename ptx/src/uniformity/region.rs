@@ -2,7 +2,7 @@
 
 use crate::{Body, ControlFlow};
 
-/// The control flow of a body without the ways that only end in a panic.
+/// The control flow of a body without paths that only end in a panic.
 pub(super) struct Ways {
     pub(super) flow: ControlFlow,
     is_live: Vec<bool>,
@@ -10,10 +10,10 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// `waits` says which statements wait for other threads.
+    /// `waits` tells which statements wait for other threads.
     pub(super) fn of(body: &Body<'_>, mut flow: ControlFlow, waits: impl Fn(usize) -> bool) -> Self {
         let mut is_live = leading_to(&flow, |block| flow.blocks[block].returns);
-        // A loop that is never left, with a barrier in it, is no panic: its barriers are what is reached.
+        // A loop that is never left, with a barrier in it, is not a panic: its barriers count as an end.
         let lost: Vec<usize> = (0..flow.blocks.len())
             .filter(|&block| !is_live[block] && flow.blocks[block].statements.clone().any(&waits))
             .collect();
@@ -31,17 +31,17 @@ impl Ways {
         self.is_live[block]
     }
 
-    /// The ways from a block that count.
+    /// The successors of a block that count.
     pub(super) fn from(&self, block: usize) -> impl Iterator<Item = usize> {
         self.flow.blocks[block].successors.iter().copied().filter(|&next| self.is_live[next])
     }
 
-    /// Whether threads may part at the end of a block.
+    /// Whether threads may diverge at the end of a block.
     pub(super) fn part_at(&self, block: usize) -> bool {
         self.from(block).count() + usize::from(self.flow.blocks[block].returns) > 1
     }
 
-    /// The blocks that may be reached from a branch before its ways meet again. The branch's own is among them if it is in a loop.
+    /// The blocks that may be reached from a branch before its paths meet again. The branch's own block is among them if it is in a loop.
     pub(super) fn between(&self, branch: usize) -> Vec<usize> {
         let end = self.meets_at[branch];
         let mut seen = vec![false; self.flow.blocks.len()];
@@ -57,7 +57,7 @@ impl Ways {
     }
 }
 
-/// Which blocks lead to one that `is_end` is true of.
+/// The blocks from which a block with `is_end` is reachable.
 fn leading_to(flow: &ControlFlow, is_end: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut leads = vec![false; flow.blocks.len()];
     let mut open: Vec<usize> = (0..flow.blocks.len()).filter(|&block| is_end(block)).collect();

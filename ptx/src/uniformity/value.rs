@@ -1,29 +1,29 @@
-//! How values differ between threads, by the instructions that make them.
+//! Values as sums of divergent terms, and the effect of instructions on them.
 
 use super::Level;
 use crate::{Instruction, Operand, Register};
 
-/// What is known of a register.
+/// The abstract value of a register.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Value<'t> {
-    /// Nothing yet: no definition has been looked at.
+    /// No definition has been visited yet.
     #[default]
     Unknown,
-    /// The sum of these terms, each times a number, and of something that is the same in all threads of the grid.
+    /// The sum of these terms, each times a number, and of a value that is uniform in the grid.
     Sum(Vec<(Term<'t>, i64)>),
 }
 
-/// What differs between threads.
+/// A divergent term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Term<'t> {
     /// A special register.
     Special(&'t str),
-    /// A register whose value is no sum of others.
+    /// A register whose value is not a sum of others.
     Register(Register),
 }
 
 impl<'t> Value<'t> {
-    /// The same in all threads of the grid.
+    /// A value that is uniform in the grid.
     pub(super) fn same() -> Self {
         Value::Sum(Vec::new())
     }
@@ -62,7 +62,7 @@ impl<'t> Value<'t> {
     }
 }
 
-/// How a special register differs between threads; `None` if the name is none's.
+/// The level of a special register; `None` if there is none of this name.
 pub(super) fn special(name: &str) -> Option<Level> {
     let base = name.strip_prefix('%')?.split('.').next()?;
     Some(match base {
@@ -80,45 +80,45 @@ pub(super) fn special(name: &str) -> Option<Level> {
         "clusterid" => Level::Cluster,
         "ctaid" | "cluster_ctaid" | "cluster_ctarank" => Level::Block,
         _ if base.starts_with("envreg") => Level::Grid,
-        // Indices of threads and lanes, clocks, and what is not known.
+        // Indices of threads and lanes, clocks, and unknown registers.
         _ => Level::Thread,
     })
 }
 
-/// Whether a special register says where a thread is, or how many there are, as long as it runs.
+/// Whether a special register is constant for a thread's lifetime: an index or a count.
 pub(super) fn is_place(name: &str) -> bool {
     let base = name.strip_prefix('%').and_then(|name| name.split('.').next());
     base == Some("tid") || base == Some("laneid") || special(name).is_some_and(|level| level < Level::Thread)
 }
 
-/// What an instruction makes of its operands.
+/// The effect of an instruction on its operands.
 pub(super) enum Makes {
     /// The sum of its source operands, each times a number.
     Sum(Vec<i64>),
     /// Whether two are equal: only their difference counts.
     Equality,
-    /// Something that is the same wherever its operands are.
+    /// A value that is uniform wherever its operands are.
     Function,
-    /// Something that differs at least so.
+    /// A value of at most this uniformity.
     Differs(Level),
-    /// What all lanes get that are in the mask of an operation.
+    /// A value that all lanes in the mask of an operation get.
     Exchanged,
-    /// What memory holds at an address, in a state space.
+    /// A load from an address in a state space.
     Load(Space),
 }
 
-/// Memory, by who may write it.
+/// Memory, by its possible writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
-    /// Nobody, while the kernel runs.
+    /// Read-only while the kernel runs.
     ReadOnly,
-    /// Nobody without a race: shared memory between barriers.
+    /// Written only with a race: shared memory between barriers.
     Shared,
-    /// The thread itself.
+    /// Written by the thread itself.
     Local,
     /// Parameters of functions.
     Parameter,
-    /// Anybody.
+    /// Written by any thread.
     Other,
 }
 
@@ -146,7 +146,7 @@ pub(super) fn makes(instruction: &Instruction<'_>) -> Makes {
         },
         ("setp", 2) if is_integer && (instruction.has("eq") || instruction.has("ne")) => Makes::Equality,
         ("ld" | "ldu", _) => Makes::Load(space(instruction)),
-        // The threads of the block get one result, or are said to have one value.
+        // The threads of the block get one result, or are assumed to have one value.
         ("bar" | "barrier" | "ferrogrid", _) => Makes::Differs(Level::Block),
         ("vote" | "redux" | "match" | "shfl", _) if is_one_for_all(instruction) => Makes::Exchanged,
         _ if is_pure(instruction) => Makes::Function,
@@ -154,14 +154,14 @@ pub(super) fn makes(instruction: &Instruction<'_>) -> Makes {
     }
 }
 
-/// Whether all lanes in the mask of an operation get the same: of a vote, of a reduction, or of what the first lane holds.
+/// Whether all lanes in the mask of an operation get the same: of a vote, a reduction, or a broadcast of the first lane.
 fn is_one_for_all(instruction: &Instruction<'_>) -> bool {
     let is_number = |at: usize, number: i64| {
         instruction.operands.get(at).and_then(|operand| operand.number::<i64>()) == Some(number)
     };
     match instruction.operation() {
         "match" => instruction.has("all"),
-        // Lane 0 is there, if any is.
+        // Lane 0 exists if any lane does.
         "shfl" => instruction.has("idx") && is_number(2, 0) && is_number(3, 31),
         _ => instruction.has("sync"),
     }
@@ -178,7 +178,7 @@ fn space(instruction: &Instruction<'_>) -> Space {
     }
 }
 
-/// Whether the result depends on the operands alone.
+/// Whether the result depends on the operands only.
 fn is_pure(instruction: &Instruction<'_>) -> bool {
     matches!(
         instruction.operation(),
@@ -238,7 +238,7 @@ fn is_pure(instruction: &Instruction<'_>) -> bool {
             | "subc"
             | "szext"
             | "tanh"
-            // Nobody writes a texture while a kernel reads it.
+            // Textures are not written while a kernel reads them.
             | "tex"
             | "testp"
             | "tld4"

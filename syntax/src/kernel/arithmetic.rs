@@ -1,9 +1,9 @@
-//! How exact floating-point code is, as a kernel or a build chooses it.
+//! The exactness of floating-point code, chosen by a kernel or a build.
 
 use syn::parse::ParseStream;
 use syn::{Error, Ident, LitBool, Result, Token};
 
-/// How exact floating-point code is. `None` is not chosen, which means exact.
+/// The exactness of floating-point code. `None` means not chosen: exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Arithmetic {
     /// Subnormal `f32`s count as zero, as operands and as results (nvcc's `-ftz=true`).
@@ -22,7 +22,7 @@ impl Arithmetic {
         Arithmetic { ftz: Some(on), approx_div: Some(on), approx_sqrt: Some(on), contract: Some(on) }
     }
 
-    /// These choices, and those of `general` where nothing is chosen.
+    /// These options, with those of `general` where one is not set.
     pub fn or(self, general: Arithmetic) -> Self {
         Arithmetic {
             ftz: self.ftz.or(general.ftz),

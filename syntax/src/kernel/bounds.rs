@@ -1,5 +1,5 @@
-//! What a kernel promises of its launches (`block`, `max_threads`, `min_blocks`, `max_registers`, `cluster`,
-//! `cooperative`, `wide`), so that the compiler can choose registers.
+//! The launch bounds of a kernel (`block`, `max_threads`, `min_blocks`, `max_registers`, `cluster`,
+//! `cooperative`, `wide`), which guide the compiler's register allocation.
 
 use proc_macro2::Span;
 use syn::parse::ParseStream;
@@ -9,13 +9,13 @@ use syn::{Error, Expr, ExprArray, ExprLit, Ident, Lit, Result, Token, parse_quot
 /// The range of `.maxnreg`: ptxas raises smaller numbers and ignores larger ones.
 const REGISTERS: (u32, u32) = (24, 255);
 
-/// The most threads that a block can have on any device.
+/// The maximum number of threads of a block on any device.
 const MAX_THREADS: u32 = 1024;
 
-/// The most blocks of a cluster on any device; all devices with clusters support 8.
+/// The maximum number of blocks of a cluster on any device; all devices with clusters support 8.
 const MAX_CLUSTER: u32 = 16;
 
-/// What a kernel promises of its launches.
+/// The launch bounds of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LaunchBounds {
     /// `block = [x, y]`: the exact shape of a block, x first, 1 in dimensions above the rank.
@@ -35,7 +35,7 @@ pub struct LaunchBounds {
     pub cluster_at_launch: bool,
     /// `cooperative`: all blocks are resident at the same time, so that they can wait for each other.
     pub cooperative: bool,
-    /// `dependent_launch`: launches may begin before the work before them has ended; they wait for that end first.
+    /// `dependent_launch`: launches may begin before previous work has ended; they first wait for that end.
     pub dependent_launch: bool,
     /// Whether it has a `BlockOrder`: its blocks are numbered in the order in which they start.
     pub in_order: bool,
@@ -117,7 +117,7 @@ impl LaunchBounds {
             return Err(Error::new(span, message));
         }
         if self.cooperative && self.dependent_launch {
-            let message = "the blocks of a cooperative launch begin together: leave out `dependent_launch` or `cooperative`";
+            let message = "the blocks of a cooperative launch start together: leave out `dependent_launch` or `cooperative`";
             return Err(Error::new(span, message));
         }
         if self.min_blocks.is_some() && self.max_registers.is_some() {

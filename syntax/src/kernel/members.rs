@@ -28,7 +28,7 @@ impl Members {
             ParameterKind::Tuple { members } => Ok(Member::Tuple(members)),
             _ => Err(Error::new(
                 ty.span(),
-                "a tuple is passed by value, and so are its members: make this a parameter of its own",
+                "a tuple is passed by value, and so are its members: make this a separate parameter",
             )),
         };
         Ok(Members { members: tuple.elems.iter().map(member).collect::<Result<_>>()? })

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_by_name_wins_over_fast_math() {
+    fn single_options_win_over_fast_math() {
         let attribute = parse_quote!(#[kernel(ftz = false, fast_math, max_registers = 64)]);
         let options = parse(&attribute, &Generics::default()).unwrap();
         assert_eq!(options.arithmetic, Arithmetic { ftz: Some(false), ..Arithmetic::fast_math(true) });
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_wide_only_where_it_is_said() {
+    fn lengths_are_wide_only_in_wide_kernels() {
         let wide = |attribute| parse(&attribute, &Generics::default()).map(|options| options.bounds.wide);
         assert!(!wide(parse_quote!(#[kernel(block = [8, 8])])).unwrap());
         assert!(wide(parse_quote!(#[kernel(wide, block = [8, 8])])).unwrap());
@@ -210,7 +210,7 @@ mod tests {
             (parse_quote!(#[kernel(T = [f32], cluster = [8, 4])]), "a cluster of 32 blocks; the limit is 16"),
             (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cooperative)]), "not for both"),
             (parse_quote!(#[kernel(T = [f32], cluster, cooperative)]), "not for both"),
-            (parse_quote!(#[kernel(T = [f32], dependent_launch, cooperative)]), "begin together"),
+            (parse_quote!(#[kernel(T = [f32], dependent_launch, cooperative)]), "start together"),
             (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cluster)]), "`cluster` is given twice"),
             (parse_quote!(#[kernel(T = [f32], ftz, ftz = true)]), "`ftz` is given twice"),
             (parse_quote!(#[kernel(T = [f32], contract = 1)]), "expected boolean literal"),

@@ -257,7 +257,7 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         return Ok(ParameterKind::SharedSlice { element });
     }
     if last.ident == "BlockOrder" {
-        let element = only_argument(last, "the type of what blocks publish: `BlockOrder<u32>`")?;
+        let element = only_argument(last, "the type of the values that blocks publish: `BlockOrder<u32>`")?;
         return Ok(ParameterKind::Order { element });
     }
     // A type of the user with that name has no element type.

@@ -55,7 +55,7 @@ impl SameShape {
                     return Err(Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is named twice: put all that have its shape into one `same_shape(...)`"
+                            "`{name}` is named twice: put all slices of its shape into one `same_shape(...)`"
                         ),
                     ));
                 }
@@ -96,7 +96,7 @@ fn slice(name: &Ident, parameters: &[Parameter]) -> Result<(usize, usize)> {
         Some(_) => Err(Error::new(
             name.span(),
             format!(
-                "`{name}` has no shape: it is no slice of device memory (`&[T]`, `Plane<T>`, `DisjointSlice<T>` and the like)"
+                "`{name}` has no shape: it is not a slice of device memory (`&[T]`, `Plane<T>`, `DisjointSlice<T>` and the like)"
             ),
         )),
         None => Err(Error::new(name.span(), format!("the kernel has no parameter `{name}`"))),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_group_leads_the_others() {
+    fn the_others_of_a_group_refer_to_its_first() {
         let function = parse_quote! {
             #[kernel(same_shape(y, x), block = [8, 8], same_shape(p, q,))]
             fn k(t: Thread<2>, x: &[f32], p: Plane<f32>, a: f32, y: DisjointSlice<u8>, q: DisjointSlice<f32, 2>) {}
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_have_the_same_shape_is_refused() {
+    fn parameters_without_a_common_shape_are_refused() {
         let refused: [(ItemFn, &str); 6] = [
             (
                 parse_quote!(

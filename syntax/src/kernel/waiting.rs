@@ -1,5 +1,5 @@
-//! Whether threads of a kernel might wait for others, as far as the text tells: other kernels run as plain loops on the CPU
-//! device.
+//! Whether threads of a kernel may wait for others, judged by the text: all other kernels run as plain loops
+//! on the CPU device.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -7,8 +7,8 @@ use syn::{Ident, ItemFn};
 
 use super::parameter::{Parameter, ParameterKind};
 
-/// Whether a thread of the kernel might wait for others: the kernel has shared memory or a `BlockOrder`, or uses its `Thread`
-/// for more than its index and the like.
+/// Whether a thread of the kernel may wait for others: the kernel has shared memory or a `BlockOrder`, or
+/// uses its `Thread` for more than its index and the like.
 pub(crate) fn may_wait(function: &ItemFn, parameters: &[Parameter]) -> bool {
     if parameters.iter().any(|it| it.kind.is_shared() || matches!(it.kind, ParameterKind::Order { .. })) {
         return true;
@@ -58,7 +58,7 @@ mod tests {
     use crate::Kernel;
 
     #[test]
-    fn a_kernel_may_wait_if_its_thread_goes_elsewhere() {
+    fn a_kernel_may_wait_if_it_passes_its_thread_on() {
         let waits = |text: &str| {
             let function: syn::ItemFn = syn::parse_str(text).unwrap();
             Kernel::parse(&function).unwrap().unwrap().may_wait

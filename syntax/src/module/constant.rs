@@ -101,7 +101,7 @@ impl Constant {
         format!("{prefix}{}_{}", self.bare_name(), module.short())
     }
 
-    /// The `cfg` attributes on it, which hold for all that is made from it.
+    /// The `cfg` attributes on it, which apply to its whole expansion.
     pub fn cfgs(&self) -> impl Iterator<Item = &Attribute> {
         self.attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"))
     }
@@ -113,7 +113,7 @@ pub const SYMBOL_PREFIX: &str = "__ferrogrid_constant_";
 /// The prefix of variables in PTX.
 const VARIABLE_PREFIX: &str = "__ferrogrid_static_";
 
-/// Whether `attribute` says that the host reaches a static: `#[constant]`, `#[device]`, or a path that ends in one of them.
+/// Whether `attribute` makes a static accessible to the host: `#[constant]`, `#[device]`, or a path that ends in one of them.
 pub fn is_placed_attribute(attribute: &Attribute) -> bool {
     is_constant_attribute(attribute) || is_device_attribute(attribute)
 }
@@ -138,8 +138,8 @@ fn value_type(ty: &Type) -> Option<Type> {
     }
 }
 
-/// The functions of a module that read constants, by the names that their texts mention. A launch orders the constants that
-/// its kernel may read, so nothing that code outside of the module can call may read one.
+/// The functions of a module that read constants, by the names that their texts mention. A launch orders the
+/// constants that its kernel may read, so no function that outside code can call may read one.
 pub(crate) struct Readers {
     /// Names of the functions that read constants, kernels among them, and for each which constants.
     readers: Vec<(String, Vec<usize>)>,
@@ -184,7 +184,7 @@ impl Readers {
         self.readers.iter().find(|(reader, _)| *reader == name).map_or(&[], |(_, constants)| constants)
     }
 
-    /// Checks that nothing else reads constants.
+    /// Checks that no other item reads constants.
     ///
     /// # Errors
     /// For an item that code outside of the module can reach, and that reads a constant, at its mention.
@@ -211,7 +211,7 @@ impl Readers {
                 }
                 _ => (item.to_token_stream(), false),
             };
-            // Outside of code the names of constants and kernels are those of the host.
+            // Outside function bodies the names of constants and kernels refer to the host items.
             let kernels = kernel_names(items);
             let called =
                 self.readers.iter().map(|(name, _)| name).filter(|it| is_code || !kernels.contains(it));
@@ -219,7 +219,7 @@ impl Readers {
             if let Some(span) = called.chain(named).find_map(|name| mention(&text, name)) {
                 return Err(Error::new(
                     span,
-                    "constants and `#[device]` statics are for kernels of their module and for private functions of it: code that others can call would use them behind the back of their launches. Make the function private, or pass the value",
+                    "constants and `#[device]` statics are for kernels of their module and for private functions of it: a launch cannot order constants that outside code reads. Make the function private, or pass the value",
                 ));
             }
         }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_reads_what_it_and_its_functions_mention() {
+    fn a_kernel_reads_constants_that_it_and_its_functions_mention() {
         let module = parse_quote! { mod m {
             #[constant] pub static A: Constant<f32> = Constant::new(1.0);
             #[constant] static B: Constant<[u32; 4]> = Constant::new([0; 4]);

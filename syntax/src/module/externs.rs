@@ -47,10 +47,7 @@ impl Externs {
                 ));
             };
             if let Some(variadic) = &function.sig.variadic {
-                return Err(Error::new_spanned(
-                    variadic,
-                    "a function of device code takes as many arguments as it names",
-                ));
+                return Err(Error::new_spanned(variadic, "a device function cannot be variadic"));
             }
             let native =
                 take(&mut function.attrs, "native")?.map(|it| it.parse_args::<Path>()).transpose()?;
@@ -71,7 +68,7 @@ fn is_for_one_half(attribute: &Attribute) -> bool {
     attribute.path().is_ident("cfg") && attribute.meta.to_token_stream().to_string().contains("target_arch")
 }
 
-/// Takes the first attribute of that name away.
+/// Removes the first attribute of that name.
 fn take(attributes: &mut Vec<Attribute>, name: &str) -> Result<Option<Attribute>> {
     let Some(at) = attributes.iter().position(|attribute| attribute.path().is_ident(name)) else {
         return Ok(None);
@@ -136,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_others_are_left_alone() {
+    fn foreign_blocks_are_ignored() {
         let intrinsic: ItemForeignMod = parse_quote!(
             unsafe extern "C" {
                 #[link_name = "llvm.nvvm.x"]
@@ -158,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_linked_is_refused() {
+    fn files_that_cannot_be_linked_are_refused() {
         let refused = |block: ItemForeignMod| Externs::parse(&block).err().unwrap().to_string();
         assert!(
             refused(parse_quote!(
@@ -174,7 +171,7 @@ mod tests {
                     fn f(x: u32, ...);
                 }
             ))
-            .contains("as many arguments")
+            .contains("cannot be variadic")
         );
         assert!(
             refused(parse_quote!(

@@ -54,7 +54,7 @@ fn hash_tree(tree: &TokenTree, hasher: &mut Xxh3) {
                 Delimiter::Parenthesis => (b"(", b")"),
                 Delimiter::Brace => (b"{", b"}"),
                 Delimiter::Bracket => (b"[", b"]"),
-                // Invisible groups exist only in compiler tokens and change nothing that is read.
+                // Invisible groups exist only in compiler tokens and do not change the meaning.
                 Delimiter::None => (b"", b""),
             };
             hasher.update(open);

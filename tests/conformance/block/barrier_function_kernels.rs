@@ -65,7 +65,7 @@ pub mod together {
         (total, tile)
     }
 
-    /// Calls itself, with a barrier each time; how many threads of the block brought less than `n`, for each n down to 0.
+    /// Recursive, with a barrier at each level: the number of threads of the block that passed less than `n`, for each n down to 0.
     fn below(t: &Thread<1>, n: u32, x: u32) -> u32 {
         let count = t.sync_threads_count(x < n);
         if n == 0 { count } else { count + weighted(below(t, n - 1, x)) }
@@ -75,7 +75,7 @@ pub mod together {
         x * WEIGHTS[0]
     }
 
-    /// Any value that all threads of the block combine, whatever it is.
+    /// A generic reduction over all threads of the block.
     fn combined<T: Exchange + SharedElement, const ID: usize>(
         t: &Thread<1>,
         scratch: &mut Shared<Scratch<T>, ID>,
@@ -86,7 +86,7 @@ pub mod together {
         t.block_reduce(scratch, once, |a, _| a)
     }
 
-    /// What the functions above give, for each block of 128 threads.
+    /// The results of the functions above, for each block of 128 threads.
     #[kernel(block = 128)]
     pub fn calls(
         t: Thread<1>,
@@ -109,7 +109,7 @@ pub mod together {
         out.fill_with(&t, |_| result);
     }
 
-    /// Hands values on from block to block: after each barrier of the grid, block b has what block b - 1 had.
+    /// Passes values from block to block: after each barrier of the grid, block b has the value of block b - 1.
     #[kernel(cooperative)]
     pub fn around(t: Thread<1>, rounds: u32, values: &[DeviceAtomic<u32>]) {
         for _ in 0..rounds {
@@ -128,14 +128,14 @@ pub mod together {
     }
 }
 
-/// Values that are made the same in all threads of a block.
+/// Broadcasts and `assume_uniform`.
 #[ferrogrid::module]
 pub mod agreed {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::prelude::*;
     use ferrogrid::device::warp::Exchange;
 
-    /// What the first thread of each block holds, several times in a row.
+    /// The value of the first thread of each block, several times in a row.
     #[kernel(T = [u8, f32, u64, [u16; 3], [u32; 4]])]
     pub fn first<T: DeviceCopy + Exchange>(t: Thread<2>, x: &[T], mut y: DisjointSlice<[T; 3], 2>) {
         let at = |k: u32| x[((t.block_idx()[0] + t.thread_rank() + k) as usize) % x.len()];
@@ -145,7 +145,7 @@ pub mod agreed {
         }
     }
 
-    /// What the first thread of each warp, and of each tile of 8, holds.
+    /// The value of the first thread of each warp, and of each tile of 8.
     #[kernel]
     pub fn first_of_tiles(t: Thread<1>, x: &[[u64; 2]], mut y: DisjointSlice<[[u64; 2]; 2]>) {
         let (i, warp) = (t.index(), t.warp());
@@ -156,7 +156,7 @@ pub mod agreed {
         }
     }
 
-    /// Blocks take pieces of work until there are none; how many threads worked on each.
+    /// Blocks take pieces of work until none are left; the number of threads that worked on each.
     #[kernel]
     pub fn pieces(t: Thread<1>, next: &[DeviceAtomic<u32>], worked: &[DeviceAtomic<u32>]) {
         loop {
@@ -167,7 +167,7 @@ pub mod agreed {
         }
     }
 
-    /// Goes round as often as `rounds` says, whom nobody writes.
+    /// Iterates `rounds` times; no kernel writes that number.
     #[kernel]
     pub fn rounds(t: Thread<1>, rounds: &[DeviceAtomic<u64>], mut y: DisjointSlice<u32>) {
         // SAFETY: only the host writes it, between launches.
@@ -182,13 +182,13 @@ pub mod agreed {
     }
 }
 
-/// What threads of block 1 say differently; for a GPU the second would not compile.
+/// Values that differ between threads of block 1; for a GPU the second would not compile.
 #[ferrogrid::module(host_only)]
 pub mod disagreed {
     use ferrogrid::device::prelude::*;
     use ferrogrid::device::shared::SharedArray;
 
-    /// Assumes of the number of the thread that it is uniform, in block 1.
+    /// Assumes that the thread's rank is uniform, in block 1.
     #[kernel]
     pub fn value(t: Thread<1>) {
         let mine = if t.block_idx()[0] == 1 { t.thread_rank() / 40 } else { 7 };
@@ -196,7 +196,7 @@ pub mod disagreed {
         let _ = unsafe { t.assume_uniform(mine) }; // value
     }
 
-    /// Some threads of block 1 say nothing.
+    /// Some threads of block 1 skip the assumption.
     #[kernel]
     pub fn silent(t: Thread<1>) {
         if t.block_idx()[0] != 1 || t.thread_rank() < 40 {
@@ -206,7 +206,7 @@ pub mod disagreed {
         t.sync_threads();
     }
 
-    /// Waits at one place in the source, with whatever region.
+    /// Waits at one place in the source, with any region.
     fn publish<A: SharedArray, const ID: usize>(t: &Thread<1>, region: Shared<A, ID>) {
         let _ = t.publish(region); // regions
     }

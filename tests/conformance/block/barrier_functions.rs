@@ -1,6 +1,7 @@
-//! Barriers in functions: all threads of a block meet in them; broadcasts and values that are assumed to be
-//! uniform.
+//! Barriers in functions: all threads of a block reach them; broadcasts, and values assumed to be uniform.
 
+use ferrogrid::KernelError;
+use ferrogrid::KernelError;
 use ferrogrid::prelude::*;
 
 use crate::block::barrier_function_kernels::{agreed, disagreed, together};
@@ -11,10 +12,13 @@ pub(crate) const CASES: &[Case] = &[
     ("functions_wait_for_the_block_and_share_its_memory", functions_wait_for_the_block_and_share_its_memory),
     ("functions_with_barriers_call_each_other_and_themselves", functions_with_barriers_call_each_other),
     ("functions_wait_for_the_grid", functions_wait_for_the_grid),
-    ("a_broadcast_gives_all_threads_of_a_block_what_the_first_holds", a_broadcast_gives_what_the_first_holds),
-    ("a_broadcast_of_a_tile_gives_what_its_first_thread_holds", a_broadcast_of_a_tile),
-    ("blocks_take_work_by_a_broadcast_until_there_is_none", blocks_take_work_by_a_broadcast),
-    ("barriers_may_depend_on_what_is_assumed_to_be_uniform", barriers_may_depend_on_what_is_assumed),
+    (
+        "a_broadcast_gives_all_threads_of_a_block_the_value_of_the_first",
+        a_broadcast_gives_what_the_first_holds,
+    ),
+    ("a_broadcast_of_a_tile_gives_the_value_of_its_first_thread", a_broadcast_of_a_tile),
+    ("blocks_take_work_by_a_broadcast_until_none_is_left", blocks_take_work_by_a_broadcast),
+    ("barriers_may_depend_on_values_assumed_to_be_uniform", barriers_may_depend_on_what_is_assumed),
     ("threads_that_disagree_are_an_error_with_the_call", threads_that_disagree_are_an_error),
 ];
 
@@ -95,7 +99,7 @@ fn blocks_take_work_by_a_broadcast(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (mut next, mut worked) = (stream.zeros::<u32>(1)?, stream.zeros::<u32>(100)?);
     agreed::pieces(&stream, Grid::new(6, 96), next.as_atomic(), worked.as_atomic())?;
-    // Each of its threads adds how many the block has.
+    // Each thread adds the number of threads of the block.
     expect("threads", stream.download(&worked)?, vec![96 * 96; 100])
 }
 
@@ -118,7 +122,7 @@ fn threads_that_disagree_are_an_error(device: &Device) -> Outcome {
         ("regions", |stream| disagreed::regions(stream, Grid::new(3, 64))),
     ];
     for (name, launch) in launches {
-        let Err(Error::Disagreement { block, thread, place, .. }) =
+        let Err(Error::Kernel(KernelError::Disagreement { block, thread, place, .. })) =
             launch(&stream).and_then(|()| stream.synchronize())
         else {
             return Err(format!("{name} is no disagreement").into());

@@ -211,7 +211,7 @@ pub mod shared {
 pub mod barriers {
     use ferrogrid::device::prelude::*;
 
-    /// How many threads of the block have an odd value, whether all do, whether any does.
+    /// The number of threads of the block with an odd value, whether all have one, whether any has.
     #[kernel]
     pub fn votes(t: Thread<1>, x: &[u32], mut output: DisjointSlice<[u32; 3]>) {
         let odd = x[t.index().get()] % 2 == 1;
@@ -223,7 +223,7 @@ pub mod barriers {
         }
     }
 
-    /// Halves values until all of the block are 0: a loop whose end all threads agree on.
+    /// Halves values until all of the block are 0: a loop with a uniform end.
     #[kernel]
     pub fn until_all_are_done(t: Thread<1>, mut data: DisjointSlice<u32>, mut rounds: DisjointSlice<u32>) {
         let mut value = data.get_mut(t.index()).map_or(0, |value| *value);
@@ -293,7 +293,7 @@ pub mod warps {
         }
     }
 
-    /// Reductions and scans of each tile of `N`: the operation joins digits, so that order shows.
+    /// Reductions and scans of each tile of `N`: the operation concatenates digits, so that the order is visible.
     #[kernel(N = [4, 32])]
     pub fn joined<const N: usize>(t: Thread<1>, mut output: DisjointSlice<[[u64; 2]; 3]>) {
         let tile = t.warp().tile::<N>();
@@ -354,7 +354,7 @@ pub mod warps {
 pub mod grids {
     use ferrogrid::device::prelude::*;
 
-    /// In each step every block adds what the next block held in the step before.
+    /// In each step every block adds the value of the next block in the previous step.
     #[kernel(cooperative)]
     pub fn neighbours(t: Thread<1>, steps: u32, values: &[DeviceAtomic<u32>]) {
         let blocks = t.grid_dim()[0] as usize;
@@ -370,7 +370,7 @@ pub mod grids {
     }
 }
 
-/// What the phases cannot express.
+/// Accesses that the phases cannot express.
 #[ferrogrid::module]
 pub mod raw {
     use ferrogrid::device::prelude::*;
@@ -380,7 +380,7 @@ pub mod raw {
         // SAFETY: one element of 64, and this thread's alone.
         unsafe { places.add((rank + by) % 64).write(rank as u32) };
         t.sync_threads();
-        // SAFETY: all have written, and nobody writes before the next barrier.
+        // SAFETY: all have written, and no thread writes before the next barrier.
         let value = unsafe { places.add(rank).read() };
         t.sync_threads();
         value

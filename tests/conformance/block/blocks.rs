@@ -1,5 +1,7 @@
 //! Shared memory in phases, barriers, warps and tiles.
 
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 use crate::block::block_kernels::{barriers, grids, raw, shared, warps};
@@ -16,7 +18,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_tree_of_barriers_sums_a_block", a_tree_of_barriers_sums_a_block),
     ("shared_atomics_count_for_each_block", shared_atomics_count_for_each_block),
     ("the_launch_gives_the_length_of_shared_slices", the_launch_gives_the_length_of_shared_slices),
-    ("shared_slices_beyond_48_kib_are_given", shared_slices_beyond_48_kib_are_given),
+    ("shared_slices_may_exceed_48_kib", shared_slices_may_exceed_48_kib),
     (
         "too_much_shared_memory_is_refused_with_need_and_limit",
         too_much_shared_memory_is_refused_with_need_and_limit,
@@ -42,7 +44,7 @@ pub(crate) const CASES: &[Case] = &[
         "more_blocks_than_can_wait_are_refused_with_the_limit",
         more_blocks_than_can_wait_are_refused_with_the_limit,
     ),
-    ("raw_shared_memory_is_there_for_unsafe_code", raw_shared_memory_is_there_for_unsafe_code),
+    ("unsafe_code_can_use_raw_shared_memory", unsafe_code_can_use_raw_shared_memory),
 ];
 
 fn tiles_in_shared_memory_multiply_matrices_of_any_size(device: &Device) -> Outcome {
@@ -137,12 +139,12 @@ fn the_launch_gives_the_length_of_shared_slices(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn shared_slices_beyond_48_kib_are_given(device: &Device) -> Outcome {
+fn shared_slices_may_exceed_48_kib(device: &Device) -> Outcome {
     let bytes = device.shared_memory_per_block();
     if bytes <= 48 * 1024 {
         return not_for_this_device("its blocks have no more");
     }
-    // 32 bytes more for the other slice: as many as go without asking, the first that do not, and all that there are.
+    // 32 bytes more for the other slice: as many as need no opt-in, the first that do, and the maximum.
     for length in [48 * 1024 - 32, 48 * 1024 - 31, bytes - 32] {
         let stream = device.new_stream()?;
         let mut buffer = stream.upload(&[1_u64, 2, 3])?;
@@ -161,7 +163,7 @@ fn too_much_shared_memory_is_refused_with_need_and_limit(device: &Device) -> Out
         [with_other_slice(limit - 31), with_other_slice(limit + 1), (usize::MAX, usize::MAX)]
     {
         let found = shared::reverse(&stream, Grid::new(1, 3), &mut buffer, length, 3);
-        let is_expected = |error: &Error| matches!(error, Error::SharedMemoryTooLarge { bytes, limit: found, .. } if (*bytes, *found) == (needed, limit));
+        let is_expected = |error: &Error| matches!(error, Error::Launch(LaunchError::SharedMemoryTooLarge { bytes, limit: found, .. }) if (*bytes, *found) == (needed, limit));
         let text = expect_error("shared memory", found, is_expected)?;
         names(&text, &["reverse", &limit.to_string(), &needed.to_string()])?;
     }
@@ -208,7 +210,9 @@ fn blocks_without_a_row_or_tile_of_their_own_are_refused(device: &Device) -> Out
     let mut results = stream.upload(&[3_u32; 9])?;
     // Width and height in the wrong order: one row of 9 elements.
     let launched = shared::below_greatest(&stream, Grid::new(9, 32), results.view_2d_mut(9, 1)?);
-    let is_refused = |error: &Error| matches!(error, Error::MoreBlocksThanRows { blocks: 9, rows: 1, .. });
+    let is_refused = |error: &Error| {
+        matches!(error, Error::Launch(LaunchError::MoreBlocksThanRows { blocks: 9, rows: 1, .. }))
+    };
     let text = expect_error("one row", launched, is_refused)?;
     names(&text, &["below_greatest", "`rows`", "9 blocks", "a row for 1", "`view_2d_mut(width, height)`"])?;
     // Blocks for a plane of threads, where a tile has more elements than a block has threads.
@@ -216,7 +220,9 @@ fn blocks_without_a_row_or_tile_of_their_own_are_refused(device: &Device) -> Out
     let (input, grid) = (stream.upload(&data)?, Grid::cover([33, 65]));
     let mut buffer = stream.upload(&data)?;
     let launched = shared::transpose(&stream, grid, &input, buffer.view_2d_mut(33, 65)?);
-    let is_refused = |error: &Error| matches!(error, Error::MoreBlocksThanTiles { blocks: 9, tiles: 3, .. });
+    let is_refused = |error: &Error| {
+        matches!(error, Error::Launch(LaunchError::MoreBlocksThanTiles { blocks: 9, tiles: 3, .. }))
+    };
     let text = expect_error("tiles", launched, is_refused)?;
     names(&text, &["transpose", "`output`", "9 blocks along y", "tiles for 3"])?;
     expect("rows", stream.download(&results)?, vec![3; 9])?;
@@ -406,7 +412,7 @@ fn blocks_of_any_size_reduce_and_scan(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn raw_shared_memory_is_there_for_unsafe_code(device: &Device) -> Outcome {
+fn unsafe_code_can_use_raw_shared_memory(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut output = stream.zeros::<u32>(128)?;
     raw::rotate(&stream, Grid::new(2, 64), 5, &mut output)?;
@@ -436,7 +442,7 @@ fn more_blocks_than_can_wait_are_refused_with_the_limit(device: &Device) -> Outc
     let text = expect_error(
         "a cooperative launch",
         found,
-        |error| matches!(error, Error::TooManyResidentBlocks { limit, threads: 256, .. } if (1..1_000_000).contains(limit)),
+        |error| matches!(error, Error::Launch(LaunchError::TooManyResidentBlocks { limit, threads: 256, .. }) if (1..1_000_000).contains(limit)),
     )?;
     names(&text, &["neighbours", "1000000 blocks of 256 threads"])?;
     grids::neighbours(&stream, Grid::new(2, 256), 0, values.as_atomic())?;

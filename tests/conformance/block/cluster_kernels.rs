@@ -23,7 +23,7 @@ pub mod clusters {
         }
     }
 
-    /// In each step every thread adds what its neighbour in the next block of the cluster holds.
+    /// In each step every thread adds the value of its neighbour in the next block of the cluster.
     #[kernel(block = 64, cluster = 4)]
     pub fn ring(t: Thread<1>, steps: u32, mut out: DisjointSlice<u32>, mut values: Shared<[u32; 64]>) {
         let (rank, own) = (t.cluster_rank(), t.thread_rank() as usize);
@@ -41,7 +41,7 @@ pub mod clusters {
         }
     }
 
-    /// What each block of the cluster has of a slice, one after the other; two regions, one barrier.
+    /// The parts of a slice in each block of the cluster, one after the other; two regions, one barrier.
     #[kernel(cluster = 2)]
     pub fn slices(
         t: Thread<1>,
@@ -85,7 +85,7 @@ pub mod clusters {
         }
     }
 
-    /// Blocks tell each other numbers through global memory.
+    /// Blocks exchange numbers through global memory.
     #[kernel(cluster = [1, 2])]
     pub fn tell(t: Thread<2>, told: &[DeviceAtomic<u32>], mut out: DisjointSlice<u32, 2>) {
         let [[bx, by], [_, y]] = [t.block_idx(), t.cluster_block_idx()];
@@ -100,7 +100,7 @@ pub mod clusters {
         }
     }
 
-    /// As `places`, in clusters of whatever size the launch says.
+    /// As `places`, in clusters of the launch's size.
     #[kernel(cluster)]
     pub fn places_of_launch(t: Thread<2>, mut out: DisjointSlice<[u32; 8], 2>) {
         let ([cx, cy], [bx, by], [dx, dy]) = (t.cluster_idx(), t.cluster_block_idx(), t.cluster_dim());
@@ -110,7 +110,7 @@ pub mod clusters {
         }
     }
 
-    /// The sum of what the blocks of the cluster have of `x`, as many as the launch says.
+    /// The sum of the parts of `x` in the blocks of the cluster, with the launch's cluster size.
     #[kernel(block = 32, cluster)]
     pub fn sums(t: Thread<1>, x: &[u32], mut out: DisjointSlice<u32>, mut own: Shared<[u32; 32]>) {
         let i = t.index();
@@ -122,7 +122,7 @@ pub mod clusters {
         }
     }
 
-    /// Asks for the block of that rank.
+    /// Accesses the block of that rank.
     #[kernel(block = 32, cluster = 2)]
     pub fn of_rank(t: Thread<1>, rank: u32, mut out: DisjointSlice<u32>, mut values: Shared<[u32; 32]>) {
         let own = t.cluster_rank();
@@ -133,7 +133,7 @@ pub mod clusters {
         }
     }
 
-    /// A cluster of more blocks than every device takes.
+    /// A cluster of more blocks than every device supports.
     #[kernel(block = 64, cluster = 16)]
     pub fn large(t: Thread<1>, mut out: DisjointSlice<u32>, mut values: Shared<[u32; 64]>) {
         let rank = t.cluster_rank();
@@ -146,7 +146,7 @@ pub mod clusters {
     }
 }
 
-/// What a fault is made of. For a GPU it would not compile.
+/// Kernels with faults. For a GPU it would not compile.
 #[ferrogrid::module(host_only)]
 pub mod faulty {
     use ferrogrid::device::prelude::*;

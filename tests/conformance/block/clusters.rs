@@ -1,8 +1,8 @@
-//! Clusters: indices, barriers, the shared memory of other blocks, and errors for what a device cannot do.
+//! Clusters: indices, barriers, the shared memory of other blocks, and errors for unsupported launches.
 //! Devices and images without clusters must report that.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{Axis, Kernel};
+use ferrogrid::{Axis, Kernel, KernelError, LaunchError};
 
 use crate::block::cluster_kernels::{clusters, faulty};
 use crate::own_process::in_its_own_process;
@@ -23,20 +23,20 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("partial_clusters_are_refused", partial_clusters_are_refused),
     ("clusters_run_in_graphs", clusters_run_in_graphs),
-    ("a_launch_says_how_many_blocks_make_a_cluster", a_launch_says_how_many_blocks_make_a_cluster),
+    ("a_launch_sets_the_cluster_size", a_launch_sets_the_cluster_size),
     ("a_launch_asks_for_clusters_that_the_kernel_takes", a_launch_asks_for_clusters_that_the_kernel_takes),
     ("clusters_of_a_launch_run_in_graphs", clusters_of_a_launch_run_in_graphs),
     ("clusters_of_sixteen_blocks_run_or_are_refused", clusters_of_sixteen_blocks_run_or_are_refused),
-    ("a_device_says_how_many_clusters_it_runs", a_device_says_how_many_clusters_it_runs),
+    ("a_device_reports_its_number_of_active_clusters", a_device_reports_its_number_of_active_clusters),
     ("a_cluster_barrier_that_a_block_never_reaches_is_found", half_a_cluster_waits),
-    ("a_device_without_clusters_says_so", a_device_without_clusters_says_so),
+    ("clusters_are_unsupported_on_older_devices", clusters_are_unsupported_on_older_devices),
 ];
 
-/// What runs in a process of its own.
+/// Cases that run in a separate process.
 pub(crate) const APART: &[Case] =
     &[("a_block_that_the_cluster_has_not_is_a_panic", a_block_that_the_cluster_has_not_is_a_panic)];
 
-/// Whether `kernel` can run on `device`; if not, the case is not for it.
+/// Whether `kernel` can run on `device`; if not, the case is skipped.
 pub(crate) fn ready(device: &Device, kernel: &'static Kernel) -> Outcome {
     if !device.is_cuda() {
         return Ok(());
@@ -58,7 +58,7 @@ fn has_clusters(architecture: &str) -> bool {
 fn blocks_know_their_place_in_their_cluster(device: &Device) -> Outcome {
     ready(device, clusters::places::kernel())?;
     let stream = device.new_stream()?;
-    // 7 x 3 blocks cover it, which are made 9 x 4.
+    // 7 x 3 blocks cover it, rounded up to 9 x 4.
     let (width, height) = (9 * 8, 4 * 2);
     let mut out = stream.zeros::<[u32; 8]>(width * height)?;
     clusters::places(&stream, Grid::cover([7 * 8 - 3, 3 * 2 - 1]), out.view_2d_mut(width, height)?)?;
@@ -76,7 +76,7 @@ fn without_clusters_a_block_is_alone_in_its_own(device: &Device) -> Outcome {
     expect("places", stream.download(&out)?, (0..96).map(|i| [i / 32, 0, 1, 0, 1]).collect())
 }
 
-/// What `clusters::ring` computes for one cluster.
+/// The expected result of `clusters::ring` for one cluster.
 fn ring(steps: u32) -> Vec<u32> {
     let mut values: Vec<u32> = (0..4 * 64).map(|i| i / 64 * 100 + i % 64).collect();
     for _ in 0..steps {
@@ -158,7 +158,10 @@ fn partial_clusters_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut out = stream.zeros::<u32>(6 * 64)?;
     let text = expect_error("six blocks", clusters::ring(&stream, Grid::new(6, 64), 1, &mut out), |error| {
-        matches!(error, Error::PartialCluster { axis: Axis::X, blocks: 6, cluster: 4, .. })
+        matches!(
+            error,
+            Error::Launch(LaunchError::PartialCluster { axis: Axis::X, blocks: 6, cluster: 4, .. })
+        )
     })?;
     names(&text, &["ring", "6 blocks along x", "no multiple of the 4 blocks"])
 }
@@ -184,14 +187,14 @@ fn clusters_of_sixteen_blocks_run_or_are_refused(device: &Device) -> Outcome {
     let mut out = stream.zeros::<u32>(32 * 64)?;
     match clusters::large(&stream, Grid::new(32, 64), &mut out) {
         Ok(()) => expect("sums", stream.download(&out)?, vec![120; 32 * 64]),
-        Err(Error::ClusterTooLarge { cluster: [16, 1, 1], limit, .. }) => {
+        Err(Error::Launch(LaunchError::ClusterTooLarge { cluster: [16, 1, 1], limit, .. })) => {
             expect("a limit of at least what is portable", (8..16).contains(&limit), true)
         }
         Err(other) => Err(other.into()),
     }
 }
 
-fn a_launch_says_how_many_blocks_make_a_cluster(device: &Device) -> Outcome {
+fn a_launch_sets_the_cluster_size(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let x: Vec<u32> = (0..16 * 32).collect();
     let (input, mut out) = (stream.upload(&x)?, stream.zeros::<u32>(x.len())?);
@@ -207,7 +210,7 @@ fn a_launch_says_how_many_blocks_make_a_cluster(device: &Device) -> Outcome {
         clusters::sums(&stream, Grid::of_clusters(16 / cluster, cluster, 32), &input, &mut out)?;
         expect(&format!("{} clusters", 16 / cluster), stream.download(&out)?, expected(cluster))?;
     }
-    // 3 x 5 blocks cover it, which are made 4 x 6.
+    // 3 x 5 blocks cover it, rounded up to 4 x 6.
     let mut places = stream.zeros::<[u32; 8]>(4 * 6)?;
     let grid = Grid::cover([3, 5]).with_block([1, 1]).with_cluster([2, 3]);
     clusters::places_of_launch(&stream, grid, places.view_2d_mut(4, 6)?)?;
@@ -221,16 +224,19 @@ fn a_launch_says_how_many_blocks_make_a_cluster(device: &Device) -> Outcome {
 fn a_launch_asks_for_clusters_that_the_kernel_takes(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut out = stream.zeros::<u32>(64)?;
-    let expected = Error::ClusterMismatch {
+    let expected = Error::Launch(LaunchError::ClusterMismatch {
         kernel: clusters::of_rank::kernel().name(),
         required: Some([2, 1, 1]),
         found: [4, 1, 1],
-    };
+    });
     let refused = clusters::of_rank(&stream, Grid::new(4, 32).with_cluster(4), 1, &mut out);
     expect("another size", refused, Err(expected))?;
     let mut places = stream.zeros::<[u32; 5]>(64)?;
     let refused = clusters::places_without(&stream, Grid::new(2, 32).with_cluster(2), &mut places);
-    let named = matches!(refused, Err(Error::ClusterMismatch { required: None, found: [2, 1, 1], .. }));
+    let named = matches!(
+        refused,
+        Err(Error::Launch(LaunchError::ClusterMismatch { required: None, found: [2, 1, 1], .. }))
+    );
     expect("a kernel without clusters", named, true)?;
     ready(device, clusters::of_rank::kernel())?;
     clusters::of_rank(&stream, Grid::of_clusters(1, 2, 32), 1, &mut out)?;
@@ -240,7 +246,12 @@ fn a_launch_asks_for_clusters_that_the_kernel_takes(device: &Device) -> Outcome 
     let text = expect_error(
         "too many blocks",
         clusters::places_of_launch(&stream, grid, plane.view_2d_mut(8, 4)?),
-        |error| matches!(error, Error::ClusterTooLarge { cluster: [8, 4, 1], limit: 8..=16, .. }),
+        |error| {
+            matches!(
+                error,
+                Error::Launch(LaunchError::ClusterTooLarge { cluster: [8, 4, 1], limit: 8..=16, .. })
+            )
+        },
     )?;
     names(&text, &["places_of_launch", "8 x 4 x 1"])
 }
@@ -259,7 +270,7 @@ fn clusters_of_a_launch_run_in_graphs(device: &Device) -> Outcome {
     expect("in clusters of four", stream.download(graph.view(key)?)?, vec![128; 256])
 }
 
-fn a_device_says_how_many_clusters_it_runs(device: &Device) -> Outcome {
+fn a_device_reports_its_number_of_active_clusters(device: &Device) -> Outcome {
     ready(device, clusters::ring::kernel())?;
     let ring = clusters::ring::kernel();
     expect("the kernel's cluster", ring.cluster(), Some([4, 1, 1]))?;
@@ -276,8 +287,13 @@ fn half_a_cluster_waits(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     faulty::half_waits(&stream, Grid::new(6, 3))?;
     let text = expect_error("half a cluster", stream.synchronize(), |error| {
-        let Error::ClusterBarrierDivergence { waiting, ended, waiting_blocks: 1, ended_blocks: 1, .. } =
-            error
+        let Error::Kernel(KernelError::BlockDivergence {
+            waiting,
+            ended,
+            waiting_blocks: 1,
+            ended_blocks: 1,
+            ..
+        }) = error
         else {
             return false;
         };
@@ -289,7 +305,7 @@ fn half_a_cluster_waits(device: &Device) -> Outcome {
     expect("afterwards", stream.download(&out)?, vec![1; 64])
 }
 
-fn a_device_without_clusters_says_so(device: &Device) -> Outcome {
+fn clusters_are_unsupported_on_older_devices(device: &Device) -> Outcome {
     if ready(device, clusters::of_rank::kernel()).is_ok() {
         return not_for_this_device("it has clusters");
     }
@@ -297,7 +313,7 @@ fn a_device_without_clusters_says_so(device: &Device) -> Outcome {
     let mut out = stream.zeros::<u32>(64)?;
     let text =
         expect_error("clusters", clusters::of_rank(&stream, Grid::new(2, 32), 1, &mut out), |error| {
-            matches!(error, Error::NoClusters { .. } | Error::NoClusterCode { .. })
+            matches!(error, Error::Launch(LaunchError::NoClusters { .. } | LaunchError::NoClusterCode { .. }))
         })?;
     names(&text, &["of_rank", "cluster"])
 }

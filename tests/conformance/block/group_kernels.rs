@@ -5,7 +5,7 @@ pub mod grouping {
     use ferrogrid::device::prelude::*;
     use ferrogrid::device::warp::CoalescedGroup;
 
-    /// What a group says of itself and of what its threads bring. The operation joins digits, so that order shows.
+    /// The results of a group's operations. The operation concatenates digits, so that the order is visible.
     fn figures(group: &CoalescedGroup, value: u32) -> [u32; 16] {
         let join = |a: [u32; 2], b: [u32; 2]| {
             [a[0].wrapping_mul(31_u32.wrapping_pow(b[1])).wrapping_add(b[0]), a[1] + b[1]]
@@ -59,7 +59,7 @@ pub mod grouping {
         }
     }
 
-    /// Integers, by one instruction where there is one.
+    /// Integer reductions, which are one instruction where the architecture has it.
     #[kernel(T = [u32, i32])]
     pub fn reduced<T: DeviceCopy + ferrogrid::device::warp::Word32>(
         t: Thread<1>,
@@ -82,7 +82,7 @@ pub mod grouping {
         }
     }
 
-    /// Appends what is odd: one addition for the threads that come to it together.
+    /// Appends odd numbers: one addition for the threads that reach it together.
     #[kernel]
     pub fn append(t: Thread<1>, x: &[u32], kept: &[DeviceAtomic<u32>], count: &[DeviceAtomic<u32>]) {
         let Some(&x) = x.get(t.index().get()) else { return };

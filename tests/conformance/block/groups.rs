@@ -12,13 +12,13 @@ pub(crate) const CASES: &[Case] = &[
     ("threads_of_a_branch_append_together", threads_of_a_branch_append_together),
 ];
 
-/// What `grouping::figures` finds in the thread of `lane`, where `warp` has the values of all lanes and `group` says which
-/// of them are in its group.
+/// The expected results of `grouping::figures` in the thread of `lane`, where `warp` has the values of all
+/// lanes and `group` the lanes of its group.
 fn figures(warp: &[u32], lane: usize, group: &dyn Fn(usize) -> bool) -> [u32; 16] {
     let lanes: Vec<usize> = (0..warp.len()).filter(|&other| group(other)).collect();
     let values: Vec<u32> = lanes.iter().map(|&lane| warp[lane]).collect();
     let (rank, value) =
-        (lanes.iter().position(|&other| other == lane).expect("a group has its thread"), warp[lane]);
+        (lanes.iter().position(|&other| other == lane).expect("a group contains its thread"), warp[lane]);
     let mask = |is_in: &dyn Fn(usize) -> bool| {
         lanes.iter().filter(|&&lane| is_in(lane)).map(|lane| 1_u32 << lane).sum::<u32>()
     };

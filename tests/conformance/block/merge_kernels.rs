@@ -4,7 +4,7 @@
 pub mod merging {
     use ferrogrid::device::prelude::*;
 
-    /// A key that is compared by a part of it.
+    /// A key of which only a part is compared.
     #[derive(Clone, Copy, DeviceCopy, Debug, PartialEq)]
     #[repr(C)]
     pub struct Record {
@@ -21,7 +21,7 @@ pub mod merging {
         mut scratch: Shared<MergeSortScratch<u32, B, N>>,
     ) {
         let keys = x[t.index().get()];
-        // By all but the lowest four bits, so that it shows which came first.
+        // By all but the lowest four bits, so that the order of equal keys is visible.
         let sorted = t.block_merge_sort_valid(&mut scratch, keys, valid, |a, b| a >> 4 < b >> 4);
         if let Some(y) = y.get_mut(t.index()) {
             *y = sorted;
@@ -61,7 +61,7 @@ pub mod merging {
         }
     }
 
-    /// A comparison that is no order: it depends on the thread, and says that each comes before the other.
+    /// A comparison that is not an order: it depends on the thread, and puts each before the other.
     #[kernel]
     pub fn disorder(
         t: Thread<1>,

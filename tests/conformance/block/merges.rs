@@ -13,7 +13,7 @@ pub(crate) const CASES: &[Case] = &[
         blocks_sort_by_comparison_and_keep_the_order_of_equals,
     ),
     ("blocks_sort_structs_by_a_part_of_them", blocks_sort_structs_by_a_part_of_them),
-    ("values_come_with_keys_that_are_compared", values_come_with_keys_that_are_compared),
+    ("values_follow_keys_sorted_by_comparison", values_follow_keys_sorted_by_comparison),
     (
         "a_comparison_that_is_no_order_gives_items_of_the_block",
         a_comparison_that_is_no_order_gives_items_of_the_block,
@@ -51,7 +51,7 @@ fn blocks_sort_by_comparison_and_keep_the_order_of_equals(device: &Device) -> Ou
             let mut random = fastrand::Rng::with_seed($b * 100 + $n);
             let size = $b * $n;
             for (valid, bits) in [(size, 28), (size - 1, 4), (size + 5, 2), (size / 2 + 1, 28), (1, 28), (0, 28), (33, 6)] {
-                // Few keys that differ, so that many are equal in what is compared.
+                // Few distinct keys, so that many compare as equal.
                 let keys: Vec<u32> = (0..2 * size).map(|_| random.u32(..) >> (28 - bits)).collect();
                 let x = stream.upload(&threads::<u32, $n>(&keys))?;
                 let mut y = stream.upload(&vec![[7; $n]; 2 * $b])?;
@@ -87,7 +87,7 @@ fn blocks_sort_structs_by_a_part_of_them(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn values_come_with_keys_that_are_compared(device: &Device) -> Outcome {
+fn values_follow_keys_sorted_by_comparison(device: &Device) -> Outcome {
     macro_rules! sorts {
         ($($key:ty, $value:ty, $of:expr;)*) => { $({
             let stream = device.new_stream()?;
@@ -125,7 +125,7 @@ fn a_comparison_that_is_no_order_gives_items_of_the_block(device: &Device) -> Ou
     merging::disorder(&stream, Grid::new(1, 64), &x, &mut y)?;
     let strange: Vec<u32> =
         stream.download(&y)?.concat().into_iter().filter(|key| !keys.contains(key)).collect();
-    expect("keys that nobody brought", strange, vec![])
+    expect("keys that are not among the input", strange, vec![])
 }
 
 fn a_merge_sort_wants_the_threads_that_its_scratch_is_for(device: &Device) -> Outcome {

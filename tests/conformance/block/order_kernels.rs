@@ -13,7 +13,7 @@ pub mod in_order {
         pub offset: T,
     }
 
-    /// What can be combined, in order.
+    /// Values that can be combined, in order.
     pub trait Combine: Exchange {
         fn then(self, next: Self) -> Self;
     }
@@ -77,7 +77,7 @@ pub mod in_order {
         starts.fill_with(&t, |_| start);
     }
 
-    /// The number of each block, by way of the last place of a slice as long as the launch says.
+    /// The number of each block, through the last element of a slice whose length the launch gives.
     #[kernel(block = 32)]
     pub fn roomy(
         t: Thread<1>,
@@ -92,7 +92,7 @@ pub mod in_order {
         y.fill_with(&t, |_| u32::from(room[room.len() - 1]));
     }
 
-    /// A value that goes from block to block; each adds what the one before has written for all to see.
+    /// A value that goes from block to block; each adds the value published by the one before.
     #[kernel]
     pub fn chain(
         t: Thread<1>,
@@ -116,7 +116,7 @@ pub mod in_order {
         let _ = order.publish(&t, value);
     }
 
-    /// A function of its own, which asks where it is.
+    /// A function that reads its block index.
     #[inline(never)]
     fn place(t: &Thread<1>, salt: u32) -> u32 {
         let mut x = t.block_idx()[0] * t.block_dim()[0] + t.thread_rank();
@@ -126,7 +126,7 @@ pub mod in_order {
         x
     }
 
-    /// The same places by an index and by a function; counts how often each block number is there.
+    /// The same positions by an index and by a function; counts each block number.
     #[kernel]
     pub fn places(
         t: Thread<1>,
@@ -154,7 +154,7 @@ pub mod in_order {
         }
     }
 
-    /// Every block waits for the one before; `bad` does not bring a value, in one of several ways.
+    /// Every block waits for the one before; `bad` publishes no value, in one of several ways.
     #[kernel]
     pub fn failing(t: Thread<1>, bad: u32, how: u32, reached: &[DeviceAtomic<u32>], order: BlockOrder<u64>) {
         let [block] = t.block_idx();
@@ -190,7 +190,7 @@ pub mod in_order {
         if depth == u32::MAX { 0 } else { deep(x, depth + 1) + frame[3] }
     }
 
-    /// As `failing`, by a stack that is used up, when the others have begun to wait.
+    /// As `failing`, by a stack overflow, after the others have begun to wait.
     #[kernel]
     pub fn too_deep(t: Thread<1>, bad: u32, x: &[u32], order: BlockOrder<u32>) {
         let [block] = t.block_idx();
@@ -207,7 +207,7 @@ pub mod in_order {
         let _ = order.publish(&t, value);
     }
 
-    /// Some blocks take no part: those with odd numbers end at once, and nobody waits for them.
+    /// Blocks with odd numbers end at once, and no block waits for them.
     #[kernel]
     pub fn every_other(t: Thread<1>, mut y: DisjointSlice<u32>, order: BlockOrder<u32>) {
         let [block] = t.block_idx();

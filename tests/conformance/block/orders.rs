@@ -2,6 +2,7 @@
 
 use ferrogrid::CpuOptions;
 use ferrogrid::prelude::*;
+use ferrogrid::{KernelError, LaunchError};
 
 use crate::block::order_kernels::in_order::{self, Affine, Combine};
 use crate::table::not_for_this_device;
@@ -10,10 +11,10 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("a_scan_in_one_pass_combines_in_order", a_scan_in_one_pass_combines_in_order),
     ("one_thread_looks_back", one_thread_looks_back),
-    ("a_value_goes_from_block_to_block", a_value_goes_from_block_to_block),
+    ("a_value_is_passed_from_block_to_block", a_value_is_passed_from_block_to_block),
     ("numbers_in_order_are_each_block_s_own", numbers_in_order_are_each_block_s_own),
     ("launches_at_once_have_orders_of_their_own", launches_at_once_have_orders_of_their_own),
-    ("no_wait_for_a_block_lasts_for_ever", no_wait_for_a_block_lasts_for_ever),
+    ("no_wait_for_a_block_deadlocks", no_wait_for_a_block_deadlocks),
     (
         "a_stack_that_is_used_up_ends_the_waits_for_its_block",
         a_stack_that_is_used_up_ends_the_waits_for_its_block,
@@ -75,7 +76,7 @@ fn one_thread_looks_back(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_value_goes_from_block_to_block(device: &Device) -> Outcome {
+fn a_value_is_passed_from_block_to_block(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     for (blocks, threads) in [(1_u32, 1_u32), (300, 40), (50, 128)] {
         let n = (blocks * threads) as usize;
@@ -119,10 +120,10 @@ fn launches_at_once_have_orders_of_their_own(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn no_wait_for_a_block_lasts_for_ever(device: &Device) -> Outcome {
+fn no_wait_for_a_block_deadlocks(device: &Device) -> Outcome {
     for (how, what) in [
-        (0, "waits for the value of one that has ended without"),
-        (1, "waits for the value of one that has ended without"),
+        (0, "waits for the value of a block that ended without publishing one"),
+        (1, "waits for the value of a block that ended without publishing one"),
         (2, "a thread of every rank"),
         (3, "the first thread"),
         (4, "the second thread"),
@@ -136,7 +137,7 @@ fn no_wait_for_a_block_lasts_for_ever(device: &Device) -> Outcome {
             let launched = launched.and_then(|()| stream.synchronize());
             let text = expect_error(what, launched, |error| matches!(error, Error::KernelPanic { .. }))?;
             names(&text, &[what])?;
-            // The device goes on, and the next launch has an order of its own.
+            // The device remains usable, and the next launch has a new order.
             let mut all = stream.zeros::<u32>(1)?;
             in_order::failing(&stream, Grid::new(blocks, 64), u32::MAX, how, all.as_atomic())?;
             expect("threads that came to the end", stream.download(&all)?, vec![blocks * 64])?;
@@ -157,7 +158,7 @@ fn a_stack_that_is_used_up_ends_the_waits_for_its_block(device: &Device) -> Outc
         let stream = device.new_stream()?;
         let x = stream.zeros::<u32>(1)?;
         in_order::too_deep(&stream, Grid::new(40, 32), bad, &x)?;
-        let is_expected = |error: &Error| matches!(error, Error::KernelStackOverflow { block, .. } if *block == [bad, 0, 0]);
+        let is_expected = |error: &Error| matches!(error, Error::Kernel(KernelError::KernelStackOverflow { block, .. }) if *block == [bad, 0, 0]);
         expect_error("a deep call", stream.synchronize(), is_expected)?;
     }
     Ok(())
@@ -199,7 +200,6 @@ fn blocks_in_order_leave_the_rest_of_shared_memory(device: &Device) -> Outcome {
     in_order::roomy(&stream, Grid::blocks(4), &mut y, limit)?;
     expect("numbers", stream.download(&y)?, vec![0, 1, 2, 3])?;
     let refused = in_order::roomy(&stream, Grid::blocks(4), &mut y, limit + 1);
-    let is_expected =
-        |error: &Error| matches!(error, Error::SharedMemoryTooLarge { limit: found, .. } if *found == limit);
+    let is_expected = |error: &Error| matches!(error, Error::Launch(LaunchError::SharedMemoryTooLarge { limit: found, .. }) if *found == limit);
     expect_error("one byte more", refused, is_expected).map(drop)
 }

@@ -86,7 +86,7 @@ pub mod sorting {
                 (keys[k], places[k]) = (*value, 8 * (column as u32 % 128) + column as u32 / 128);
             }
         }
-        // What is equal stays in the order of columns only if a thread has neighbours.
+        // Equal keys stay in the order of columns only if a thread has neighbours.
         let keys = t.block_striped_to_blocked(&mut exchange, keys);
         let numbers = core::array::from_fn(|k| 8 * t.thread_rank() + k as u32);
         let (keys, places) =

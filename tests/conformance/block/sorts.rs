@@ -11,7 +11,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("blocks_of_any_warps_sort_keys", blocks_of_any_warps_sort_keys),
     ("keys_of_any_type_are_sorted_up_and_down", keys_of_any_type_are_sorted_up_and_down),
-    ("values_come_with_their_keys_and_stay_in_order", values_come_with_their_keys_and_stay_in_order),
+    ("values_follow_their_keys_stably", values_follow_their_keys_stably),
     ("a_sort_by_some_bits_leaves_the_others_in_order", a_sort_by_some_bits_leaves_the_others_in_order),
     ("neighbouring_threads_store_sorted_rows", neighbouring_threads_store_sorted_rows),
     ("a_sort_wants_the_threads_that_its_scratch_is_for", a_sort_wants_the_threads_that_its_scratch_is_for),
@@ -35,7 +35,7 @@ fn sorted_parts<T: Clone>(items: &[T], size: usize, order: impl Fn(&T, &T) -> Or
     items
 }
 
-/// Keys that say something: random ones, few different ones, the extremes, all the same, in order, in the opposite order.
+/// Informative keys: random, few distinct ones, the extremes, all equal, sorted, and reversed.
 fn inputs(count: usize, random: &mut fastrand::Rng) -> Vec<Vec<u64>> {
     let extremes = [0, 1, u64::MAX, 1 << 63, (1 << 63) - 1, 0x8000_0000_8000_0000];
     vec![
@@ -56,7 +56,7 @@ fn blocks_of_any_warps_sort_keys(device: &Device) -> Outcome {
         (@one $b:literal $n:literal) => {{
             let stream = device.new_stream()?;
             let mut random = fastrand::Rng::with_seed($b * 100 + $n);
-            // The CPU device takes its time for many threads.
+            // The CPU device is slow with many threads.
             let some = if $b > 256 { 1 } else if $b > 96 { 2 } else { 6 };
             for input in inputs(2 * $b * $n, &mut random).into_iter().take(some) {
                 let keys: Vec<u32> = input.iter().map(|&key| key as u32).collect();
@@ -107,7 +107,7 @@ fn keys_of_any_type_are_sorted_up_and_down(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn values_come_with_their_keys_and_stay_in_order(device: &Device) -> Outcome {
+fn values_follow_their_keys_stably(device: &Device) -> Outcome {
     macro_rules! sorts {
         ($($key:ty, $value:ty, $n:literal, $order:expr, $bits:expr;)*) => { $({
             let stream = device.new_stream()?;
@@ -187,7 +187,7 @@ fn is_panic(error: &ferrogrid::Error) -> bool {
     matches!(error, ferrogrid::Error::KernelPanic { .. })
 }
 
-/// Where item `number` of a part of `size` is after an exchange from blocked to striped: the number that is there then.
+/// The item at position `number` of a part of `size` items after an exchange from blocked to striped.
 fn striped(number: usize, n: usize, size: usize) -> usize {
     let (thread, item) = (number / n, number % n);
     item * (size / n) + thread
@@ -229,7 +229,7 @@ fn blocks_exchange_items(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// What the exchange of one item for each of 96 threads by `ranks` gives.
+/// The result of exchanging one item of each of 96 threads by `ranks`.
 fn by_ranks(
     device: &Device,
     items: &[[u32; 1]],

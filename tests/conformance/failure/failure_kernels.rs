@@ -11,7 +11,7 @@ pub mod panics {
         t.index().get() == at as usize
     }
 
-    /// Reads one beyond the end.
+    /// Reads beyond the end.
     #[kernel]
     pub fn bounds(t: Thread<1>, at: u32, data: &[u32], mut output: DisjointSlice<u32>) {
         let source = if is_chosen(&t, at) { data.len() } else { 0 };
@@ -30,7 +30,7 @@ pub mod panics {
         }
     }
 
-    /// The lower half of each warp shuffles, the upper one does not come.
+    /// The lower half of each warp shuffles, without the upper half.
     #[kernel]
     pub fn half_a_warp(t: Thread<1>, mut output: DisjointSlice<u32>) {
         let mut seen = 0;
@@ -42,7 +42,7 @@ pub mod panics {
         }
     }
 
-    /// All lanes come, which is not proven: how many there are, and how many of them have the same rank modulo 3.
+    /// All lanes arrive, which is not proven: their number, and the number with the same rank modulo 3.
     #[kernel]
     pub fn all_come(t: Thread<1>, zero: &[DeviceAtomic<u32>], mut output: DisjointSlice<[u32; 2]>) {
         let (warp, mut seen) = (t.warp(), [0; 2]);
@@ -118,7 +118,7 @@ pub mod panics {
         }
     }
 
-    /// An assertion that is there only where debug assertions are on.
+    /// A debug assertion.
     #[kernel]
     pub fn debug_assertion(t: Thread<1>, at: u32, data: &[u32], mut output: DisjointSlice<u32>) {
         debug_assert!(!is_chosen(&t, at), "only in debug"); // debug_assertion
@@ -127,7 +127,7 @@ pub mod panics {
         }
     }
 
-    /// Code that is reached though it says that it is not.
+    /// Reaches `unreachable!`.
     #[kernel]
     pub fn unreached(t: Thread<1>, at: u32, data: &[u32], mut output: DisjointSlice<u32>) {
         if is_chosen(&t, at) {
@@ -218,7 +218,7 @@ pub mod prints {
         }
     }
 
-    /// A type that formats itself.
+    /// A type with its own `Display`.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     #[repr(C)]
     pub struct Point {
@@ -240,7 +240,7 @@ pub mod prints {
 pub mod missed {
     use ferrogrid::device::prelude::*;
 
-    /// Thread `at` of each block does not come to the barrier of the block.
+    /// Thread `at` of each block panics before the barrier of the block.
     #[kernel]
     pub fn at_a_barrier(t: Thread<1>, at: u32, x: &[u32], mut y: DisjointSlice<u32>) {
         if t.thread_rank() == at {
@@ -252,7 +252,7 @@ pub mod missed {
         }
     }
 
-    /// Thread `at` of block 1 does not come to the second barrier of the grid.
+    /// Thread `at` of block 1 panics before the second barrier of the grid.
     #[kernel(cooperative)]
     pub fn at_a_grid_barrier(t: Thread<1>, at: u32, x: &[u32], arrived: &[DeviceAtomic<u32>]) {
         t.sync_grid();

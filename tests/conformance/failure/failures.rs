@@ -1,10 +1,10 @@
-//! Panics and printed text: what the host learns of them. Text belongs to the device, so each case runs in a
-//! process of its own.
+//! Panics and printed text, as the host gets them. Text belongs to the device, so each case runs in a
+//! separate process.
 
 use std::sync::{Arc, Mutex};
 
 use ferrogrid::prelude::*;
-use ferrogrid::{In, InOut};
+use ferrogrid::{In, InOut, KernelError};
 
 use crate::failure::failure_kernels::{missed, panics, prints};
 use crate::language::kernels::elementwise;
@@ -15,7 +15,7 @@ macro_rules! apart {
     ($($case:ident)*) => {
         pub(crate) const CASES: &[Case] =
             &[$( (stringify!($case), |device| in_its_own_process(device, stringify!($case))) ),*];
-        /// The same, as they run in their processes.
+        /// The cases, as they run in their processes.
         pub(crate) const APART: &[Case] = &[$( (stringify!($case), $case) ),*];
     };
 }
@@ -46,7 +46,7 @@ fn line_of(name: &str) -> u32 {
     line.expect("each kernel has its line") as u32 + 1
 }
 
-/// Whether the path of a kernel ends in `name`, and in nothing else that it may be.
+/// Whether the last segment of a kernel's path is `name`.
 fn is_called(path: &str, name: &str) -> bool {
     path.rsplit("::").next() == Some(name) && !path.contains(" or ")
 }
@@ -329,7 +329,7 @@ fn lanes_that_are_not_there_are_an_error_at_the_line(device: &Device) -> Outcome
             expect("message", &*message, expected)?;
             (file.into_string(), line)
         }
-        Err(Error::WarpDivergence { lane: 16, place, .. }) if !device.is_cuda() => {
+        Err(Error::Kernel(KernelError::WarpDivergence { lane: 16, place, .. })) if !device.is_cuda() => {
             (place.file.to_owned(), place.line)
         }
         other => return Err(format!("another outcome: {other:?}").into()),
@@ -365,7 +365,7 @@ fn a_panic_does_not_hang_those_who_wait(device: &Device) -> Outcome {
         crate::expect_error("a panic before a barrier", stream.synchronize(), is_panic)?;
         missed::at_a_grid_barrier(&stream, Grid::new(3, 64), at, &x, arrived.as_atomic())?;
         crate::expect_error("a panic before a grid barrier", stream.synchronize(), is_panic)?;
-        // The next launches find all as it should be.
+        // The next launches work as usual.
         stream.fill_into(0, &mut arrived)?;
         missed::at_a_barrier(&stream, Grid::new(2, 64), at, &empty, &mut counts)?;
         missed::at_a_grid_barrier(&stream, Grid::new(3, 64), at, &empty, arrived.as_atomic())?;

@@ -10,7 +10,7 @@ pub mod faults {
         t.block_idx()[0] == 1
     }
 
-    /// Only threads with an even number come to the barrier.
+    /// Only threads with even ranks reach the barrier.
     #[kernel]
     pub fn barrier_for_some(t: Thread<1>) {
         if !in_block_1(&t) || t.thread_rank().is_multiple_of(2) {
@@ -18,7 +18,7 @@ pub mod faults {
         }
     }
 
-    /// Threads with even and odd numbers come to different barriers.
+    /// Threads with even and odd ranks reach different barriers.
     #[kernel]
     pub fn two_barriers(t: Thread<1>) {
         if !in_block_1(&t) || t.thread_rank().is_multiple_of(2) {
@@ -87,7 +87,7 @@ pub mod faults {
         }
     }
 
-    /// Lane 3 waits at a barrier, the others for it in a vote.
+    /// Lane 3 waits at a barrier, the others wait for it in a vote.
     #[kernel]
     pub fn lane_at_a_barrier(t: Thread<1>) {
         if in_block_1(&t) && t.thread_rank() == 3 {
@@ -121,7 +121,7 @@ pub mod faults {
         if depth == x[0] {
             return depth;
         }
-        // Not a loop in disguise: each call has something left to do that no other could do for it.
+        // Not a tail call: each call has work left after the recursion.
         deep(x, depth + 1).wrapping_mul(3) ^ x[depth as usize % x.len()]
     }
 

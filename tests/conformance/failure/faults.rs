@@ -2,7 +2,7 @@
 //! reports each as an error with its source location, and remains usable.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{LaneFault, SourcePlace, WaitingThreads};
+use ferrogrid::{KernelError, LaneFault, SourcePlace, WaitingThreads};
 
 use crate::failure::fault_kernels::faults;
 use crate::table::not_for_this_device;
@@ -13,15 +13,15 @@ pub(crate) const CASES: &[Case] = &[
         "a_barrier_that_some_threads_skip_names_both_groups",
         a_barrier_that_some_threads_skip_names_both_groups,
     ),
-    ("threads_at_different_barriers_are_told_apart", threads_at_different_barriers_are_told_apart),
+    ("threads_at_different_barriers_are_distinguished", threads_at_different_barriers_are_distinguished),
     ("threads_that_return_before_a_barrier_are_named", threads_that_return_before_a_barrier_are_named),
     (
         "a_block_that_ends_before_a_barrier_of_the_grid_is_named",
         a_block_that_ends_before_a_barrier_of_the_grid_is_named,
     ),
     ("a_shuffle_with_an_exited_lane_names_it", a_shuffle_with_an_exited_lane_names_it),
-    ("lanes_in_different_operations_are_told_apart", lanes_in_different_operations_are_told_apart),
-    ("lanes_with_different_masks_are_told_apart", lanes_with_different_masks_are_told_apart),
+    ("lanes_in_different_operations_are_distinguished", lanes_in_different_operations_are_distinguished),
+    ("lanes_with_different_masks_are_distinguished", lanes_with_different_masks_are_distinguished),
     ("a_lane_at_a_barrier_is_named", a_lane_at_a_barrier_is_named),
     ("an_index_out_of_bounds_names_its_thread", an_index_out_of_bounds_names_its_thread),
     ("integer_overflow_is_an_error_in_debug_builds", integer_overflow_is_an_error_in_debug_builds),
@@ -65,8 +65,8 @@ fn places(numbers: impl Iterator<Item = u32>) -> Vec<[u32; 3]> {
 
 type Launch<'a> = &'a dyn Fn(&Stream) -> ferrogrid::Result<()>;
 
-/// What `launch` fails with at the next synchronisation, each of three times; between them the stream and
-/// another one work as if nothing had been.
+/// The error of `launch` at the next synchronisation, the same each of three times; in between the stream and
+/// another one work as usual.
 fn fault(device: &Device, launch: Launch<'_>) -> Result<Error, Box<dyn std::error::Error>> {
     let (stream, other) = (device.new_stream()?, device.new_stream()?);
     let mut first: Option<Error> = None;
@@ -84,7 +84,7 @@ fn fault(device: &Device, launch: Launch<'_>) -> Result<Error, Box<dyn std::erro
     first.ok_or_else(|| "no fault was found".into())
 }
 
-/// Who waits where, and who has exited.
+/// The threads that wait, by place, and those that have exited.
 type Divergence = (Vec<WaitingThreads>, Vec<[u32; 3]>);
 
 /// The threads that wait at a barrier, and those that have exited, of block 1 of `name`.
@@ -94,11 +94,9 @@ fn divergence(
     launch: Launch<'_>,
 ) -> Result<Divergence, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
-        Error::BarrierDivergence { kernel, block: [1, 0, 0], waiting, exited, .. }
-            if kernel.ends_with(name) =>
-        {
-            Ok((waiting, exited))
-        }
+        Error::Kernel(KernelError::BarrierDivergence {
+            kernel, block: [1, 0, 0], waiting, exited, ..
+        }) if kernel.ends_with(name) => Ok((waiting, exited)),
         other => Err(format!("another error: {other}").into()),
     }
 }
@@ -115,7 +113,7 @@ fn a_barrier_that_some_threads_skip_names_both_groups(device: &Device) -> Outcom
     expect("those that exited", exited, places((1..64).step_by(2)))
 }
 
-fn threads_at_different_barriers_are_told_apart(device: &Device) -> Outcome {
+fn threads_at_different_barriers_are_distinguished(device: &Device) -> Outcome {
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
@@ -147,7 +145,14 @@ fn a_block_that_ends_before_a_barrier_of_the_grid_is_named(device: &Device) -> O
     }
     let launch = |stream: &Stream| faults::missing_block(stream, grid());
     match fault(device, &launch)? {
-        Error::GridBarrierDivergence { place, waiting, waiting_blocks, ended, ended_blocks, .. } => {
+        Error::Kernel(KernelError::BlockDivergence {
+            place,
+            waiting,
+            waiting_blocks,
+            ended,
+            ended_blocks,
+            ..
+        }) => {
             is_at(place, "missing_block")?;
             expect("those that wait", (waiting, waiting_blocks), ([0, 0, 0], 2))?;
             expect("those that ended", (ended, ended_blocks), ([1, 0, 0], 1))
@@ -156,7 +161,7 @@ fn a_block_that_ends_before_a_barrier_of_the_grid_is_named(device: &Device) -> O
     }
 }
 
-/// What lanes of block 1 wait for in vain.
+/// The missing lanes that lanes of block 1 wait for.
 struct Lane {
     thread: [u32; 3],
     mask: u32,
@@ -167,11 +172,16 @@ struct Lane {
 
 fn lane(device: &Device, name: &str, launch: Launch<'_>) -> Result<Lane, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
-        Error::WarpDivergence { kernel, block: [1, 0, 0], thread, mask, place, lane, fault, .. }
-            if kernel.ends_with(name) =>
-        {
-            Ok(Lane { thread, mask, place, lane, fault })
-        }
+        Error::Kernel(KernelError::WarpDivergence {
+            kernel,
+            block: [1, 0, 0],
+            thread,
+            mask,
+            place,
+            lane,
+            fault,
+            ..
+        }) if kernel.ends_with(name) => Ok(Lane { thread, mask, place, lane, fault }),
         other => Err(format!("another error: {other}").into()),
     }
 }
@@ -190,11 +200,11 @@ fn a_shuffle_with_an_exited_lane_names_it(device: &Device) -> Outcome {
     let found = lane(device, "exited_lane", &launch)?;
     is_at(found.place, "exited_lane")?;
     expect("lane", (found.lane, found.fault, found.mask), (5, LaneFault::Exited, u32::MAX))?;
-    // The first thread that comes after lane 5 has exited.
+    // The first thread that arrives after lane 5 has exited.
     expect("thread", found.thread, [6, 0, 0])
 }
 
-fn lanes_in_different_operations_are_told_apart(device: &Device) -> Outcome {
+fn lanes_in_different_operations_are_distinguished(device: &Device) -> Outcome {
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
@@ -203,13 +213,13 @@ fn lanes_in_different_operations_are_told_apart(device: &Device) -> Outcome {
     let LaneFault::OtherOperation { place } = found.fault else {
         return Err(format!("another fault: {}", found.fault).into());
     };
-    // The last lane finds that the first is elsewhere.
+    // The last lane detects that the first waits at another place.
     is_at(found.place, "other_operation, high")?;
     is_at(place, "other_operation, low")?;
     expect("lanes", (found.thread, found.lane), ([31, 0, 0], 0))
 }
 
-fn lanes_with_different_masks_are_told_apart(device: &Device) -> Outcome {
+fn lanes_with_different_masks_are_distinguished(device: &Device) -> Outcome {
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
@@ -295,10 +305,12 @@ fn a_panic_between_barriers_is_the_error_and_not_the_wait(device: &Device) -> Ou
 /// The block and the thread that used up a stack, and its size.
 type UsedUp = ([u32; 3], Option<[u32; 3]>, usize);
 
-/// What used up its stack in kernel `name`.
+/// The stack overflow of kernel `name`.
 fn used_up(device: &Device, name: &str, launch: Launch<'_>) -> Result<UsedUp, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
-        Error::KernelStackOverflow { kernel, file, block, thread, bytes, .. } if kernel.ends_with(name) => {
+        Error::Kernel(KernelError::KernelStackOverflow { kernel, file, block, thread, bytes, .. })
+            if kernel.ends_with(name) =>
+        {
             expect("file", file, FILE)?;
             Ok((block, thread, bytes))
         }
@@ -330,7 +342,7 @@ fn a_stack_that_is_used_up_by_a_kernel_that_never_waits_is_an_error(device: &Dev
         faults::deep_alone(stream, grid(), &x, &mut y)
     };
     let found = used_up(device, "deep_alone", &launch)?;
-    // Without debug assertions no account is kept of the threads of such a kernel.
+    // Without debug assertions the running thread of such a kernel is not recorded.
     let thread = cfg!(debug_assertions).then_some([21, 0, 0]);
     expect("block, thread and size", found, ([1, 0, 0], thread, 2 * 1024 * 1024))
 }

@@ -2,7 +2,7 @@
 
 #[ferrogrid::module]
 pub mod work {
-    //! Kernels that work on what others have left.
+    //! Kernels that work on the results of others.
 
     use ferrogrid::device::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Which call reports a kernel's failure, and that nobody reads the memory that it left as a result.
-//! `Device::synchronize` reports all failures, so each case runs in a process of its own.
+//! Which call reports a kernel's failure, and that no call returns the memory that it wrote as a result.
+//! `Device::synchronize` reports all failures, so each case runs in a separate process.
 
 use std::fmt::Debug;
 
@@ -14,7 +14,7 @@ macro_rules! apart {
     ($($case:ident)*) => {
         pub(crate) const CASES: &[Case] =
             &[$( (stringify!($case), |device| in_its_own_process(device, stringify!($case))) ),*];
-        /// The same, as they run in their processes.
+        /// The cases, as they run in their processes.
         pub(crate) const APART: &[Case] = &[$( (stringify!($case), $case) ),*];
     };
 }
@@ -37,7 +37,7 @@ apart! {
 
 const LENGTH: usize = 8;
 
-/// What `unlucky` leaves where it has failed.
+/// The output of `unlucky` after a failure.
 fn broken(stream: &Stream) -> Result<DeviceBuffer<u32>> {
     let mut buffer = stream.upload(&[1, 2, 3, 13, 5, 6, 7, 8])?;
     work::unlucky(stream, Grid::cover(LENGTH), &mut buffer)?;
@@ -58,15 +58,15 @@ fn another_thread_that_is_told_first_does_not_make_the_data_good(device: &Device
     let (mut y, other) = (broken(&stream)?, stream.zeros::<u32>(1)?);
     let told = std::thread::scope(|scope| scope.spawn(|| stream.download(&other)).join());
     failed("the other thread", told.map_err(|_| "the other thread panicked")?)?;
-    // This thread has not heard of it, so what it launches works on with what is there.
+    // This thread has not received the failure, so its launches use the invalid contents.
     increment(&stream, &mut y)?;
     failed("the data", stream.download(&y))?;
-    // Now it has.
+    // Now it has received it.
     increment(&stream, &mut y)?;
     expect("length", stream.download(&y)?.len(), LENGTH)
 }
 
-/// The second launch was enqueued before anybody could know that the first one fails.
+/// The second launch was enqueued before the failure of the first one was known.
 fn a_launch_after_a_failed_one_does_not_hide_its_failure(device: &Device) -> Outcome {
     let (stream, other) = (device.new_stream()?, device.new_stream()?);
     let mut y = broken(&stream)?;
@@ -150,7 +150,7 @@ fn managed_memory_that_failed_work_wrote_cannot_be_read(device: &Device) -> Outc
     }
     idle.fill_into(1, &mut managed)?;
     expect("elements", managed.read()?, &[1; 4][..])?;
-    // The stream's own failure is still there for who waits for the stream.
+    // The stream's own failure is still reported by a wait for the stream.
     failed("the stream", stream.synchronize())?;
     Ok(stream.synchronize()?)
 }
@@ -211,7 +211,7 @@ fn page_locked_memory_of_a_graph_that_failed_work_wrote_cannot_be_read(device: &
     failed("what was downloaded", graph.pinned(output))?;
     failed("the stream", stream.synchronize())?;
     failed("the launch that used the input", graph.pinned_mut(input))?;
-    // It has been told, and so the input can be put right.
+    // It has received the failure, so the input can be rewritten.
     graph.pinned_mut(input)?[3] = 4;
     graph.launch(&stream)?;
     expect("of another launch", graph.pinned(output)?.len(), LENGTH)
@@ -228,7 +228,7 @@ fn who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_i
     failed("who waits", waiting.synchronize())?;
     waiting.synchronize()?;
     failed("the stream", stream.synchronize())?;
-    // What has been told is not handed on.
+    // A reported failure is not passed on.
     waiting.wait_stream(&stream)?;
     waiting.synchronize()?;
     Ok(sharing.synchronize()?)
@@ -239,7 +239,7 @@ fn a_failure_is_told_once_by_its_stream_and_once_by_the_device(device: &Device) 
     let z = broken(&short)?;
     drop(short);
     let unrelated = stream.zeros::<u32>(1)?;
-    // Whoever reads what it has left is told so, always.
+    // Every read of its output returns the failure.
     for _ in 0..2 {
         failed("the data", stream.download(&z))?;
         failed("the data on another stream", device.new_stream()?.download(&z))?;
@@ -261,7 +261,7 @@ fn failures_of_two_streams_at_once_are_told_to_both(device: &Device) -> Outcome 
     let streams = [device.new_stream()?, device.new_stream()?];
     let buffers = [broken(&streams[0])?, broken(&streams[1])?];
     for stream in &streams {
-        stream.record()?.synchronize()?; // an event tells of none
+        stream.record()?.synchronize()?; // an event reports none
     }
     for (stream, buffer) in streams.iter().zip(&buffers) {
         failed("the stream", stream.synchronize())?;
@@ -277,7 +277,7 @@ fn work_that_has_not_failed_is_no_error(device: &Device) -> Outcome {
     work::unlucky(&other, Grid::cover(LENGTH), &mut before)?;
     other.synchronize()?;
     let mut beside = other.zeros::<u32>(LENGTH)?;
-    increment(&other, &mut beside)?; // it has no way to panic
+    increment(&other, &mut beside)?; // it cannot panic
     let mut at_once = not_waited_for.upload(&[1_u32; LENGTH])?;
     work::unlucky(&not_waited_for, Grid::cover(LENGTH), &mut at_once)?;
     let _y = broken(&failing)?;

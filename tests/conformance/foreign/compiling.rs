@@ -24,14 +24,14 @@ fn linked_programs_run(device: &Device) -> Outcome {
     }
     let mut linker = Linker::new(device, &JitOptions::new())?;
     linker.add_ptx("caller.ptx", include_str!("caller.ptx"))?;
-    // Some drivers find out only when the code is loaded.
+    // Some drivers report this only when the code is loaded.
     let half = linker.complete().and_then(|linked| device.load_cubin(&linked.cubin)?.function("add_offset"));
     expect_error("half a program", half, |error| matches!(error, Error::Foreign(_)))?;
     let mut linker = Linker::new(device, &JitOptions::new())?;
     linker.add_ptx("caller.ptx", include_str!("caller.ptx"))?;
     linker.add_ptx("offset.ptx", include_str!("offset.ptx"))?;
     let cubin = linker.complete()?.cubin;
-    // SAFETY: its types; it keeps to the length.
+    // SAFETY: its types; it stays within the length.
     let function = device.load_cubin(&cubin)?.function("add_offset")?;
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[5_u32; 4])?;
@@ -75,7 +75,7 @@ fn cuda_cpp_compiles_and_runs(device: &Device) -> Outcome {
     expect("squares", stream.download(&data)?, vec![1.0, 4.0, 9.0])
 }
 
-/// A program is loaded as PTX, as machine code, and as LTO IR where nvJitLink is.
+/// A program is loaded as PTX, as machine code, and as LTO IR if nvJitLink is installed.
 fn cuda_cpp_templates_are_found_by_their_expressions(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
         return not_for_this_device("it takes no code for GPUs");

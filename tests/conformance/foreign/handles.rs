@@ -1,5 +1,5 @@
-//! Handles of CUDA's driver that are passed to other code (here the crate cudarc) and taken from it, and
-//! DLPack tensors. The CPU device has no handles, and says so.
+//! Handles of CUDA's driver, passed to other code (here the crate cudarc) and taken from it, and DLPack
+//! tensors. The CPU device has no handles, and reports that.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
@@ -16,21 +16,21 @@ use crate::table::not_for_this_device;
 use crate::{Case, Outcome, expect, expect_error};
 
 pub(crate) const CASES: &[Case] = &[
-    ("the_context_is_what_other_libraries_use", the_context_is_what_other_libraries_use),
+    ("other_libraries_use_the_context", other_libraries_use_the_context),
     ("memory_of_the_driver_is_a_buffer", memory_of_the_driver_is_a_buffer),
     ("events_of_the_driver_are_waited_for_and_timed", events_of_the_driver_are_waited_for_and_timed),
     ("modules_of_the_driver_are_launched", modules_of_the_driver_are_launched),
-    ("functions_go_out_and_are_launched_there", functions_go_out_and_are_launched_there),
+    ("functions_are_passed_out_and_launched", functions_are_passed_out_and_launched),
     ("graphs_of_the_driver_are_launched", graphs_of_the_driver_are_launched),
     ("pools_of_the_driver_are_asked", pools_of_the_driver_are_asked),
-    ("tensors_go_out_and_come_back", tensors_go_out_and_come_back),
+    ("tensors_are_exported_and_imported_again", tensors_are_exported_and_imported_again),
 ];
 
 const SCALE: &str = include_str!("scale.ptx");
 
 type Fault = Box<dyn std::error::Error>;
 
-/// The context, current on this thread; `None` on a device without one, which says so.
+/// The context, current on this thread; `None` on a device without one, which must return an error.
 fn context(device: &Device) -> std::result::Result<Option<Context>, Fault> {
     if device.is_cuda() {
         let context = device.context()?;
@@ -49,14 +49,14 @@ fn raw(stream: &Stream) -> std::result::Result<sys::CUstream, Fault> {
     Ok(stream.as_raw().ok_or("no handle")?.cast())
 }
 
-fn the_context_is_what_other_libraries_use(device: &Device) -> Outcome {
+fn other_libraries_use_the_context(device: &Device) -> Outcome {
     let Some(context) = context(device)? else { return none_here() };
     let handle = device.as_raw().ok_or("no handle")?;
     // SAFETY: the device is one; what is retained is released below.
     let primary = unsafe { result::primary_ctx::retain(handle)? };
     expect("the primary context", context.as_raw(), primary.cast())?;
     expect("the current context", result::ctx::get_current()?, Some(primary))?;
-    // SAFETY: no context is current in between, which is what the threads of others begin with.
+    // SAFETY: no context is current in between, as on a new thread of other code.
     let found = unsafe {
         result::ctx::set_current(null_mut())?;
         Context::from_raw(primary.cast())?
@@ -76,7 +76,7 @@ struct Theirs {
 
 impl Drop for Theirs {
     fn drop(&mut self) {
-        // By whichever thread.
+        // On any thread.
         let current = self.context.set_current();
         // SAFETY: allocated once, and dropped after all work that uses it.
         let freed = unsafe { result::free_sync(self.start) };
@@ -126,7 +126,7 @@ fn events_of_the_driver_are_waited_for_and_timed(device: &Device) -> Outcome {
     let theirs = f64::from(unsafe { result::event::elapsed(start, end)? });
     expect("the same time", (ours - theirs).abs() < 1e-3, true)?;
     drop((first, second));
-    // SAFETY: nobody refers to them any more.
+    // SAFETY: nothing refers to them any more.
     unsafe {
         result::event::destroy(start)?;
         result::event::destroy(end)?;
@@ -169,7 +169,7 @@ fn modules_of_the_driver_are_launched(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn functions_go_out_and_are_launched_there(device: &Device) -> Outcome {
+fn functions_are_passed_out_and_launched(device: &Device) -> Outcome {
     let Some(_context) = context(device)? else { return none_here() };
     let stream = device.new_stream()?;
     let kernel = elementwise::increment::kernel();
@@ -270,12 +270,12 @@ fn pools_of_the_driver_are_asked(device: &Device) -> Outcome {
     expect("pools", device.memory_pool().as_raw()? == Some(raw_pool.cast()), false)
 }
 
-fn tensors_go_out_and_come_back(device: &Device) -> Outcome {
+fn tensors_are_exported_and_imported_again(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[1_u32, 2, 3, 4, 5, 6])?;
     elementwise::increment(&stream, Grid::cover(6), &mut data)?;
     let raw = DlpackTensor::from_buffer(&stream, data)?.with_shape(&[2, 3])?.into_raw();
-    // SAFETY: it was just given away, and nobody else uses it.
+    // SAFETY: it was just given away, and nothing else uses it.
     let tensor = unsafe { DlpackTensor::from_raw(raw)? };
     expect("shape", tensor.shape(), &[2, 3][..])?;
     let other = device.new_stream()?;

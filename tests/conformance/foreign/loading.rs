@@ -1,7 +1,9 @@
-//! Kernels of foreign PTX: loaded, launched, refused. The CPU device takes no foreign code, and says so.
+//! Kernels of foreign PTX: loaded, launched, refused. The CPU device supports no foreign code, and reports that.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{CacheConfig, ForeignError, ForeignKernel, InOut, JitOptions, Linker, Out, Slice, SliceMut};
+use ferrogrid::{
+    CacheConfig, ForeignError, ForeignKernel, InOut, JitOptions, LaunchError, Linker, Out, Slice, SliceMut,
+};
 
 use crate::language::kernels::elementwise;
 use crate::table::not_for_this_device;
@@ -9,7 +11,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_foreign_kernel_has_the_same_questions", a_foreign_kernel_has_the_same_questions),
-    ("foreign_ptx_runs_where_there_is_a_gpu", foreign_ptx_runs_where_there_is_a_gpu),
+    ("foreign_ptx_runs_on_gpus", foreign_ptx_runs_on_gpus),
     ("a_rust_kernel_is_also_a_foreign_one", a_rust_kernel_is_also_a_foreign_one),
     ("foreign_arguments_are_checked", foreign_arguments_are_checked),
     ("foreign_shared_memory_is_opted_in_to", foreign_shared_memory_is_opted_in_to),
@@ -23,7 +25,7 @@ pub(crate) const CASES: &[Case] = &[
 
 const SCALE: &str = include_str!("scale.ptx");
 
-/// Whether `device` takes foreign code; if not, that it says so.
+/// Whether `device` supports foreign code; if not, checks that it reports that.
 pub(crate) fn takes_foreign_code(device: &Device) -> Result<bool, Box<dyn std::error::Error>> {
     if device.is_cuda() {
         return Ok(true);
@@ -51,7 +53,9 @@ fn a_foreign_kernel_has_the_same_questions(device: &Device) -> Outcome {
         blocks,
     )?;
     let none = function.max_potential_block_size(|_| 1 << 30, None);
-    expect_error("no block", none, |error| matches!(error, Error::NoBlockFits { kernel: "scale", .. }))?;
+    expect_error("no block", none, |error| {
+        matches!(error, Error::Launch(LaunchError::NoBlockFits { kernel: "scale", .. }))
+    })?;
     function.set_cache_config(CacheConfig::Shared)?;
     function.set_preferred_shared_memory_carveout(Some(50))?;
     expect("carve-out", function.attributes()?.preferred_shared_memory_carveout, Some(50))?;
@@ -68,7 +72,7 @@ fn a_foreign_kernel_has_the_same_questions(device: &Device) -> Outcome {
 
 type Scale = ForeignKernel<1, (SliceMut<f32>, u32)>;
 
-fn foreign_ptx_runs_where_there_is_a_gpu(device: &Device) -> Outcome {
+fn foreign_ptx_runs_on_gpus(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
         return not_for_this_device("it takes no code for GPUs");
     }
@@ -154,7 +158,7 @@ fn foreign_arguments_are_checked(device: &Device) -> Outcome {
     // SAFETY: refused.
     let wide = unsafe { function.launch(&stream, Grid::new(1, 1025), (&mut data, 4_u64, 1_u32)) };
     expect_error("a wide block", wide, |error| {
-        matches!(error, Error::BlockTooLarge { kernel: "scale", .. })
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { kernel: "scale", .. }))
     })?;
     let missing = module.function("skale");
     let missing = expect_error("a wrong name", missing, |error| {
@@ -202,7 +206,7 @@ fn foreign_launches_are_cooperative_if_asked(device: &Device) -> Outcome {
     let text = expect_error(
         "a grid that is too large",
         large,
-        |error| matches!(error, Error::TooManyResidentBlocks { limit, .. } if *limit == u64::from(most)),
+        |error| matches!(error, Error::Launch(LaunchError::TooManyResidentBlocks { limit, .. }) if *limit == u64::from(most)),
     )?;
     names(&text, &["`scale`", &(most + 1).to_string(), &most.to_string()])?;
     expect("elements", stream.download(&data)?, vec![3.0; 1000])
@@ -212,7 +216,7 @@ fn foreign_launches_form_clusters(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
         return not_for_this_device("it takes no code for GPUs");
     }
-    let no_clusters = |error: &Error| matches!(error, Error::NoClusters { .. });
+    let no_clusters = |error: &Error| matches!(error, Error::Launch(LaunchError::NoClusters { .. }));
     if device.compute_capability() < Some((9, 0)) {
         let refused = device.load_ptx(SCALE)?.function("scale")?.with_clusters([2]).map(drop);
         expect_error("clusters", refused, no_clusters)?;
@@ -227,7 +231,9 @@ fn foreign_launches_form_clusters(device: &Device) -> Outcome {
         let launched = unsafe { clustered.launch(&stream, Grid::new(16, 32), (&mut ranks, 16_u64)) };
         if size == 16 && launched.is_err() {
             // Not every device has room for as many.
-            expect_error("16 blocks", launched, |error| matches!(error, Error::ClusterTooLarge { .. }))?;
+            expect_error("16 blocks", launched, |error| {
+                matches!(error, Error::Launch(LaunchError::ClusterTooLarge { .. }))
+            })?;
             continue;
         }
         launched?;
@@ -237,7 +243,9 @@ fn foreign_launches_form_clusters(device: &Device) -> Outcome {
     let pairs = function.with_clusters([2, 1, 1])?;
     // SAFETY: refused.
     let odd = unsafe { pairs.launch(&stream, Grid::new(15, 32), (&mut ranks, 16_u64)) };
-    let partial = |error: &Error| matches!(error, Error::PartialCluster { blocks: 15, cluster: 2, .. });
+    let partial = |error: &Error| {
+        matches!(error, Error::Launch(LaunchError::PartialCluster { blocks: 15, cluster: 2, .. }))
+    };
     names(&expect_error("an odd grid", odd, partial)?, &["`ranks`", "15 blocks along x"])?;
     let empty = Error::Foreign(ForeignError::ClusterSize { kernel: "ranks", cluster: [0, 1, 1] });
     expect("no blocks", function.with_clusters([0]).map(drop), Err(empty))?;

@@ -1,14 +1,17 @@
-//! Graphs of typed launches. What needs no kernel is in `runtime/graph`.
+//! Graphs of typed launches. Cases without kernels are in `runtime/graph`.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{Device, DotOptions, Error, GraphError};
+use ferrogrid::{Device, DotOptions, Error, GraphError, LaunchError};
 
 use crate::language::kernels::elementwise;
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("typed_launches_are_recorded_and_replayed", typed_launches_are_recorded_and_replayed),
-    ("a_graph_of_branches_gives_what_streams_give", a_graph_of_branches_gives_what_streams_give),
+    (
+        "a_graph_with_branches_gives_the_results_of_streams",
+        a_graph_with_branches_gives_the_results_of_streams,
+    ),
     ("a_kernel_of_a_graph_takes_other_arguments", a_kernel_of_a_graph_takes_other_arguments),
     (
         "a_launch_over_the_limits_is_refused_in_a_recording",
@@ -17,10 +20,10 @@ pub(crate) const CASES: &[Case] = &[
     ("a_body_runs_if_its_condition_holds", a_body_runs_if_its_condition_holds),
     ("a_body_runs_while_its_condition_holds", a_body_runs_while_its_condition_holds),
     ("loops_in_loops_run_as_often_as_they_say", loops_in_loops_run_as_often_as_they_say),
-    ("what_a_body_cannot_hold_is_refused", what_a_body_cannot_hold_is_refused),
-    ("a_picture_tells_what_it_is_asked_for", a_picture_tells_what_it_is_asked_for),
+    ("unsupported_nodes_in_a_body_are_refused", unsupported_nodes_in_a_body_are_refused),
+    ("a_picture_has_the_requested_details", a_picture_has_the_requested_details),
     ("kernels_use_page_locked_memory_of_a_graph", kernels_use_page_locked_memory_of_a_graph),
-    ("kernels_use_what_a_graph_allocates", kernels_use_what_a_graph_allocates),
+    ("kernels_use_memory_that_a_graph_allocates", kernels_use_memory_that_a_graph_allocates),
 ];
 
 const LENGTH: usize = 100_000;
@@ -45,7 +48,7 @@ fn typed_launches_are_recorded_and_replayed(device: &Device) -> Outcome {
     expect("all", result.iter().all(|&value| value == 10 * 21), true)
 }
 
-fn a_graph_of_branches_gives_what_streams_give(device: &Device) -> Outcome {
+fn a_graph_with_branches_gives_the_results_of_streams(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let source = stream.upload(&(0..LENGTH as u32).collect::<Vec<_>>())?;
     let (mut left, mut right) = (stream.zeros::<u32>(LENGTH)?, stream.zeros::<u32>(LENGTH)?);
@@ -103,7 +106,7 @@ fn a_launch_over_the_limits_is_refused_in_a_recording(device: &Device) -> Outcom
         let mut data = capture.write(&mut data)?;
         elementwise::increment(capture, Grid::new(1, 2048), &mut data)
     });
-    expect("refused", matches!(refused, Err(Error::BlockTooLarge { .. })), true)?;
+    expect("refused", matches!(refused, Err(Error::Launch(LaunchError::BlockTooLarge { .. }))), true)?;
     elementwise::increment(&stream, Grid::cover(4), &mut data)?;
     expect("still usable", stream.download(&data)?, vec![1; 4])
 }
@@ -159,7 +162,7 @@ fn a_body_runs_while_its_condition_holds(device: &Device) -> Outcome {
     for count in [0, 1, 100, 3] {
         stream.fill_into(count, graph.view_mut(rounds)?)?;
         graph.launch(&stream)?;
-        // At once again: the condition is 0 by then.
+        // A second launch: the condition is 0 by then.
         graph.launch(&stream)?;
         expected += count;
         let found = stream.download(graph.view(data)?)?;
@@ -194,7 +197,7 @@ fn loops_in_loops_run_as_often_as_they_say(device: &Device) -> Outcome {
     expect("and 2 times 3", stream.download(graph.view(total)?)?, vec![21])
 }
 
-fn what_a_body_cannot_hold_is_refused(device: &Device) -> Outcome {
+fn unsupported_nodes_in_a_body_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut flag = stream.zeros::<u32>(1)?;
     let mut data = stream.zeros::<u32>(10)?;
@@ -216,7 +219,7 @@ fn what_a_body_cannot_hold_is_refused(device: &Device) -> Outcome {
         is_graph_error("a stream of the body, later", later, GraphError::OtherBody);
         let call = capture.if_node(flag.key(), |body| body.launch_host_func(|| ())).map(drop);
         assert!(matches!(call, Err(Error::Graph(GraphError::NotRecordable { .. }))), "{call:?}");
-        // What was refused has left nothing behind.
+        // Refused calls leave nothing in the graph.
         capture.fill_into(1, &mut flag)?;
         Ok(flag.key())
     })?;
@@ -235,7 +238,7 @@ fn is_graph_error(what: &str, found: ferrogrid::Result<()>, expected: GraphError
     assert_eq!(found, Err(Error::Graph(expected)), "{what}");
 }
 
-fn a_picture_tells_what_it_is_asked_for(device: &Device) -> Outcome {
+fn a_picture_has_the_requested_details(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (data, host) = (stream.zeros::<u32>(LENGTH)?, device.pinned_zeros::<u32>(LENGTH)?);
     let from = format!("from {:p}, pitch 400000", data.as_device_ptr().as_raw());
@@ -297,7 +300,7 @@ fn kernels_use_page_locked_memory_of_a_graph(device: &Device) -> Outcome {
 }
 
 /// Also in a body.
-fn kernels_use_what_a_graph_allocates(device: &Device) -> Outcome {
+fn kernels_use_memory_that_a_graph_allocates(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (rounds, mut data) = (stream.zeros::<u32>(1)?, stream.zeros::<u32>(LENGTH)?);
     let (graph, (rounds, data)) = stream.capture(|capture| {

@@ -18,7 +18,7 @@ pub mod loops {
     /// Copies a number.
     ///
     /// # Safety
-    /// `from` leads to one that nobody writes.
+    /// `from` points to one that is not written.
     #[kernel]
     pub unsafe fn peek(t: Thread<1>, from: *const u32, mut to: DisjointSlice<u32>) {
         if let Some(to) = to.get_mut(t.index()) {

@@ -1,4 +1,4 @@
-//! Loops of graphs whose bodies panic must end. Each case runs in a process of its own with a timeout.
+//! Loops in graphs whose bodies panic must end. Each case runs in a separate process with a timeout.
 
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ macro_rules! apart {
     ($($case:ident)*) => {
         pub(crate) const CASES: &[Case] =
             &[$( (stringify!($case), |device| in_its_own_process(device, stringify!($case))) ),*];
-        /// The same, as they run in their processes.
+        /// The cases, as they run in their processes.
         pub(crate) const APART: &[Case] = &[$( (stringify!($case), $case) ),*];
     };
 }
@@ -26,7 +26,7 @@ apart! {
     a_panic_ends_a_loop_whatever_is_waited_for_meanwhile
 }
 
-/// What a case may take, and what a loop without end would exceed.
+/// The time limit of a case, which an endless loop would exceed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ends the process if it lives much longer: a device that runs for ever cannot be stopped otherwise.
@@ -58,7 +58,7 @@ fn expect_panic(what: &str, found: ferrogrid::Result<()>, message: &str) -> Outc
     names(&text, &["loops::step", "loop_kernels.rs", message])
 }
 
-/// A number that a kernel wrote before it failed. That is no result, so it is looked up behind the runtime's back.
+/// A number that a kernel wrote before it failed. It is not a result, so the driver's calls read it.
 fn left_by_failed_work(
     stream: &Stream,
     number: DeviceView<'_, u32>,
@@ -83,7 +83,7 @@ fn a_panic_in_its_body_ends_a_loop(device: &Device) -> Outcome {
     // The condition still holds, and the body panics at once.
     graph.launch(&stream)?;
     expect_panic("the loop, again", stream.synchronize(), "in run 4")?;
-    // Without panics it runs to its end, as if nothing had been.
+    // Without panics it runs to its end as usual.
     stream.fill_into(0, graph.view_mut(runs)?)?;
     stream.fill_into(2, graph.view_mut(left)?)?;
     graph.launch(&stream)?;
@@ -127,7 +127,7 @@ fn a_panic_before_a_loop_leaves_it_alone(device: &Device) -> Outcome {
     expect("runs", runs, 5)
 }
 
-/// Whoever waits for other work meanwhile takes nothing of it.
+/// A wait for other work does not receive the failure.
 fn a_panic_ends_a_loop_whatever_is_waited_for_meanwhile(device: &Device) -> Outcome {
     limit_time();
     let (stream, other) = (device.new_stream()?, device.new_stream()?);

@@ -49,7 +49,7 @@ pub mod elementwise {
     }
 }
 
-/// Parameters of every kind of scalar, and what threads know of themselves.
+/// Parameters of every kind of scalar, and the indices of threads.
 #[ferrogrid::module]
 pub mod parameters {
     use ferrogrid::device::prelude::*;
@@ -153,7 +153,7 @@ pub mod parameters {
     #[repr(C)]
     pub struct Span<T, const N: usize>(pub T, pub [T; N]);
 
-    /// Nothing but its type.
+    /// A type without data.
     #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
     #[repr(C)]
     pub struct Marker;
@@ -189,9 +189,9 @@ pub mod parameters {
         At(Span<u32, 1>),
         /// With names.
         Between {
-            /// Of another size.
+            /// With fields of another size.
             from: u8,
-            /// Of yet another.
+            /// With fields of a third size.
             to: f64,
         },
     }
@@ -224,7 +224,7 @@ pub mod parameters {
         Route { legs, length: Metres(-route.length.0), ends: Span(to, [from]), last, ..route }
     }
 
-    /// What a tuple, and one in it, brought, as 64 bits each.
+    /// The members of a tuple, and of one within it, as 64 bits each.
     #[kernel(T = [u8, f64])]
     pub fn tuples<T: DeviceCopy + Into<f64>>(
         t: Thread<1>,
@@ -284,7 +284,7 @@ pub mod parameters {
     }
 }
 
-/// Ranks: what a thread is in grids of one, two and three dimensions.
+/// Ranks: a thread's indices in grids of one, two and three dimensions.
 #[ferrogrid::module]
 pub mod ranks {
     use ferrogrid::device::prelude::*;
@@ -345,7 +345,7 @@ pub mod language {
     /// A constant of the module.
     pub const OFFSET: u32 = 1000;
 
-    /// Something to be dispatched on at compile time.
+    /// A trait for static dispatch.
     pub trait Operation {
         /// The operation.
         fn apply(&self, value: u32) -> u32;
@@ -469,7 +469,7 @@ pub mod bounds {
 
 /// Not annotated itself; holds an annotated module.
 pub mod nested {
-    /// Functions for kernels elsewhere.
+    /// Functions for kernels of other modules.
     #[ferrogrid::module]
     pub mod deeper {
         /// value * value.

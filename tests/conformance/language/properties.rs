@@ -30,7 +30,7 @@ pub(crate) const CASES: &[Case] = &[
     ("random_keys_are_sorted_as_by_std", random_keys_are_sorted),
 ];
 
-/// Inputs for each property; `PROPTEST_CASES` asks for more.
+/// Inputs for each property; `PROPTEST_CASES` sets more.
 const INPUTS: u32 = 12;
 
 /// Devices whose results must be the same, bit for bit: the CPU device with few and with many workers.
@@ -125,8 +125,8 @@ fn random_sums_of_blocks_agree(device: &Device) -> Outcome {
     })
 }
 
-/// Off by at most n rounding errors of the sum of magnitudes, and the same on every device: the order of
-/// additions is part of what reductions and scans promise.
+/// Off by at most n rounding errors of the sum of magnitudes, and the same on every device: reductions and
+/// scans guarantee the order of additions.
 fn random_float_sums(device: &Device) -> Outcome {
     let kernel = |stream: &Stream, (blocks, threads, x): &(u32, u32, Vec<f32>)| {
         let (device_x, mut output) = (stream.upload(x)?, stream.zeros::<[f32; 2]>(x.len())?);

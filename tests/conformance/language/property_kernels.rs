@@ -27,7 +27,7 @@ pub mod random {
         }
     }
 
-    /// Each element is added to, and compared and joined with, the cells of the bin that it falls into.
+    /// Each element updates the cells of its bin: sum, minimum, maximum and bits.
     #[kernel]
     pub fn gathered(
         t: Thread<1>,

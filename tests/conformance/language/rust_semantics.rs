@@ -1,5 +1,5 @@
-//! Ordinary Rust has the same meaning in a kernel: each part of the language is computed by a kernel and by
-//! the host, and some results by hand.
+//! Rust has the same meaning in a kernel: a kernel and the host compute each part of the language, and some
+//! results are known by hand.
 
 use ferrogrid::prelude::*;
 
@@ -16,11 +16,11 @@ pub(crate) const CASES: &[Case] = &[
     ("trait_generics_mean_the_same_in_kernels", |device| same(device, "traits", &[14])),
     ("arrays_mean_the_same_in_kernels", |device| same(device, "arrays", &[15])),
     ("recursion_means_the_same_in_kernels", |device| same(device, "recursion", &[16])),
-    ("enums_with_data_travel", enums_with_data_travel),
+    ("enums_with_data_are_passed_and_stored", enums_with_data_are_passed_and_stored),
     ("core_atomics_work_in_kernels", core_atomics_work_in_kernels),
 ];
 
-/// The columns of what `ordinary::everything` writes, against the host's.
+/// Compares the columns of `ordinary::everything` with the host's.
 fn same(device: &Device, what: &str, columns: &[usize]) -> Outcome {
     let stream = device.new_stream()?;
     let x: Vec<u32> = (0..40).map(|i| i * 7 % 31).collect();
@@ -43,7 +43,7 @@ fn same(device: &Device, what: &str, columns: &[usize]) -> Outcome {
     expect("powers", (ordinary::POWERS[7], ordinary::POWERS_OF_5[3]), (2187, 125))
 }
 
-fn enums_with_data_travel(device: &Device) -> Outcome {
+fn enums_with_data_are_passed_and_stored(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let steps = [Step::Stay, Step::Add(9), Step::Scale { factor: 0.5, shift: -3 }].repeat(20);
     let pair = Pair { first: Tagged::Some(-40), rest: [Tagged::None, Tagged::Some(5)] };

@@ -1,7 +1,7 @@
 //! Ordinary Rust in kernels, one kernel for each part of the language. The computing functions are in the
 //! module, so the host can call them as well.
 
-/// Without anything that a kernel needs.
+/// Ordinary Rust, without Ferrogrid's types.
 #[ferrogrid::module]
 pub mod ordinary {
     use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -72,7 +72,7 @@ pub mod ordinary {
         all
     }
 
-    /// Made by the compiler.
+    /// Evaluated by the compiler.
     pub const POWERS: [u32; 8] = powers(3);
     /// The same as a static.
     pub static POWERS_OF_5: [u32; 8] = powers(5);
@@ -184,7 +184,7 @@ pub mod ordinary {
         [a, b, c, d, e, f, g, h, q, r, s0, s1, s2, s3, s4, s5, fibonacci(n % 12), part.len() as u32]
     }
 
-    /// A variant for each way of saying what to do.
+    /// A variant for each form of data.
     #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
     #[repr(u8)]
     pub enum Step {
@@ -221,7 +221,7 @@ pub mod ordinary {
         pub rest: [T; N],
     }
 
-    /// What a step makes of a number.
+    /// Applies a step to a number.
     pub fn taken(step: Step, x: f64) -> f64 {
         match step {
             Step::Stay => x,
@@ -230,7 +230,7 @@ pub mod ordinary {
         }
     }
 
-    /// Takes `last` after the step of each thread, and says what the next step is.
+    /// Applies `last` after the step of each thread, and returns the next step.
     #[kernel]
     pub fn take_steps(
         t: Thread<1>,

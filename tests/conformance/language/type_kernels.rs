@@ -79,7 +79,7 @@ pub mod own {
         y.fill_with(&t, |_| (product, greatest.1));
     }
 
-    /// What the neighbour in the warp holds, of types of all shapes; `None` of threads that hold an odd number.
+    /// The value of the neighbour in the warp, for types of all shapes; `None` from threads with an odd number.
     #[kernel(block = 32)]
     pub fn neighbours(
         t: Thread<1>,
@@ -99,7 +99,7 @@ pub mod own {
         }
     }
 
-    /// Runs what waits, and says where the last of each block's tickets are.
+    /// Runs waiting tickets, and returns the positions of the last ones of each block.
     #[kernel]
     pub fn phases(t: Thread<1>, tickets: &[Option<NonZero<u32>>], mut phases: DisjointSlice<Phase>) {
         let i = t.index();
@@ -129,7 +129,7 @@ pub mod own {
         });
     }
 
-    /// What a kernel finds of an element.
+    /// A kernel's result for an element.
     #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
     #[repr(C)]
     pub struct Found {
@@ -138,7 +138,7 @@ pub mod own {
         pub above: Option<bool>,
     }
 
-    /// What there is of each element, above the limit if there is one.
+    /// The result for each element, above the limit if there is one.
     #[kernel]
     pub fn find(t: Thread<1>, limit: Option<f32>, x: &[Option<f32>], mut y: DisjointSlice<Found>) {
         let i = t.index();
@@ -151,7 +151,7 @@ pub mod own {
         };
     }
 
-    /// What is known of the numbers with one remainder.
+    /// The statistics of the numbers with one remainder.
     #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
     #[repr(C)]
     pub struct Tally {
@@ -183,7 +183,7 @@ pub mod own {
         tally.greatest.fetch_max(x, Ordering::Relaxed);
     }
 
-    /// A cluster of two blocks, each of which reads what the other has.
+    /// A cluster of two blocks, each of which reads the other's values.
     #[kernel(block = 32, cluster = 2)]
     pub fn across(
         t: Thread<1>,
@@ -203,7 +203,7 @@ pub mod own {
     }
 }
 
-/// What the shapes of blocks are made of.
+/// The constants of block shapes.
 #[ferrogrid::module]
 pub mod tile {
     pub const HEIGHT: u32 = 4;

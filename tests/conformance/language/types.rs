@@ -3,6 +3,8 @@
 
 use std::num::NonZero;
 
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::bytemuck;
 use ferrogrid::prelude::*;
 
@@ -27,7 +29,7 @@ pub(crate) const CASES: &[Case] = &[
     ("structs_of_atomics_are_elements", structs_of_atomics_are_elements),
     ("derived_structs_are_read_across_a_cluster", derived_structs_are_read_across_a_cluster),
     ("a_block_is_made_of_constants", a_block_is_made_of_constants),
-    ("a_kernel_says_its_grid", a_kernel_says_its_grid),
+    ("a_kernel_has_a_grid_function", a_kernel_has_a_grid_function),
     ("a_volume_is_read_by_layer_row_and_column", a_volume_is_read_by_layer_row_and_column),
     ("generic_code_of_the_host_launches_generic_kernels", generic_code_of_the_host_launches_generic_kernels),
 ];
@@ -171,12 +173,14 @@ fn a_block_is_made_of_constants(device: &Device) -> Outcome {
     expect("threads", stream.download(&y)?, vec![64.0; 100])?;
     let refused = shaped::threads(&stream, Grid::new(1, 32), &mut y);
     match refused {
-        Err(Error::BlockMismatch { required: [64, 1, 1], found: [32, 1, 1], .. }) => Ok(()),
+        Err(Error::Launch(LaunchError::BlockMismatch {
+            required: [64, 1, 1], found: [32, 1, 1], ..
+        })) => Ok(()),
         other => Err(format!("another block: {other:?}").into()),
     }
 }
 
-fn a_kernel_says_its_grid(device: &Device) -> Outcome {
+fn a_kernel_has_a_grid_function(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     expect("threads", shaped::threads::grid(100), Grid::cover(100).with_block(64))?;
     expect("without a block", shaped::scale::grid(7), Grid::cover(7))?;
@@ -222,7 +226,7 @@ fn a_volume_is_read_by_layer_row_and_column(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// x <- factor^(N + 3) * x, for all that the kernel is compiled for: the bound has all that a buffer needs.
+/// x <- factor^(N + 3) * x, for all instances of the kernel: the bound implies everything that a buffer needs.
 fn scaled<T, const N: usize>(stream: &Stream, factor: T, x: &mut DeviceBuffer<T>) -> ferrogrid::Result<Vec<T>>
 where
     T: shaped::scale::Instance<N> + shaped::scale::Instance<3>,

@@ -5,13 +5,13 @@
 pub mod dependents {
     use ferrogrid::device::prelude::*;
 
-    /// What an element becomes, of itself and of another's.
+    /// The next value of an element, from itself and another.
     #[inline(always)]
     fn mixed(own: u32, other: u32) -> u32 {
         own.wrapping_mul(3).wrapping_add(other).wrapping_add(1)
     }
 
-    /// Goes on for a while; the end is an odd number, which no compiler knows.
+    /// Loops for a while; the end is an odd number that no compiler knows.
     #[inline(always)]
     fn spin(rounds: u32, mut value: u32) -> u32 {
         for _ in 0..rounds {
@@ -33,7 +33,7 @@ pub mod dependents {
         }
     }
 
-    /// The same, which begins when all before it has ended.
+    /// The same without an early start.
     #[kernel]
     pub fn plain(t: Thread<1>, shift: usize, x: &[u32], mut y: DisjointSlice<u32>) {
         t.launch_dependents();
@@ -43,7 +43,7 @@ pub mod dependents {
         }
     }
 
-    /// The sums of blocks, each added to what is there, in clusters.
+    /// The sums of blocks, each added to the previous value, in clusters.
     #[kernel(dependent_launch, block = 64, cluster = 2)]
     pub fn add_sums(t: Thread<1>, x: &[u32], sums: &[DeviceAtomic<u32>], mut own: Shared<[u32; 64]>) {
         let i = t.index();

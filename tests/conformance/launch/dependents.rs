@@ -8,24 +8,24 @@ use crate::launch::dependent_kernels::dependents;
 use crate::{Case, Outcome, expect};
 
 pub(crate) const CASES: &[Case] = &[
-    ("dependent_launches_see_what_is_before_them", dependent_launches_see_what_is_before_them),
-    ("dependent_launches_come_in_order_with_other_work", dependent_launches_come_in_order_with_other_work),
+    ("dependent_launches_see_the_writes_of_earlier_work", dependent_launches_see_the_writes_of_earlier_work),
+    ("dependent_launches_are_ordered_with_other_work", dependent_launches_are_ordered_with_other_work),
     ("dependent_launches_have_clusters", dependent_launches_have_clusters),
-    ("nodes_of_dependent_kernels_come_in_order", nodes_of_dependent_kernels_come_in_order),
+    ("nodes_of_dependent_kernels_run_in_order", nodes_of_dependent_kernels_run_in_order),
 ];
 
-/// Elements, and rounds of the first block, enough on a GPU that others are ahead of it; with an even number.
+/// Elements, and rounds of the first block, enough on a GPU that other blocks run ahead of it; an even number.
 fn sizes(device: &Device) -> (usize, [u32; 2]) {
     if device.is_cuda() { (1 << 16, [20_000, 0]) } else { (1 << 10, [10, 0]) }
 }
 
-/// What `step` and `plain` make of `x`.
+/// The result of `step` and `plain` on `x`.
 fn stepped(x: &[u32], shift: usize) -> Vec<u32> {
     let other = x.iter().cycle().skip(shift);
     x.iter().zip(other).map(|(own, other)| own.wrapping_mul(3).wrapping_add(*other).wrapping_add(1)).collect()
 }
 
-fn dependent_launches_see_what_is_before_them(device: &Device) -> Outcome {
+fn dependent_launches_see_the_writes_of_earlier_work(device: &Device) -> Outcome {
     let ((length, rounds), stream) = (sizes(device), device.new_stream()?);
     let mut model: Vec<u32> = (0..length as u32).collect();
     let mut buffers = [stream.upload(&model)?, stream.zeros::<u32>(length)?];
@@ -40,7 +40,7 @@ fn dependent_launches_see_what_is_before_them(device: &Device) -> Outcome {
 }
 
 /// Of two streams, with copies, fills, and memory that is freed and allocated between launches.
-fn dependent_launches_come_in_order_with_other_work(device: &Device) -> Outcome {
+fn dependent_launches_are_ordered_with_other_work(device: &Device) -> Outcome {
     let ((length, rounds), mut random) = (sizes(device), fastrand::Rng::with_seed(7));
     let (stream, other) = (device.new_stream()?, device.new_stream()?);
     let mut model: Vec<u32> = (0..length as u32).collect();
@@ -63,7 +63,7 @@ fn dependent_launches_come_in_order_with_other_work(device: &Device) -> Outcome 
                 continue;
             }
             10 => {
-                to = stream.zeros(length)?; // what was there is freed after the launches that use it
+                to = stream.zeros(length)?; // the previous buffer is freed after the launches that use it
                 continue;
             }
             _ => {
@@ -74,7 +74,7 @@ fn dependent_launches_come_in_order_with_other_work(device: &Device) -> Outcome 
         std::mem::swap(&mut from, &mut to);
         model = stepped(&model, shift);
     }
-    expect("what all of it makes", other.download(&from)? == model, true)
+    expect("the result of all launches", other.download(&from)? == model, true)
 }
 
 fn dependent_launches_have_clusters(device: &Device) -> Outcome {
@@ -96,7 +96,7 @@ fn dependent_launches_have_clusters(device: &Device) -> Outcome {
     expect("sums", stream.download(&sums)?, expected)
 }
 
-fn nodes_of_dependent_kernels_come_in_order(device: &Device) -> Outcome {
+fn nodes_of_dependent_kernels_run_in_order(device: &Device) -> Outcome {
     let ((length, rounds), stream) = (sizes(device), device.new_stream()?);
     let model: Vec<u32> = (0..length as u32).collect();
     let (mut a, mut b) = (stream.upload(&model)?, stream.zeros::<u32>(length)?);

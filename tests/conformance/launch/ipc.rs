@@ -23,23 +23,23 @@ pub(crate) const CASES: &[Case] = &[
     ("two_processes_share_a_pool", two_processes_share_a_pool),
 ];
 
-/// What the other process does.
+/// The cases of the other process.
 pub(crate) const APART: &[Case] = &[(OTHER, other_process), (OPENS_A_POOL, opens_a_pool)];
 
 const OPENS_A_POOL: &str = "opens_a_pool";
 
 const OTHER: &str = "other_process";
 
-/// The handles that the other process is given: of a buffer, and perhaps of an event.
+/// The handles for the other process: of a buffer, and optionally of an event.
 const HANDLES: &str = "FERROGRID_CONFORMANCE_IPC";
 
-/// What the other process says when it has opened all that it was given.
+/// The other process's message when it has opened all handles.
 const READY: &str = "ready";
 
-/// What it says when it has enqueued its work.
+/// Its message when it has enqueued its work.
 const ENQUEUED: &str = "enqueued";
 
-/// How long the other process may take for anything.
+/// The time limit of the other process.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const LENGTH: usize = 100_000;
@@ -52,8 +52,7 @@ fn start_other(device: &Device, handles: &[Vec<u8>]) -> Result<Child, Box<dyn st
     Ok(command.env(HANDLES, handles.join(",")).spawn()?)
 }
 
-/// Adds one to all elements of the buffer that it is given, once it is told to; after the event, if it is given
-/// one.
+/// Adds one to all elements of the buffer that it gets, when it is told to; after the event, if it gets one.
 fn other_process(device: &Device) -> Outcome {
     let handles = std::env::var(HANDLES)?;
     let bytes = |hex: &str| -> Result<Vec<u8>, std::num::ParseIntError> {
@@ -84,8 +83,8 @@ fn other_process(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Waits until the other process is ready, calls `work`, keeps what that gives until the other process has enqueued its
-/// own, and waits for the end of that.
+/// Waits until the other process is ready, calls `work`, keeps its result until the other process has
+/// enqueued its own work, and waits for the end of that process.
 fn with_other<T>(
     device: &Device,
     handles: &[Vec<u8>],
@@ -95,7 +94,7 @@ fn with_other<T>(
     let (output, mut input) =
         (other.stdout.take().ok_or("no output")?, other.stdin.take().ok_or("no input")?);
     let (tell, told) = channel();
-    // Until the end of the other process, with which `told` ends.
+    // Until the other process ends, and `told` with it.
     std::thread::spawn(move || {
         BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
     });
@@ -169,7 +168,7 @@ fn wrong_ipc_handles_are_refused(device: &Device) -> Outcome {
     })?;
     names(&text, &["1000 bytes", "[u8; 3]"])?;
 
-    // A handle of the other kind of device: these bytes name nothing, but say what they are of.
+    // A handle of the other kind of device: the bytes name no memory, but state their kind.
     let other_kind = match device.is_cuda() {
         true => Device::cpu().new_stream()?.ipc_zeros::<u8>(8)?.ipc_handle().clone(),
         false => IpcMemoryHandle::from_bytes(&[&b"FGm1\x08\0\0\0\0\0\0\0"[..], &[0; 64]].concat())?,
@@ -200,7 +199,7 @@ fn wrong_ipc_handles_are_refused(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The pool comes as the standard input, its buffers as bytes.
+/// The pool is passed as the standard input, its buffers as bytes.
 #[cfg(unix)]
 fn two_processes_share_a_pool(device: &Device) -> Outcome {
     let pool = match device.new_memory_pool(PoolOptions::new().shareable()) {
@@ -230,7 +229,7 @@ fn two_processes_share_a_pool(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Adds one to all elements of the buffers that it is given.
+/// Adds one to all elements of the given buffers.
 #[cfg(unix)]
 fn opens_a_pool(device: &Device) -> Outcome {
     let pool = device.open_memory_pool(std::io::stdin())?;

@@ -1,7 +1,9 @@
-//! Launch configurations: what a grid covers, and which are refused before anything runs.
+//! Launch configurations: which elements a grid covers, and which launches are refused before anything runs.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{AccessPolicyWindow, AccessProperty, DeviceAttribute, EventOptions, MemorySyncDomain};
+use ferrogrid::{
+    AccessPolicyWindow, AccessProperty, DeviceAttribute, EventOptions, LaunchError, MemorySyncDomain,
+};
 
 use crate::language::kernels::{bounds, elementwise, ranks};
 use crate::table::not_for_this_device;
@@ -32,7 +34,7 @@ pub(crate) const CASES: &[Case] = &[
     ("launches_record_events_when_they_have_begun", launches_record_events_when_they_have_begun),
 ];
 
-/// They change no result.
+/// These attributes change no result.
 fn launches_have_domains_and_access_policies(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut data = stream.zeros::<u32>(1000)?;
@@ -92,7 +94,8 @@ fn launches_record_events_when_they_have_begun(device: &Device) -> Outcome {
     }
     drop(begun);
     let gone = elementwise::increment(&stream, grid, &mut data);
-    let text = expect_error("gone", gone, |error| matches!(error, Error::LaunchEvent { .. }))?;
+    let text =
+        expect_error("gone", gone, |error| matches!(error, Error::Launch(LaunchError::LaunchEvent { .. })))?;
     names(&text, &["increment", "dropped before the launch"])
 }
 
@@ -144,7 +147,9 @@ fn too_many_threads_in_a_block_are_refused(device: &Device) -> Outcome {
     let limit = device.limits().max_threads_per_block;
     let grid = Grid::new([1, 1], [limit, 2]);
     let launched = ranks::coordinates_2d(&stream, grid, output.view_2d_mut(8, 8)?);
-    let text = expect_error("block", launched, |error| matches!(error, Error::TooManyThreads { .. }))?;
+    let text = expect_error("block", launched, |error| {
+        matches!(error, Error::Launch(LaunchError::TooManyThreads { .. }))
+    })?;
     names(&text, &["coordinates_2d", &(2 * limit).to_string(), &limit.to_string()])
 }
 
@@ -157,7 +162,9 @@ fn a_too_wide_block_axis_is_refused(device: &Device) -> Outcome {
     let launched = unsafe {
         ranks::coordinates_3d(&stream, Grid::new([1, 1, 1], [1, 1, limit + 1]), [1, 1, 1], pointer)
     };
-    let text = expect_error("block", launched, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    let text = expect_error("block", launched, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     names(&text, &["coordinates_3d", "z", &(limit + 1).to_string(), &limit.to_string()])
 }
 
@@ -167,7 +174,9 @@ fn too_many_blocks_are_refused(device: &Device) -> Outcome {
     let mut output = stream.upload(&[[0_u32; 4]; 1])?;
     let launched =
         ranks::coordinates_2d(&stream, Grid::new([1, limit + 1], [1, 1]), output.view_2d_mut(1, 1)?);
-    let text = expect_error("grid", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
+    let text = expect_error("grid", launched, |error| {
+        matches!(error, Error::Launch(LaunchError::GridTooLarge { .. }))
+    })?;
     names(&text, &["coordinates_2d", "y", &(limit + 1).to_string(), &limit.to_string()])
 }
 
@@ -175,7 +184,9 @@ fn a_grid_with_more_threads_than_indices_is_refused(device: &Device) -> Outcome 
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[0_u32; 4])?;
     let launched = elementwise::increment(&stream, Grid::new(1 << 22, 1024), &mut data);
-    let text = expect_error("grid", launched, |error| matches!(error, Error::GridTooWide { .. }))?;
+    let text = expect_error("grid", launched, |error| {
+        matches!(error, Error::Launch(LaunchError::GridTooWide { .. }))
+    })?;
     names(&text, &["increment", "x", "4294967296", "4294967295", "grid_stride"])
 }
 
@@ -184,7 +195,9 @@ fn blocks_without_threads_are_refused(device: &Device) -> Outcome {
     let mut data = stream.upload(&[0_u32; 4])?;
     for grid in [Grid::new(1, 0), Grid::cover(4).with_block(0)] {
         let launched = elementwise::increment(&stream, grid, &mut data);
-        expect_error("no threads", launched, |error| matches!(error, Error::BlockEmpty { .. }))?;
+        expect_error("no threads", launched, |error| {
+            matches!(error, Error::Launch(LaunchError::BlockEmpty { .. }))
+        })?;
     }
     Ok(())
 }
@@ -203,7 +216,9 @@ fn a_huge_cover_is_refused_without_overflow(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[0_u32; 4])?;
     let launched = elementwise::increment(&stream, Grid::cover(usize::MAX), &mut data);
-    let text = expect_error("huge grid", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
+    let text = expect_error("huge grid", launched, |error| {
+        matches!(error, Error::Launch(LaunchError::GridTooLarge { .. }))
+    })?;
     names(&text, &["increment", &device.limits().max_grid[0].to_string()])
 }
 
@@ -216,10 +231,14 @@ fn blocks_are_counted_by_any_usual_number_and_never_cut_off(device: &Device) -> 
     expect("incremented", stream.download(&data)?, vec![2; 600])?;
     // In 32 bits these would be 3 blocks.
     let launched = elementwise::increment(&stream, Grid::new((1_usize << 32) + 3, 256), &mut data);
-    let text = expect_error("2^32 + 3", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
+    let text = expect_error("2^32 + 3", launched, |error| {
+        matches!(error, Error::Launch(LaunchError::GridTooLarge { .. }))
+    })?;
     names(&text, &["increment", "4294967299", &device.limits().max_grid[0].to_string()])?;
     let launched = elementwise::increment(&stream, Grid::new(-3, 256), &mut data);
-    let text = expect_error("-3", launched, |error| matches!(error, Error::GridNegative { .. }))?;
+    let text = expect_error("-3", launched, |error| {
+        matches!(error, Error::Launch(LaunchError::GridNegative { .. }))
+    })?;
     names(&text, &["increment", "-3 blocks", "0 or more"])
 }
 
@@ -230,7 +249,9 @@ fn a_kernel_with_a_fixed_block_takes_no_other(device: &Device) -> Outcome {
     expect("shapes", stream.download(&output)?, vec![[16, 4]; 33 * 5])?;
     bounds::fixed(&stream, Grid::new([3, 2], [16, 4]), output.view_2d_mut(33, 5)?)?;
     let launched = bounds::fixed(&stream, Grid::new([3, 2], [4, 16]), output.view_2d_mut(33, 5)?);
-    let text = expect_error("block", launched, |error| matches!(error, Error::BlockMismatch { .. }))?;
+    let text = expect_error("block", launched, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockMismatch { .. }))
+    })?;
     names(&text, &["fixed", "16 x 4", "4 x 16"])?;
     expect("what the kernel says of itself", bounds::fixed::kernel().block(), Some([16, 4, 1]))
 }
@@ -243,7 +264,9 @@ fn a_kernel_with_a_thread_limit_keeps_it(device: &Device) -> Outcome {
     bounds::limited(&stream, Grid::new(6, 96), &mut output)?;
     expect("threads in a block", stream.download(&output)?, vec![96; 500])?;
     let launched = bounds::limited(&stream, Grid::new(5, 97), &mut output);
-    let text = expect_error("block", launched, |error| matches!(error, Error::TooManyThreads { .. }))?;
+    let text = expect_error("block", launched, |error| {
+        matches!(error, Error::Launch(LaunchError::TooManyThreads { .. }))
+    })?;
     names(&text, &["limited", "97", "96"])
 }
 
@@ -251,7 +274,9 @@ fn a_refused_launch_changes_nothing(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[5_u32; 4])?;
     let refused = elementwise::increment(&stream, Grid::new(1, 1 << 20), &mut data);
-    expect_error("block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    expect_error("block", refused, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     elementwise::increment(&stream, Grid::cover(4), &mut data)?;
     expect("elements", stream.download(&data)?, vec![6; 4])
 }

@@ -15,8 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     ("many_threads_may_launch_at_once", many_threads_may_launch_at_once),
 ];
 
-/// Elements enough that whoever does not wait sees old values. Where kernels are not optimised, fewer take
-/// as long.
+/// Enough elements that a missing wait reads old values. Without optimised kernels, fewer take as long.
 fn large(device: &Device) -> usize {
     if cfg!(debug_assertions) && !device.is_cuda() { 1 << 15 } else { 1 << 20 }
 }

@@ -1,23 +1,23 @@
-//! What devices and kernels say of themselves: properties, attributes and occupancy.
+//! Queries of devices and kernels: properties, attributes and occupancy.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{CacheConfig, CodeType, DeviceAttribute, Kernel};
+use ferrogrid::{CacheConfig, CodeType, DeviceAttribute, Kernel, LaunchError};
 
 use crate::block::block_kernels::shared;
 use crate::language::kernels::{bounds, elementwise};
 use crate::{Case, Outcome, expect, expect_error};
 
 pub(crate) const CASES: &[Case] = &[
-    ("a_device_says_what_it_is", a_device_says_what_it_is),
-    ("a_kernel_says_what_it_needs", a_kernel_says_what_it_needs),
+    ("a_device_reports_its_properties", a_device_reports_its_properties),
+    ("a_kernel_reports_its_resources", a_kernel_reports_its_resources),
     ("occupancy_by_the_rules_is_that_of_the_driver", occupancy_by_the_rules_is_that_of_the_driver),
     ("a_suggested_block_fills_the_device_and_runs", a_suggested_block_fills_the_device_and_runs),
     ("a_kernel_answers_as_its_device_does", a_kernel_answers_as_its_device_does),
     #[cfg(feature = "nvml")]
-    ("a_gpu_says_what_it_is_doing", a_gpu_says_what_it_is_doing),
+    ("a_gpu_reports_its_state_by_nvml", a_gpu_reports_its_state_by_nvml),
 ];
 
-fn a_device_says_what_it_is(device: &Device) -> Outcome {
+fn a_device_reports_its_properties(device: &Device) -> Outcome {
     let properties = device.properties()?;
     expect("name", &*properties.name, device.name())?;
     expect("capability", properties.compute_capability, device.compute_capability())?;
@@ -44,7 +44,7 @@ fn a_device_says_what_it_is(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_kernel_says_what_it_needs(device: &Device) -> Outcome {
+fn a_kernel_reports_its_resources(device: &Device) -> Outcome {
     let attributes = device.attributes(elementwise::saxpy::kernel())?;
     expect("registers", attributes.num_regs > 0, device.is_cuda())?;
     expect("architecture", attributes.binary_version, device.compute_capability())?;
@@ -58,7 +58,7 @@ fn a_kernel_says_what_it_needs(device: &Device) -> Outcome {
     expect("threads of a limited kernel", limited.max_threads_per_block, 96)
 }
 
-/// Kernels with different needs, and the block sizes to ask about.
+/// Kernels with different resources, and the block sizes to query.
 fn subjects() -> ([&'static Kernel; 3], [u32; 8]) {
     let kernels = [elementwise::saxpy::kernel(), bounds::limited::kernel(), shared::tree_sum::kernel()];
     (kernels, [1, 32, 96, 100, 256, 512, 768, 1024])
@@ -70,7 +70,7 @@ fn occupancy_by_the_rules_is_that_of_the_driver(device: &Device) -> Outcome {
     for kernel in kernels {
         let most = device.attributes(kernel)?.max_threads_per_block;
         for threads in blocks {
-            // The driver's figure does not know what a kernel cannot be launched with.
+            // The driver's figure ignores launch limits of the kernel.
             if threads > most {
                 expect("blocks that are too large", device.occupancy(kernel, threads, 0)?.active_blocks, 0)?;
                 continue;
@@ -106,7 +106,7 @@ fn a_suggested_block_fills_the_device_and_runs(device: &Device) -> Outcome {
         fits * device.properties()?.multiprocessor_count,
     )?;
     let none = device.max_potential_block_size(kernel, |_| 1 << 30, None);
-    expect_error("no block", none, |error| matches!(error, Error::NoBlockFits { .. }))?;
+    expect_error("no block", none, |error| matches!(error, Error::Launch(LaunchError::NoBlockFits { .. })))?;
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[1_u32; 10_000])?;
     elementwise::increment(&stream, Grid::cover(10_000).with_block(best.block_size), &mut data)?;
@@ -139,7 +139,7 @@ fn a_kernel_answers_as_its_device_does(device: &Device) -> Outcome {
 }
 
 #[cfg(feature = "nvml")]
-fn a_gpu_says_what_it_is_doing(device: &Device) -> Outcome {
+fn a_gpu_reports_its_state_by_nvml(device: &Device) -> Outcome {
     match device.nvml_figures() {
         Err(Error::Unsupported { .. }) => expect("a GPU", device.is_cuda(), false),
         Err(Error::Nvml { .. }) => expect("no NVML where there is a GPU", device.is_cuda(), true),

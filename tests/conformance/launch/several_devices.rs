@@ -19,7 +19,7 @@ fn one_program_runs_on_all_devices(device: &Device) -> Outcome {
     devices.insert(0, device.clone());
     let n = 100_003;
     let streams: Vec<Stream> = devices.iter().map(Device::new_stream).collect::<ferrogrid::Result<_>>()?;
-    // All at work before any is waited for; each part goes from device to device, in a ring.
+    // All devices get work before any wait; each part goes from device to device, in a ring.
     let mut parts = Vec::new();
     for (number, stream) in streams.iter().enumerate() {
         let x = stream.fill(number as f32, n)?;

@@ -15,10 +15,10 @@ pub(crate) const CASES: &[Case] = &[
     (SOAK, |device| in_its_own_process(device, SOAK)),
 ];
 
-/// The same, as it runs in its process.
+/// The case, as it runs in its process.
 pub(crate) const APART: &[Case] = &[(SOAK, random_work_with_failures)];
 
-/// Where a soak leaves its line.
+/// The file for the result line of a soak.
 const RESULT: &str = "FERROGRID_SOAK_RESULT";
 
 fn mix(

@@ -1,4 +1,4 @@
-//! Timelines: what ran where, when and for how long. Other cases run on the same device meanwhile, so each
+//! Timelines: the place, time and duration of work. Other cases run on the same device meanwhile, so each
 //! looks only at its own streams and threads.
 
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ mod kernels {
     }
 }
 
-/// The clocks of host and device are aligned to this; also what a busy machine may take between two lines.
+/// The accuracy of the alignment of host and device clocks, and the delay of a busy machine between two lines.
 const SLACK: Duration = Duration::from_millis(20);
 
 fn on_stream(trace: &Trace, stream: &Stream) -> Vec<Span> {
@@ -110,7 +110,7 @@ fn a_timeline_has_copies_and_fills_with_bytes(device: &Device) -> Outcome {
     expect("copy", on_device(SpanKind::Copy, 4004), true)?;
     expect("upload in the background", on_device(SpanKind::Upload, 20), true)?;
     expect("download of rows", on_device(SpanKind::Download, 2000), true)?;
-    // The CPU device leaves these to the thread that calls.
+    // On the CPU device the calling thread does these.
     expect("upload on the device", on_device(SpanKind::Upload, 4004), device.is_cuda())?;
     expect("zeros on the device", on_device(SpanKind::Fill, 4004), device.is_cuda())
 }

@@ -6,9 +6,9 @@ pub mod operations {
     use ferrogrid::device::atomic::{AtomicInteger, AtomicValue, Block, Ordering, Scope, System};
     use ferrogrid::device::prelude::*;
 
-    /// How many operations [`numeric`] has.
+    /// The number of operations of [`numeric`].
     pub const NUMERIC: usize = 9;
-    /// How many operations [`bitwise`] has.
+    /// The number of operations of [`bitwise`].
     pub const BITWISE: usize = 3;
 
     /// 0 to 4: from `Relaxed` to `SeqCst`.
@@ -40,7 +40,7 @@ pub mod operations {
         }
     }
 
-    /// Operation `number` with `operand` on `cell`; what it returns.
+    /// Operation `number` with `operand` on `cell`; returns its result.
     fn numeric<T: AtomicValue, S: Scope>(
         number: usize,
         cell: &DeviceAtomic<T, S>,
@@ -65,7 +65,7 @@ pub mod operations {
         }
     }
 
-    /// Operation `number` with `operand` on `cell`; what it returns.
+    /// Operation `number` with `operand` on `cell`; returns its result.
     fn bitwise<T: AtomicInteger, S: Scope>(
         number: usize,
         cell: &DeviceAtomic<T, S>,
@@ -226,7 +226,7 @@ pub mod contended {
         }
     }
 
-    /// How often each byte occurs.
+    /// Counts each byte.
     #[kernel]
     pub fn histogram(t: Thread<1>, data: &[u8], counts: &[DeviceAtomic<u32>]) {
         for i in t.grid_stride(data.len()) {
@@ -292,7 +292,7 @@ pub mod contended {
         }
     }
 
-    /// Each thread leaves its number; the one that comes last, in whichever block, adds them up.
+    /// Each thread stores its number; the last one to arrive, in any block, adds them up.
     #[kernel]
     pub fn last_one_sums(
         t: Thread<1>,

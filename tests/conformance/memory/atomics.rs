@@ -6,15 +6,15 @@ use crate::memory::atomic_kernels::{contended, operations};
 use crate::{Case, Outcome, expect};
 
 pub(crate) const CASES: &[Case] = &[
-    ("every_integer_operation_does_what_it_says", every_integer_operation_does_what_it_says),
-    ("every_float_operation_does_what_it_says", every_float_operation_does_what_it_says),
+    ("every_integer_operation_is_correct", every_integer_operation_is_correct),
+    ("every_float_operation_is_correct", every_float_operation_is_correct),
     ("float_exchanges_compare_bits", float_exchanges_compare_bits),
     ("no_ticket_is_taken_twice", no_ticket_is_taken_twice),
     ("a_histogram_agrees_with_the_host", a_histogram_agrees_with_the_host),
     ("float_summaries_agree_within_rounding", float_summaries_agree_within_rounding),
     ("compare_exchange_loops_lose_nothing", compare_exchange_loops_lose_nothing),
     ("bits_of_one_word_are_changed_independently", bits_of_one_word_are_changed_independently),
-    ("what_is_released_is_seen_by_who_acquires", what_is_released_is_seen_by_who_acquires),
+    ("released_writes_are_seen_after_an_acquire", released_writes_are_seen_after_an_acquire),
     ("blocks_count_in_their_own_scope", blocks_count_in_their_own_scope),
     ("a_slice_of_a_view_leaves_the_rest", a_slice_of_a_view_leaves_the_rest),
     ("launches_on_different_streams_add_up", launches_on_different_streams_add_up),
@@ -54,7 +54,7 @@ macro_rules! integers {
     };
 }
 
-fn every_integer_operation_does_what_it_says(device: &Device) -> Outcome {
+fn every_integer_operation_is_correct(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let words = [(5, 9), (9, 5), (u32::MAX, 1), (0, u32::MAX), (0xf0f0_1234, 0x0ff0_4321)];
     integers!(stream, operations::on_u32, u32, words);
@@ -97,7 +97,7 @@ macro_rules! floats {
     };
 }
 
-fn every_float_operation_does_what_it_says(device: &Device) -> Outcome {
+fn every_float_operation_is_correct(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let cases = [(1.5, 2.25), (2.25, 1.5), (-1.0, 0.5), (0.1, -0.3), (3.0e30, -1.0e-3)];
     floats!(stream, operations::on_f32, f32, cases);
@@ -110,7 +110,7 @@ fn float_exchanges_compare_bits(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let exchange = operations::NUMERIC - 2;
     let minimum = 5;
-    // (start, expected, operand) and what is left after the exchange, and after the minimum.
+    // (start, expected, operand) and the value after the exchange, and after the minimum.
     let nan = f32::from_bits(0x7fc0_1234);
     for (start, expected, operand, exchanged, least) in
         [(nan, nan, 1.0, 1.0, 1.0), (0.0, -0.0, 2.0, 0.0, 0.0), (-0.0, -0.0, 2.0, 2.0, -0.0)]
@@ -222,7 +222,7 @@ fn bits_of_one_word_are_changed_independently(device: &Device) -> Outcome {
     expect("words", stream.download(&buffer)?, expected)
 }
 
-fn what_is_released_is_seen_by_who_acquires(device: &Device) -> Outcome {
+fn released_writes_are_seen_after_an_acquire(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     for n in [1_u32, 1000, 50_000] {
         let mut slots = stream.zeros::<u32>(n as usize)?;

@@ -6,7 +6,7 @@ use crate::language::kernels::elementwise;
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
-    ("what_is_uploaded_is_downloaded", what_is_uploaded_is_downloaded),
+    ("uploaded_data_are_downloaded", uploaded_data_are_downloaded),
     ("empty_buffers_are_buffers", empty_buffers_are_buffers),
     ("zeros_are_zero", zeros_are_zero),
     ("lengths_must_agree", lengths_must_agree),
@@ -18,7 +18,7 @@ pub(crate) const CASES: &[Case] = &[
     ("more_memory_than_there_is_is_a_typed_error", more_memory_than_there_is_is_a_typed_error),
 ];
 
-fn what_is_uploaded_is_downloaded(device: &Device) -> Outcome {
+fn uploaded_data_are_downloaded(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut random = fastrand::Rng::new();
     for n in [1, 2, 3, 1000, 100_003] {

@@ -4,7 +4,7 @@
 pub mod caching {
     use ferrogrid::device::prelude::*;
 
-    /// How many ways there are to load and to store.
+    /// The number of load and store operators.
     pub const LOADS: u32 = 7;
     pub const STORES: u32 = 7;
 
@@ -60,14 +60,14 @@ pub mod caching {
             let nothing = L2Policy::range(EvictNormal, &x[..0], first, EvictUnchanged);
             let value = cache::load_cache_hint(&x[x.len() - 1 - i.get()], kept);
             cache::store_cache_hint(y, value, leaving);
-            // What the thread wrote, where it wrote it; and what is in no global memory.
+            // The thread's own writes, and memory outside global memory.
             let mut own = [cache::load_cache_hint(y, nothing); 2];
             cache::store_cache_hint(&mut own[i.get() % 2], value, kept);
             *y = cache::load_cache_hint(&own[(i.get() + 1) % 2], leaving);
         }
     }
 
-    /// Prefetches what is `ahead`, which may be beyond the end, and copies.
+    /// Prefetches `ahead` elements ahead, possibly beyond the end, and copies.
     #[kernel]
     pub fn copy_ahead(t: Thread<1>, ahead: usize, x: &[u64], mut y: DisjointSlice<u64>) {
         for i in t.grid_stride(x.len()) {
@@ -80,7 +80,7 @@ pub mod caching {
         }
     }
 
-    /// What a thread wrote itself, where it wrote it: an element of the output, an array of its own, and shared memory.
+    /// Memory that the thread itself wrote: an element of the output, a local array, and shared memory.
     #[kernel(block = 64)]
     pub fn own(t: Thread<1>, at: usize, mut y: DisjointSlice<[u32; 4]>, mut tile: Shared<[u32; 64]>) {
         let rank = t.thread_rank();

@@ -11,12 +11,11 @@ pub(crate) const CASES: &[Case] = &[
     ("policies_of_l2_change_no_value", policies_of_l2_change_no_value),
     ("a_policy_for_no_part_of_the_lines_is_refused", a_policy_for_no_part_of_the_lines_is_refused),
     ("a_prefetch_may_be_beyond_the_end", a_prefetch_may_be_beyond_the_end),
-    ("cache_operators_see_what_the_thread_wrote", cache_operators_see_what_the_thread_wrote),
+    ("cache_operators_see_the_writes_of_their_thread", cache_operators_see_the_writes_of_their_thread),
     ("a_cached_load_checks_its_bounds", a_cached_load_checks_its_bounds),
 ];
 
-/// Elements of a type that are all different in all their bytes, as far as they can be, go through every way to load
-/// and every way to store.
+/// Elements of a type that differ in as many bits as possible go through every load and every store.
 macro_rules! reversed {
     ($device:ident, $ty:ty, $element:expr) => {{
         let stream = $device.new_stream()?;
@@ -105,7 +104,7 @@ fn a_prefetch_may_be_beyond_the_end(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn cache_operators_see_what_the_thread_wrote(device: &Device) -> Outcome {
+fn cache_operators_see_the_writes_of_their_thread(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut y = stream.upload(&[[u32::MAX; 4]; 128])?;
     caching::own(&stream, Grid::new(2, 64), 5, &mut y)?;

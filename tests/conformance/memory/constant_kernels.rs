@@ -4,7 +4,7 @@
 pub(crate) mod constants {
     use ferrogrid::device::prelude::*;
 
-    /// Something with a name for each part.
+    /// A struct with named fields.
     #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
     #[repr(C)]
     pub struct Line {
@@ -49,7 +49,7 @@ pub(crate) mod constants {
         }
     }
 
-    /// Of several kinds, through references and iterators.
+    /// Constants of several kinds, through references and iterators.
     #[kernel]
     pub fn everything(t: Thread<1>, mut y: DisjointSlice<[f64; 4]>) {
         let i = t.index();
@@ -61,7 +61,7 @@ pub(crate) mod constants {
         }
     }
 
-    /// A barrier may depend on a constant: all threads see the same.
+    /// A barrier may depend on a constant: all threads read the same value.
     #[kernel(block = 64)]
     pub fn doubled(t: Thread<1>, mut y: DisjointSlice<u32>, mut cells: Shared<[u32; 64]>) {
         cells.fill_with(&t, |_| 1);
@@ -77,7 +77,7 @@ pub(crate) mod constants {
         }
     }
 
-    /// Takes long, so that another stream would be faster if nothing held it back.
+    /// Takes long, so that another stream would overtake it without ordering.
     #[kernel]
     pub fn late(t: Thread<1>, rounds: u32, mut y: DisjointSlice<u64>) {
         let before = ZERO[0];

@@ -1,4 +1,4 @@
-//! Constant memory: kernels read the value of the source or the last one that the host set, in stream order.
+//! Constant memory: kernels read the initial value or the last one that the host set, in stream order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::memory::constant_kernels::constants::{self, LINE, Line, STEPS, WEIGHT
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
-    ("constants_hold_what_the_source_says", constants_hold_what_the_source_says),
+    ("constants_have_the_initial_value_of_the_source", constants_have_the_initial_value_of_the_source),
     ("constants_are_set_and_read_in_the_order_of_a_stream", constants_are_set_and_read_in_order),
     ("constants_are_ordered_across_streams", constants_are_ordered_across_streams),
     ("each_device_has_constants_of_its_own", each_device_has_constants_of_its_own),
@@ -31,7 +31,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn constants_hold_what_the_source_says(device: &Device) -> Outcome {
+fn constants_have_the_initial_value_of_the_source(device: &Device) -> Outcome {
     let _alone = alone();
     let stream = device.new_stream()?;
     let mut y = stream.zeros::<[f64; 4]>(100)?;
@@ -80,7 +80,7 @@ fn constants_are_ordered_across_streams(device: &Device) -> Outcome {
     let mut all = launching.zeros::<u64>(256)?;
     for round in 0..20_u64 {
         constants::late(&launching, Grid::cover(256), rounds, &mut all)?;
-        // Comes after the launch, which reads twice.
+        // Runs after the launch, which reads twice.
         ZERO.set(&setting, &[round + 1, 0, 0])?;
         expect("old", launching.download(&all)?, vec![2 * round; 256])?;
         expect("new", ZERO.get(&launching)?, [round + 1, 0, 0])?;
@@ -121,7 +121,7 @@ fn graphs_set_and_read_constants(device: &Device) -> Outcome {
     let (graph, (key, last)) = stream.capture(|capture| {
         let mut before = capture.write(&mut before)?;
         constants::weights(capture, Grid::cover(10), &mut before)?;
-        // Buffers that the graph is given after it has used a constant.
+        // Buffers that the graph gets after it has used a constant.
         let (weights, mut after) = (capture.write(&mut weights)?, capture.write(&mut after)?);
         let branch = capture.node(&[], |stream| WEIGHTS.copy_from(stream, &weights))?;
         // Ordered by the constant alone.

@@ -1,8 +1,8 @@
-//! Host slices as arguments of a launch: what the kernel reads, what the host sees afterwards, and what is
-//! refused.
+//! Host slices as arguments of a launch: the values that the kernel reads, the results that the host sees,
+//! and refused calls.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{GraphError, In, InOut, Out};
+use ferrogrid::{GraphError, In, InOut, LaunchError, Out};
 
 use crate::language::kernels::{elementwise, ranks};
 use crate::memory::atomic_kernels::contended;
@@ -11,14 +11,14 @@ use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("slices_of_the_host_go_in_and_out", slices_of_the_host_go_in_and_out),
-    ("what_is_not_written_of_an_out_is_zero", what_is_not_written_of_an_out_is_zero),
-    ("what_is_not_written_of_an_inout_stays", what_is_not_written_of_an_inout_stays),
+    ("unwritten_elements_of_an_out_are_zero", unwritten_elements_of_an_out_are_zero),
+    ("unwritten_elements_of_an_inout_stay", unwritten_elements_of_an_inout_stay),
     ("slices_of_the_host_mix_with_buffers", slices_of_the_host_mix_with_buffers),
     ("slices_of_the_host_have_shapes", slices_of_the_host_have_shapes),
     ("slices_of_the_host_count_atomically", slices_of_the_host_count_atomically),
     ("empty_slices_of_the_host_are_allowed", empty_slices_of_the_host_are_allowed),
     ("a_refused_launch_leaves_slices_alone", a_refused_launch_leaves_slices_alone),
-    ("a_graph_keeps_what_an_in_held", a_graph_keeps_what_an_in_held),
+    ("a_graph_copies_the_slice_of_an_in", a_graph_copies_the_slice_of_an_in),
     ("a_graph_takes_no_slices_that_it_would_write", a_graph_takes_no_slices_that_it_would_write),
     ("a_graph_copies_for_its_kernels", a_graph_copies_for_its_kernels),
     ("copies_for_a_kernel_have_shapes", copies_for_a_kernel_have_shapes),
@@ -35,7 +35,7 @@ fn slices_of_the_host_go_in_and_out(device: &Device) -> Outcome {
         let mut y = vec![1.0_f32; n];
         elementwise::saxpy(&stream, Grid::cover(n), 2.0, In(&x), InOut(&mut y))?;
         expect("y", y.iter().enumerate().all(|(i, &y)| y == 2.0 * i as f32 + 1.0), true)?;
-        // Once more, into what the launch before has left.
+        // Once more, on the result of the previous launch.
         elementwise::saxpy(&stream, Grid::cover(n), -2.0, In(&x), InOut(&mut y))?;
         expect("y again", y == vec![1.0; n], true)?;
     }
@@ -52,7 +52,7 @@ fn soil(stream: &Stream, count: usize) -> Outcome {
     Ok(())
 }
 
-fn what_is_not_written_of_an_out_is_zero(device: &Device) -> Outcome {
+fn unwritten_elements_of_an_out_are_zero(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let input = vec![5_u32; 4096];
     for threads in [0, 1, 100, 4096] {
@@ -65,7 +65,7 @@ fn what_is_not_written_of_an_out_is_zero(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn what_is_not_written_of_an_inout_stays(device: &Device) -> Outcome {
+fn unwritten_elements_of_an_inout_stay(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     soil(&stream, 10)?;
     let mut data = [1_u32, 2, 3, 4, 5, 6, 7, 8, 9, 10];
@@ -129,14 +129,18 @@ fn a_refused_launch_leaves_slices_alone(device: &Device) -> Outcome {
     let mut data = [5_u32; 4];
     let too_wide = Grid::new(1, 1 << 20);
     let refused = elementwise::copy(&stream, too_wide, In(&[1; 4]), Out(&mut data));
-    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    expect_error("a wide block", refused, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     expect("an `Out`", data, [5; 4])?;
     let refused = elementwise::increment(&stream, too_wide, InOut(&mut data));
-    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    expect_error("a wide block", refused, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     expect("an `InOut`", data, [5; 4])
 }
 
-fn a_graph_keeps_what_an_in_held(device: &Device) -> Outcome {
+fn a_graph_copies_the_slice_of_an_in(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (y, z) = (stream.zeros::<u32>(1000)?, stream.zeros::<u32>(2)?);
     let mut input = vec![5_u32; 1000];
@@ -182,7 +186,7 @@ fn a_graph_copies_for_its_kernels(device: &Device) -> Outcome {
     let (graph, (x, y, z)) = stream.capture(|capture| {
         let (x, mut y, mut z) = (capture.keep_pinned(x)?, capture.keep_pinned(y)?, capture.keep_pinned(z)?);
         elementwise::saxpy(capture, Grid::cover(n), 2.0, x.as_in(), y.as_in_out())?;
-        // Finds zeros, whatever the launch before has left.
+        // Starts from zeros, whatever the previous launch wrote.
         elementwise::saxpy(capture, Grid::new(3, 256), 10.0, y.as_in(), z.as_out())?;
         Ok((x.key(), y.key(), z.key()))
     })?;
@@ -198,7 +202,7 @@ fn a_graph_copies_for_its_kernels(device: &Device) -> Outcome {
         expect("z", graph.pinned(z)?, &expected[..])?;
         expect("x", graph.pinned(x)?, &vec![start; n][..])?;
     }
-    // On what a launch has left, if nobody writes it.
+    // On the result of the previous launch, if the host does not write it.
     graph.launch(&stream)?;
     expect("y again", graph.pinned(y)?[0], 17.0)
 }
@@ -255,7 +259,9 @@ fn a_refused_launch_leaves_no_copies(device: &Device) -> Outcome {
         let refused = elementwise::copy(capture, Grid::new(1, 1 << 20), x.as_in(), y.as_in_out());
         Ok((refused, elementwise::copy(&stream, Grid::cover(4), x.as_in(), y.as_out())))
     })?;
-    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    expect_error("a wide block", refused, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     let is_other = |error: &Error| *error == GraphError::OtherGraph { what: "buffer" }.into();
     expect_error("a stream that records nothing", elsewhere, is_other)?;
     let picture = graph.to_svg();
@@ -281,7 +287,7 @@ fn an_update_takes_no_slices_of_the_host(device: &Device) -> Outcome {
 }
 
 fn the_buffers_of_slices_are_freed(device: &Device) -> Outcome {
-    // Nobody else allocates on a device of its own; GPUs run one case at a time.
+    // No other case allocates on a new device; GPUs run one case at a time.
     let device = if device.is_cuda() { device.clone() } else { Device::cpu_with(Default::default())? };
     let stream = device.new_stream()?;
     let pool = device.memory_pool();

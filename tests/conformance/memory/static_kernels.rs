@@ -29,7 +29,7 @@ pub(crate) mod statics {
         }
     }
 
-    /// Twice what `add` does to the total, then fails if it is greater than `limit`.
+    /// Adds twice, then fails if the total is greater than `limit`.
     #[kernel]
     pub fn add_twice(t: Thread<1>, x: &[u32], limit: u64) {
         if let Some(&x) = x.get(t.index().get()) {
@@ -38,7 +38,7 @@ pub(crate) mod statics {
         }
     }
 
-    /// What there is when it runs.
+    /// The current value when it runs.
     #[kernel]
     pub fn look(t: Thread<1>, mut y: DisjointSlice<u64>) {
         if let Some(y) = y.get_mut(t.index()) {

@@ -1,4 +1,4 @@
-//! `#[device]` statics: what kernels add and what the host sets, in stream order.
+//! `#[device]` statics: additions by kernels and values set by the host, in stream order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,12 +9,12 @@ use crate::memory::static_kernels::statics::{self, COUNTS, GREATEST, TOTAL};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
-    ("statics_hold_what_the_source_says_and_kernels_add", statics_hold_what_the_source_says_and_kernels_add),
+    ("statics_start_from_the_source_and_kernels_add", statics_start_from_the_source_and_kernels_add),
     ("statics_are_ordered_across_streams", statics_are_ordered_across_streams),
     ("each_device_has_statics_of_its_own", each_device_has_statics_of_its_own),
     ("graphs_change_statics_at_each_launch", graphs_change_statics_at_each_launch),
     ("threads_launch_kernels_that_share_a_static", threads_launch_kernels_that_share_a_static),
-    ("a_static_that_a_failed_kernel_changed_says_so", a_static_that_a_failed_kernel_changed_says_so),
+    ("a_static_that_a_failed_kernel_changed_is_an_error", a_static_that_a_failed_kernel_changed_is_an_error),
 ];
 
 /// Cases run at the same time, and a device has each static once.
@@ -29,7 +29,7 @@ fn alone(device: &Device) -> Result<MutexGuard<'static, ()>, Error> {
     Ok(alone)
 }
 
-fn statics_hold_what_the_source_says_and_kernels_add(device: &Device) -> Outcome {
+fn statics_start_from_the_source_and_kernels_add(device: &Device) -> Outcome {
     let fresh = if device.is_cuda() { device.clone() } else { Device::cpu_with(CpuOptions::new())? };
     if !device.is_cuda() {
         let stream = fresh.new_stream()?;
@@ -107,7 +107,7 @@ fn graphs_change_statics_at_each_launch(device: &Device) -> Outcome {
     statics::add(&stream, Grid::cover(3), &x)?;
     expect("beside the graph", TOTAL.get(&stream)?, 68)?;
     drop(graph);
-    expect("what it saw at the last launch", stream.download(&y)?, vec![62 + 6])
+    expect("the value at the last launch", stream.download(&y)?, vec![62 + 6])
 }
 
 fn threads_launch_kernels_that_share_a_static(device: &Device) -> Outcome {
@@ -130,7 +130,7 @@ fn threads_launch_kernels_that_share_a_static(device: &Device) -> Outcome {
     expect("counts", COUNTS.get(&stream)?[1], [0, 4 * 20 * 300])
 }
 
-fn a_static_that_a_failed_kernel_changed_says_so(device: &Device) -> Outcome {
+fn a_static_that_a_failed_kernel_changed_is_an_error(device: &Device) -> Outcome {
     let _alone = alone(device)?;
     let (failing, stream) = (device.new_stream()?, device.new_stream()?);
     let x = failing.fill(10_u32, 100)?;

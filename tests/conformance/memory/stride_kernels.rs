@@ -1,6 +1,6 @@
 //! Kernels with grid-stride loops and elements of 16 bytes.
 
-/// Loops over more places than there are threads.
+/// Loops over more elements than threads.
 #[ferrogrid::module]
 pub mod strided {
     use ferrogrid::device::prelude::*;
@@ -84,7 +84,7 @@ pub mod planes {
         }
     }
 
-    /// How many rows and columns there are, and the greatest of each row: a barrier for each.
+    /// The number of rows and columns, and the greatest of each row: a barrier for each.
     #[kernel(wide, block = 32)]
     pub fn greatest_of_rows(
         t: Thread<1>,
@@ -104,7 +104,7 @@ pub mod planes {
         }
     }
 
-    /// A row that may not be there.
+    /// A row that may not exist.
     #[kernel]
     pub fn first_of_row(t: Thread<1>, x: &[u32], row: usize, mut y: DisjointSlice<u32>) {
         if let Some(y) = y.get_mut(t.index()) {
@@ -112,7 +112,7 @@ pub mod planes {
         }
     }
 
-    /// y <- x + y, with a panic in the code if there were a `y` without `x`.
+    /// y <- x + y, with a panic in the code unless the compiler knows that the shapes are equal.
     #[kernel(same_shape(x, y))]
     pub fn add(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
         let i = t.index();
@@ -121,7 +121,7 @@ pub mod planes {
         }
     }
 
-    /// The same by rows, of planes of any size; the third plane has what it pleases.
+    /// The same by rows, of planes of any size; the third plane has any shape.
     #[kernel(wide, same_shape(x, y))]
     pub fn add_planes(t: Thread<2>, x: Plane<u32>, other: Plane<u32>, mut y: DisjointSlice<u32, 2>) {
         let i = t.index();
@@ -139,7 +139,7 @@ pub mod planes {
         }
     }
 
-    /// How many rows a plane has.
+    /// The number of rows of a plane.
     #[kernel]
     pub fn rows(t: Thread<1>, data: DisjointSlice<MaybeUninit<u8>, 2>, mut answer: DisjointSlice<u32>) {
         if let Some(answer) = answer.get_mut(t.index()) {

@@ -1,7 +1,7 @@
 //! Grid-stride loops, and elements of 16 bytes.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{In, InOut, Out};
+use ferrogrid::{In, InOut, LaunchError, Out};
 
 use crate::memory::stride_kernels::{grouped, planes, strided};
 use crate::own_process::in_its_own_process;
@@ -16,9 +16,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_plane_is_read_by_row_and_column", a_plane_is_read_by_row_and_column),
     ("a_plane_has_the_shape_of_its_view", a_plane_has_the_shape_of_its_view),
     // In a process of its own, as memcheck refuses the operation by which a panicking thread claims the record.
-    ("a_row_that_is_not_there_is_a_panic", |device| {
-        in_its_own_process(device, "a_row_that_is_not_there_is_a_panic")
-    }),
+    ("a_missing_row_is_a_panic", |device| in_its_own_process(device, "a_missing_row_is_a_panic")),
     ("a_slice_for_more_than_32_bits_needs_a_wide_kernel", a_slice_for_more_than_32_bits_needs_a_wide_kernel),
     ("a_wide_kernel_takes_short_slices", a_wide_kernel_takes_short_slices),
     ("slices_of_the_same_length_are_added", slices_of_the_same_length_are_added),
@@ -26,15 +24,14 @@ pub(crate) const CASES: &[Case] = &[
     ("planes_of_another_shape_are_refused", planes_of_another_shape_are_refused),
     ("groups_of_four_give_the_same_saxpy", groups_of_four_give_the_same_saxpy),
     ("groups_are_copied_whole", groups_are_copied_whole),
-    ("groups_travel_by_value", groups_travel_by_value),
+    ("groups_are_passed_by_value", groups_are_passed_by_value),
     ("uneven_groups_are_refused", uneven_groups_are_refused),
     ("unaligned_groups_are_refused", unaligned_groups_are_refused),
-    ("no_elements_are_no_groups", no_elements_are_no_groups),
+    ("an_empty_buffer_has_no_groups", an_empty_buffer_has_no_groups),
 ];
 
-/// What runs in a process of its own.
-pub(crate) const APART: &[Case] =
-    &[("a_row_that_is_not_there_is_a_panic", a_row_that_is_not_there_is_a_panic)];
+/// Cases that run in a separate process.
+pub(crate) const APART: &[Case] = &[("a_missing_row_is_a_panic", a_missing_row_is_a_panic)];
 
 fn a_grid_of_any_size_strides_over_all_elements(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
@@ -146,7 +143,7 @@ fn a_plane_has_the_shape_of_its_view(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_row_that_is_not_there_is_a_panic(device: &Device) -> Outcome {
+fn a_missing_row_is_a_panic(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let input = stream.upload(&[1_u32, 2, 3, 4, 5, 6, 7, 8, 9])?;
     let mut output = stream.upload(&[0_u32])?;
@@ -177,7 +174,7 @@ fn a_slice_for_more_than_32_bits_needs_a_wide_kernel(device: &Device) -> Outcome
     expect("the last place of all", stream.download(&answer)?, vec![1])?;
     planes::reaches_widely(&stream, Grid::cover(1), length, &mut data, &mut answer)?;
     expect("beyond all places", stream.download(&answer)?, vec![0])?;
-    // 2^16 rows of 2^16 columns: what counts is the number of places.
+    // 2^16 rows of 2^16 columns: the limit is the number of elements.
     let plane = data.view_2d_mut(1 << 16, 1 << 16)?;
     let text = expect_error(
         "a large plane",
@@ -192,7 +189,7 @@ fn a_slice_for_more_than_32_bits_needs_a_wide_kernel(device: &Device) -> Outcome
 }
 
 fn is_too_long(error: &Error) -> bool {
-    matches!(error, Error::SliceTooLong { .. })
+    matches!(error, Error::Launch(LaunchError::SliceTooLong { .. }))
 }
 
 fn slices_of_the_same_length_are_added(device: &Device) -> Outcome {
@@ -253,7 +250,7 @@ fn planes_of_another_shape_are_refused(device: &Device) -> Outcome {
 }
 
 fn is_of_another_shape(error: &Error) -> bool {
-    matches!(error, Error::ShapesDiffer { .. })
+    matches!(error, Error::Launch(LaunchError::ShapesDiffer { .. }))
 }
 
 fn a_wide_kernel_takes_short_slices(device: &Device) -> Outcome {
@@ -295,7 +292,7 @@ fn groups_are_copied_whole(device: &Device) -> Outcome {
     expect("elements", stream.download(&target)?, expected)
 }
 
-fn groups_travel_by_value(device: &Device) -> Outcome {
+fn groups_are_passed_by_value(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut pairs = stream.upload(&[1.0_f64, 2.0, 3.0, 4.0])?;
     grouped::swap_pairs(&stream, Grid::cover(2), [10.0, 100.0].into(), pairs.view_mut().as_aligned16()?)?;
@@ -321,7 +318,7 @@ fn unaligned_groups_are_refused(device: &Device) -> Outcome {
     expect("aligned groups", buffer.slice(4..12)?.as_aligned16::<4>()?.len(), 2)
 }
 
-fn no_elements_are_no_groups(device: &Device) -> Outcome {
+fn an_empty_buffer_has_no_groups(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let empty = stream.upload::<f32>(&[])?;
     let mut buffer = stream.upload(&[1.0_f32; 8])?;

@@ -34,7 +34,7 @@ pub mod writing {
         }
     }
 
-    /// Many threads want each element; those that get one add to it, and count.
+    /// Many threads claim each element; those that get one add to it, and count.
     #[kernel]
     pub fn compete(t: Thread<1>, wanted: usize, y: ScatterSlice<u32>, got: &[DeviceAtomic<u32>]) {
         let i = t.index().get();
@@ -46,7 +46,7 @@ pub mod writing {
         }
     }
 
-    /// The sum of what each tile's threads have, and how many they are: `RUN` results for each, of which the first two count.
+    /// The sum over each tile's threads, and their number: `RUN` results for each, of which the first two count.
     #[kernel(RUN = [1, 2, 40], N = [32, 4])]
     pub fn of_tiles<const RUN: usize, const N: usize>(
         t: Thread<1>,
@@ -61,7 +61,7 @@ pub mod writing {
         y.fill_with(&t, |place| [sum + (place - first) as u32, count]);
     }
 
-    /// Two of them, which have claims of their own.
+    /// Two outputs with separate claims.
     #[kernel]
     pub fn scatter_twice(t: Thread<1>, a: ScatterSlice<u32>, b: ScatterSlice<u16>) {
         let i = t.index().get();
@@ -71,7 +71,7 @@ pub mod writing {
         }
     }
 
-    /// Numbers of the elements of a plane, by threads that own `MW` x `MH` each.
+    /// Numbers the elements of a plane, by threads that own `MW` x `MH` each.
     #[kernel(MW = [1, 2, 4], MH = [1, 4])]
     pub fn micro<const MW: usize, const MH: usize>(
         t: Thread<2>,
@@ -139,7 +139,7 @@ pub mod writing {
         rows.fill_with(&t, |column| tile[column]);
     }
 
-    /// All threads want all elements of a padded plane, and one beyond: each is given out once.
+    /// All threads claim all elements of a padded plane, and one beyond: each is given out once.
     #[kernel(block = 32)]
     pub fn all_claim(
         t: Thread<1>,

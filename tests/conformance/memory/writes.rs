@@ -2,6 +2,8 @@
 //! claimed elements of shared memory.
 
 use ferrogrid::GraphError;
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 use crate::memory::write_kernels::writing::{self, Triple};
@@ -126,7 +128,9 @@ fn a_refused_scatter_leaves_nothing_in_a_recording(device: &Device) -> Outcome {
         writing::compete(capture, Grid::cover(0), 1, &mut y, got.as_atomic())?;
         Ok(writing::compete(capture, Grid::new(1, 1 << 20), 70, &mut y, got.as_atomic()))
     })?;
-    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    expect_error("a wide block", refused, |error| {
+        matches!(error, Error::Launch(LaunchError::BlockTooLarge { .. }))
+    })?;
     let picture = graph.to_svg();
     expect(&picture, picture.contains(": fill"), false)
 }
@@ -139,7 +143,7 @@ fn warps_and_tiles_of_threads_own_runs(device: &Device) -> Outcome {
         for (run, n) in [(1, 32), (2, 32), (40, 32), (1, 4), (2, 4), (40, 4)] {
             let tiles = threads.div_ceil(n);
             let all = blocks * tiles * run;
-            // As many as there are, fewer, and more.
+            // The exact number, fewer, and more.
             for len in [all, all - all / 3, all + 5] {
                 let mut y = stream.upload(&vec![[u32::MAX; 2]; len])?;
                 let grid = Grid::new(blocks as u32, threads as u32);

@@ -20,7 +20,7 @@ pub(crate) const CASES: &[Case] = &[
     (FAILED, |device| in_its_own_process(device, FAILED)),
 ];
 const FAILED: &str = "page_locked_memory_that_failed_work_wrote_cannot_be_read";
-/// The same, as they run in their processes.
+/// The cases, as they run in their processes.
 pub(crate) const APART: &[Case] = &[(FAILED, page_locked_memory_that_failed_work_wrote_cannot_be_read)];
 
 fn numbers(n: usize) -> Vec<u32> {

@@ -193,7 +193,7 @@ fn all<T: HalfFloat>() -> Vec<T> {
     (0..=u16::MAX).map(T::from_bits).collect()
 }
 
-/// The bits, with those of all NaNs alike.
+/// The bits, with all NaNs normalised.
 fn settled<T: HalfFloat>(number: T) -> u16 {
     if number.is_nan() { T::NAN.to_bits() } else { number.to_bits() }
 }
@@ -239,7 +239,7 @@ macro_rules! launched {
     };
 }
 
-// `ex2.approx.f16` and `tanh.approx.f16` of the PTX ISA, plus the rounding of the result where they are not there.
+// `ex2.approx.f16` and `tanh.approx.f16` of the PTX ISA, plus the rounding of the result on architectures without them.
 launched!(f16, (11, -24), [1.05e-3, 4.95e-4]);
 launched!(bf16, (8, -133), [7.9e-3, 3.95e-3]);
 
@@ -474,7 +474,7 @@ fn tensors_of_halves_leave_and_return(device: &Device) -> Outcome {
 
 fn returns<T: DlpackElement + PartialEq + std::fmt::Debug>(stream: &Stream, x: [T; 2], code: u8) -> Outcome {
     let tensor = DlpackTensor::from_buffer(stream, stream.upload(&x)?)?;
-    // SAFETY: from `into_raw`, and nobody else has it.
+    // SAFETY: from `into_raw`, and nothing else refers to it.
     let tensor = unsafe { DlpackTensor::from_raw(tensor.into_raw())? };
     let found = tensor.element_type();
     expect("type", (found.code, usize::from(found.bits)), (code, 8 * size_of::<T>()))?;

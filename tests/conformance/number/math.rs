@@ -20,15 +20,15 @@ pub(crate) const CASES: &[Case] = &[
     ("integer_operations_are_exact", integer_operations_are_exact),
 ];
 
-/// What is known of a function: arguments of interest, its exact value as far as `f64` goes, and the
-/// largest error that is allowed, in units in the last place.
+/// The specification of a function: arguments of interest, its exact value as far as `f64` goes, and the
+/// maximum error, in units in the last place.
 struct Expectation {
     function: Function,
-    /// Where most arguments x lie.
+    /// The range of most arguments x.
     domain: [f64; 2],
     exact: fn(f64, f64) -> f64,
-    /// For `f32`, against the exact value; one half is correctly rounded. Where [`as_std`] has the
-    /// function, how far it may be from std's.
+    /// For `f32`, against the exact value; one half is correctly rounded. If [`as_std`] has the function, the
+    /// maximum distance from std's.
     single: f64,
     /// For `f64`, against the value that is itself rounded. Zero is equal.
     double: f64,
@@ -54,7 +54,7 @@ fn lesser(x: f64, y: f64) -> f64 {
     if x < y || x == y && x.is_sign_negative() { x } else { y }
 }
 
-/// The bounds of libdevice, in units of `f32` and of `f64`, where they are wider: as docs/src/math-errors.md has them.
+/// The bounds of libdevice, in ulp of `f32` and of `f64`, where they are wider: from docs/src/math-errors.md.
 fn bounds_of_libdevice(function: Function) -> [f64; 2] {
     use Function as F;
     match function {
@@ -83,7 +83,7 @@ fn bounds_of_libdevice(function: Function) -> [f64; 2] {
 }
 
 impl Expectation {
-    /// What is expected of a device: more may be allowed to libdevice.
+    /// The bounds for a device: libdevice's may be wider.
     fn on(mut self, device: &Device) -> Self {
         let library = functions::apply_single::kernel().math_library();
         if device.is_cuda() && library == Some(MathLibrary::Libdevice) {
@@ -139,7 +139,7 @@ fn expectation(function: Function) -> Expectation {
         F::tanh => ([-10.0, 10.0], |x, _| x.tanh(), 2.5, 2.0),
         F::asinh => ([-10.0, 10.0], |x, _| x.asinh(), 2.0, 2.0),
         F::acosh => ([1.0, 10.0], |x, _| x.acosh(), 2.0, 2.0),
-        // Not towards -1, where std's own loses digits.
+        // Not towards -1, where std's function loses digits.
         F::atanh => ([0.0, 1.0], |x, _| x.abs().atanh().copysign(x), 2.0, 3.0),
         F::erf => ([-4.0, 4.0], |x, _| Float::erf(x), 1.0, 1.0),
         F::erfc => ([-4.0, 10.0], |x, _| Float::erfc(x), 3.0, 1.0),
@@ -207,7 +207,7 @@ fn arguments(domain: [f64; 2]) -> (Vec<f64>, Vec<f64>) {
     all.into_iter().unzip()
 }
 
-/// The largest error seen, and where.
+/// The largest error, with its argument.
 struct Worst {
     ulps: f64,
     place: String,
@@ -225,7 +225,7 @@ impl Worst {
     }
 }
 
-/// Collects what exceeded its bound.
+/// Collects results that exceeded their bound.
 #[derive(Default)]
 struct Report {
     shown: bool,
@@ -279,14 +279,14 @@ fn ulps_double(found: f64, expected: f64) -> f64 {
     (ordered(found) - ordered(expected)).unsigned_abs() as f64
 }
 
-/// What an error counts: near the zeros of `ln_gamma` as much as that of numbers near 1.
+/// The error as counted: near the zeros of `ln_gamma` in units of numbers near 1.
 fn scale(function: Function, exact: f64) -> f64 {
     let is_near_zero = function == Function::ln_gamma && exact.abs() < 1.0;
     if is_near_zero { exact.abs().max(f64::MIN_POSITIVE) } else { 1.0 }
 }
 
-/// What is added to a result: of two zeros either may be the smaller, and adding zero makes both
-/// positive. Elsewhere -0.0, which changes nothing.
+/// Added to a result: either of two zeros may be the smaller, and adding zero makes both positive. For other
+/// functions -0.0, which changes nothing.
 fn settling(function: Function) -> f64 {
     if matches!(function, Function::min | Function::max) { 0.0 } else { -0.0 }
 }
@@ -397,7 +397,7 @@ const FAST: [Fast; fast::COUNT] = {
 fn fast_functions_are_within_their_bounds(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut random = fastrand::Rng::with_seed(5);
-    // Positive, as logarithms and roots want it, and within the sine's bounded range.
+    // Positive, as logarithms and roots require, and within the sine's bounded range.
     let mut x: Vec<f32> = (0..20_000).map(|_| random.f32() * core::f32::consts::TAU).collect();
     x.extend((0..2000).map(|_| random.f32() * 1e-3 + 1e-6));
     let y: Vec<f32> = x.iter().map(|_| random.f32() * 8.0 - 4.0).collect();
@@ -452,7 +452,7 @@ fn integer_operations_are_exact(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// What the operations on three words are, from their definitions and in wide arithmetic.
+/// The operations on three words by their definitions, in wide arithmetic.
 fn words(a: u32, b: u32, c: u32) -> [u32; 9] {
     let (signed_a, signed_b) = (i64::from(a as i32), i64::from(b as i32));
     let joined = u128::from(a) << 32 | u128::from(b);

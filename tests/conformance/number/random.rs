@@ -8,7 +8,10 @@ use crate::number::random_kernels::philox;
 use crate::{Case, Outcome, expect};
 
 pub(crate) const CASES: &[Case] = &[
-    ("the_known_answers_of_random123_come_out", the_known_answers_of_random123_come_out),
+    (
+        "the_generator_gives_the_known_answers_of_random123",
+        the_generator_gives_the_known_answers_of_random123,
+    ),
     ("random_words_and_uniform_numbers_are_the_hosts", random_words_and_uniform_numbers_are_the_hosts),
     ("normal_numbers_are_the_hosts_but_for_rounding", normal_numbers_are_the_hosts_but_for_rounding),
 ];
@@ -23,7 +26,7 @@ fn streams(seed: u64, offset: u64) -> impl Iterator<Item = Philox4x32> {
 }
 
 /// `philox4x32 10` of the file `kat_vectors` that Random123 is published with: counter and key 0.
-fn the_known_answers_of_random123_come_out(device: &Device) -> Outcome {
+fn the_generator_gives_the_known_answers_of_random123(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut out = stream.zeros::<[u32; 8]>(1)?;
     philox::words(&stream, Grid::cover(1), 0, 0, &mut out)?;

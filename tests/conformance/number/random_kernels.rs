@@ -1,4 +1,4 @@
-//! Kernels that make random numbers.
+//! Kernels that generate random numbers.
 
 #[ferrogrid::module]
 pub mod philox {

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use ferrogrid::{Device, Stream};
 
-/// What a case returns: `?` works on every error.
+/// The result of a case: `?` works on every error.
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// A behaviour: its name, and the function that demands it of a device.
+/// A behaviour: its name, and the function that checks it on a device.
 pub(crate) type Case = (&'static str, fn(&Device) -> Outcome);
 
-/// What holds on every device.
+/// Cases for every device.
 pub(crate) const CASES: &[&[Case]] = &[
     stream::streams::CASES,
     stream::events::CASES,
@@ -43,15 +43,15 @@ pub(crate) const CASES: &[&[Case]] = &[
     memory::soak::CASES,
 ];
 
-/// What needs a device whose streams run by themselves.
+/// Cases that need a device whose streams run on their own.
 pub(crate) const LIVE_CASES: &[&[Case]] =
     &[stream::legacy::CASES, graph::recording::LIVE_CASES, stream::values::LIVE_CASES];
 
-/// Set to 1 where every launch and copy waits for its end, as under compute-sanitizer's initcheck. A case that
-/// holds a stream would then wait for itself.
+/// Set to 1 if every launch and copy waits for its end, as under compute-sanitizer's initcheck. A case that
+/// blocks a stream would then deadlock.
 const SYNCHRONOUS: &str = "FERROGRID_CONFORMANCE_SYNCHRONOUS";
 
-/// Why a case that holds a stream does not run.
+/// The reason why a case that blocks a stream is skipped.
 #[derive(Debug)]
 pub(crate) struct HoldsAStream;
 
@@ -67,7 +67,7 @@ impl std::error::Error for HoldsAStream {}
 pub(crate) struct Gate(Sender<()>);
 
 impl Gate {
-    /// Fails with [`HoldsAStream`] where a case may not.
+    /// Fails with [`HoldsAStream`] if cases may not block streams.
     fn allowed() -> Result<(), HoldsAStream> {
         if std::env::var(SYNCHRONOUS).is_ok_and(|value| value == "1") { Err(HoldsAStream) } else { Ok(()) }
     }

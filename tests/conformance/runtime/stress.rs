@@ -1,10 +1,11 @@
 //! Random work by many threads on many streams, compared with a model: order, ownership, and deliberate
 //! failures. A kernel to launch, if any, is passed in.
 //!
-//! `FERROGRID_STRESS` sets the number of operations of each thread (1000 without it), `FERROGRID_STRESS_SEED` what
-//! they are (random without it, and printed): thread k of a run with seed s does what thread k of another run with that
-//! seed does, whatever the others do meanwhile; except for what it gets from others, whose contents are checked all the same.
-//! `FERROGRID_STRESS_WITHOUT` names operations to leave out, as `Replay,OwnStream`: to find which of them a failure needs.
+//! `FERROGRID_STRESS` sets the number of operations of each thread (default 1000), `FERROGRID_STRESS_SEED`
+//! the sequence of operations (random by default, and printed): thread k does the same in each run with one
+//! seed, whatever the others do, except for the buffers that it gets from others, whose contents are checked
+//! all the same. `FERROGRID_STRESS_WITHOUT` names operations to leave out, as in `Replay,OwnStream`, to find
+//! which of them a failure needs.
 
 mod failures;
 mod history;
@@ -30,20 +31,20 @@ pub(crate) type Launch = fn(&Stream, &DeviceBuffer<u32>, &mut DeviceBuffer<u32>,
 const THREADS: u64 = 8;
 const STREAMS: usize = 4;
 pub(crate) const LENGTH: usize = 257;
-/// The most buffers that wait for another thread to take them.
+/// The maximum number of buffers left for other threads.
 const SHELF: usize = 16;
 
-/// An error that can leave its thread.
+/// An error that is `Send`.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long random work goes on.
+/// The duration of random work.
 #[derive(Clone, Copy)]
 enum Until {
     Steps(usize),
     Time(Instant),
 }
 
-/// What a thread does next.
+/// The next operation of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Replace,
@@ -64,7 +65,7 @@ enum Operation {
     FailAlone,
 }
 
-/// The operations, each as often as it is to come up.
+/// The operations, repeated by their frequency.
 const DICE: [Operation; 24] = {
     use Operation::*;
     [
@@ -95,14 +96,14 @@ const DICE: [Operation; 24] = {
     ]
 };
 
-/// A buffer, and what it must hold.
+/// A buffer, and its expected contents.
 struct Checked {
     buffer: DeviceBuffer<u32>,
     model: History,
     state: State,
 }
 
-/// A copy to the host that is under way, and what it must bring.
+/// A pending copy to the host, and its expected contents.
 struct Expected {
     transfer: Transfer<u32>,
     model: History,
@@ -115,23 +116,23 @@ impl Checked {
     }
 }
 
-/// What all threads share: streams, a buffer to read, and a place to leave buffers for others.
+/// State shared by all threads: streams, a buffer to read, and a list of buffers left for others.
 struct Common<'a> {
     device: &'a Device,
     streams: Vec<Stream>,
     shared: Checked,
     shelf: Mutex<Vec<Checked>>,
     launch: Option<Launch>,
-    /// Launches that may fail, and how many of all do.
+    /// Launches that may fail, and the failures so far.
     failing: Option<Failing>,
     made: Made,
     without: Vec<Operation>,
 }
 
-/// What one thread works with.
+/// The state of one thread.
 struct Worker<'a> {
     common: &'a Common<'a>,
-    /// Nobody else uses it.
+    /// Not used by other threads.
     own: Stream,
     random: fastrand::Rng,
     buffers: Vec<Checked>,
@@ -199,7 +200,7 @@ impl<'a> Worker<'a> {
         let data: Vec<u32> = (0..LENGTH).map(|_| self.random.u32(..)).collect();
         let Checked { buffer, model, state } = &mut self.buffers[chosen];
         *state = State::default();
-        // Dropped at once: the copy goes on.
+        // Dropped at once: the copy continues.
         drop(stream.upload_async(self.common.device.pinned_copy(&data)?, buffer)?);
         model.change(format_args!("upload on {}", stream.id())).copy_from_slice(&data);
         Ok(())
@@ -284,7 +285,7 @@ impl<'a> Worker<'a> {
                 model.check("a copy to the host", &host)?;
                 host
             }
-            // Of what was copied, or of other work on the stream.
+            // A failure of the copied data, or of other work on the stream.
             Err(error) => {
                 self.common.made.expect(error)?;
                 self.common.device.pinned_zeros(LENGTH)?
@@ -311,7 +312,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Leaves a buffer for others, with work on it pending, and takes one, or drops one that nobody took.
+    /// Leaves a buffer with pending work for others, and takes one, or drops one that was not taken.
     fn exchange(&mut self, chosen: usize) {
         let place = self.random.usize(..);
         let mut shelf = self.common.shelf.lock().unwrap_or_else(PoisonError::into_inner);
@@ -322,14 +323,14 @@ impl<'a> Worker<'a> {
         std::mem::swap(&mut shelf[place], &mut self.buffers[chosen]);
     }
 
-    /// On a stream that is gone before its work has run.
+    /// On a stream that is dropped before its work has run.
     fn on_a_stream_of_its_own(&mut self, chosen: usize) -> Result<()> {
         let stream = self.common.device.new_stream()?;
         if self.random.bool() { self.launch(&stream, chosen) } else { self.replace(&stream, chosen) }
     }
 
-    /// On the default stream of the thread, whose buffers go to other threads as all do. Failures are left to streams that
-    /// all know.
+    /// On the default stream of the thread, whose buffers go to other threads like all others. Failures are
+    /// left to shared streams.
     fn on_the_threads_stream(&mut self, chosen: usize) -> std::result::Result<(), Failure> {
         let stream = self.common.device.per_thread_stream()?;
         match self.random.u32(..8) {
@@ -349,7 +350,7 @@ impl<'a> Worker<'a> {
     /// A graph that is dropped while it runs.
     fn replay(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let (other, value) = (self.any_stream(), self.random.u32(..));
-        // To the runtime the graph may work on what is there, so its state stays.
+        // For the runtime the graph may use the earlier contents, so the state stays.
         let Checked { buffer, model, .. } = &mut self.buffers[chosen];
         let (graph, ()) = stream.capture(|capture| {
             let shared = capture.read(&self.common.shared.buffer)?;
@@ -368,7 +369,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// On `stream`; if that tells of a failure, whosever it is, on a stream that has none.
+    /// On `stream`; if that reports a failure, whichever it is, on a stream without failures.
     fn check(&mut self, stream: &Stream, chosen: usize) -> std::result::Result<(), Failure> {
         let checked = &mut self.buffers[chosen];
         let found = match stream.download(&checked.buffer) {
@@ -416,7 +417,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// The operations that are to be left out.
+/// The operations to leave out.
 fn left_out() -> std::result::Result<Vec<Operation>, String> {
     let names = std::env::var("FERROGRID_STRESS_WITHOUT").unwrap_or_default();
     let names = names.split(',').filter(|name| !name.is_empty());
@@ -454,7 +455,7 @@ impl<'a> Common<'a> {
         Ok(Common { device, streams, shared, shelf, launch, failing, made, without })
     }
 
-    /// Lets all threads work; how many operations each has done, or what went wrong.
+    /// Runs all threads; returns the number of operations of each, or the error.
     fn work(&self, seed: u64, until: Until) -> Vec<std::result::Result<usize, String>> {
         std::thread::scope(|scope| {
             let work = |thread: u64| {
@@ -469,7 +470,7 @@ impl<'a> Common<'a> {
         })
     }
 
-    /// Checks what no thread has.
+    /// Checks the buffers that no thread has.
     fn end(&self) -> std::result::Result<(), Failure> {
         let stream = self.device.new_stream()?;
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
@@ -479,7 +480,7 @@ impl<'a> Common<'a> {
         }
         self.shared.model.check("a buffer that all used", &stream.download(&self.shared.buffer)?)?;
         for stream in &self.streams {
-            // Each tells of what nobody was told of, and then of nothing more.
+            // Each reports the failures not reported so far, and then no more.
             stream.synchronize().or_else(|error| self.made.expect(error))?;
             stream.synchronize()?;
         }

@@ -1,4 +1,4 @@
-//! Texture arrays: copies, the order of their uses, extents, and where they are refused.
+//! Texture arrays: copies, the order of their uses, extents, and refused calls.
 
 use std::thread;
 
@@ -77,7 +77,7 @@ fn texture_arrays_are_copied_as_they_are(device: &Device) -> Outcome {
     copied::<[i16; 4], 3>(&stream, [33, 2, 9])
 }
 
-/// So many that a kernel is at work for a while.
+/// Enough elements that a kernel runs for a while.
 fn rounds(device: &Device) -> u32 {
     if device.is_cuda() { 2000 } else { 3 }
 }
@@ -141,7 +141,7 @@ fn a_dropped_texture_array_is_kept_for_its_last_kernel(device: &Device) -> Outco
 
 fn texture_arrays_are_of_one_device(device: &Device) -> Outcome {
     let other = Device::cpu_with(CpuOptions::new().workers(2))?;
-    // A peer's buffers could be used; not so its arrays, whose objects mean nothing on another device.
+    // A peer's buffers could be used, but not its arrays, whose objects are invalid on another device.
     if !device.is_cuda() {
         other.enable_peer_access(device)?;
     }
@@ -245,8 +245,9 @@ fn a_graph_uses_the_arrays_that_it_was_given(device: &Device) -> Outcome {
         }
         Ok(unknown)
     })?;
-    let text =
-        expect_error("an array of nobody", unknown, |error| *error == GraphError::UnknownBuffer.into())?;
+    let text = expect_error("an array that the graph does not have", unknown, |error| {
+        *error == GraphError::UnknownBuffer.into()
+    })?;
     names(&text, &["capture.read_array", "capture.write_array"])?;
     let mut graph = graph.instantiate()?;
     graph.launch(&stream)?;
@@ -269,7 +270,9 @@ fn a_graph_takes_no_slices_for_texture_arrays(device: &Device) -> Outcome {
         Ok(unknown)
     })?;
     expect("nodes", graph.len(), 0)?;
-    expect_error("an array of nobody", unknown, |error| *error == GraphError::UnknownBuffer.into())?;
+    expect_error("an array that the graph does not have", unknown, |error| {
+        *error == GraphError::UnknownBuffer.into()
+    })?;
     for error in errors {
         let error = error.ok_or("recorded")?;
         let is_refused = matches!(error, Error::Graph(GraphError::NotRecordable { .. }));
@@ -288,7 +291,7 @@ fn foreign_kernels_take_textures_and_surfaces(device: &Device) -> Outcome {
     let mut out = stream.zeros_array::<f32, 1>([4])?;
     let sampler = Sampler::new().linear().address_mode(AddressMode::Border);
     let texture = image.texture::<f32>(&sampler)?;
-    // SAFETY: these are its types, and its threads write elements of their own.
+    // SAFETY: these are its types, and each thread writes its own elements.
     unsafe { function.launch(&stream, Grid::new(1, 4), (texture, out.surface()?))? };
     drop(image);
     // A quarter of the way from each element to the next, then to the border, and beyond it.

@@ -7,12 +7,12 @@
 use ferrogrid::device::half::f16;
 use ferrogrid::{AddressMode, FilterMode, Sampler};
 
-/// A channel of an element, and what the reference makes of it.
+/// A channel of an element, and its value in the reference.
 pub(crate) trait Channel: Copy {
     fn random(random: &mut fastrand::Rng) -> Self;
-    /// As a kernel that reads `f32` finds it.
+    /// As a kernel reads it as `f32`.
     fn fraction(self) -> f64;
-    /// As a kernel that reads it as it is.
+    /// As a kernel reads it unchanged.
     fn whole(self) -> f64;
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn random_elements<T: Channels>(count: usize, random: &mut fastrand::
     (0..count).map(|_| T::from_channels(|| T::Of::random(random))).collect()
 }
 
-/// A sampler as the reference knows it.
+/// The reference's form of a sampler.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) filter: FilterMode,
@@ -156,14 +156,14 @@ impl Rules {
     }
 }
 
-/// What a texture gives at a place, and how far off a device may be.
+/// The reference value of a texture at a position, and the tolerance for devices.
 pub(crate) struct Expected {
     pub(crate) value: f64,
     pub(crate) tolerance: f64,
 }
 
-/// How exact means are, beside their weights: of the largest element, and by themselves. An H200 gives those of 16-bit floating-point
-/// numbers as such, and those of fractions to some 17 bits.
+/// The tolerance of means besides their weights: relative to the largest element, and absolute. An H200
+/// returns means of 16-bit floating-point numbers in that format, and means of fractions with some 17 bits.
 pub(crate) fn precision(element: &str, read: &str) -> (f64, f64) {
     match (element.contains("f16"), read) {
         (true, _) => (f64::exp2(-10.0), 0.0),
@@ -221,7 +221,7 @@ pub(crate) fn places<const R: usize>(extent: [usize; R], random: &mut fastrand::
     (0..300).map(|_| extent.map(|extent| along(extent, random))).collect()
 }
 
-/// Whether means can be had.
+/// Whether the format supports linear filtering.
 pub(crate) trait Kind {
     const IS_FLOAT: bool;
 }

@@ -1,4 +1,4 @@
-//! Surfaces: which elements threads write, what happens outside, and what failed kernels leave.
+//! Surfaces: elements that threads write, accesses outside, and results of failed kernels.
 
 use ferrogrid::device::half::f16;
 use ferrogrid::prelude::*;
@@ -10,7 +10,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("surfaces_are_written_each_element_by_its_thread", surfaces_are_written_each_element_by_its_thread),
-    ("a_surface_has_a_rule_for_what_is_outside", a_surface_has_a_rule_for_what_is_outside),
+    ("a_surface_has_a_boundary_mode", a_surface_has_a_boundary_mode),
     ("a_trap_outside_of_a_surface_is_a_panic", a_trap_outside_of_a_surface_is_a_panic),
     (
         "what_a_failed_kernel_left_on_a_surface_is_no_result",
@@ -69,7 +69,7 @@ fn surfaces_are_written_each_element_by_its_thread(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_surface_has_a_rule_for_what_is_outside(device: &Device) -> Outcome {
+fn a_surface_has_a_boundary_mode(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let elements: Vec<u32> = (1..=12).collect();
     // Rows of 4. Far away are places whose offset in bytes has more than 32 bits.
@@ -125,7 +125,7 @@ fn what_a_failed_kernel_left_on_a_surface_is_no_result(device: &Device) -> Outco
     let found = stream.download_array(&array);
     let text = expect_error("of the kernel", found, |error| matches!(error, Error::KernelPanic { .. }))?;
     names(&text, &["-4 has no root"])?;
-    // Told, too, of what was copied from it.
+    // Also reported for copies of it.
     let mut copy = stream.zeros(3)?;
     stream.copy_from_array(&array, &mut copy)?;
     expect_error("of a copy", stream.download(&copy), |error| matches!(error, Error::KernelPanic { .. }))?;

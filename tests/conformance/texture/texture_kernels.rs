@@ -1,4 +1,4 @@
-//! Kernels that read textures at any place and write surfaces.
+//! Kernels that read textures at any position and write surfaces.
 
 #[ferrogrid::module]
 pub mod texturing {
@@ -95,7 +95,7 @@ pub mod texturing {
         }
     }
 
-    /// Writes `value` at the places, and reads them, `0` to drop what is outside and `1` to take the edge.
+    /// Writes `value` at the places, and reads them, `0` drops accesses outside and `1` clamps to the edge.
     ///
     /// # Safety
     /// No two places are one element.
@@ -138,7 +138,7 @@ pub mod texturing {
         let i = t.index();
         let mut sum = 0.0;
         for round in 0..rounds {
-            // Always the same element, but that nobody can know.
+            // Always the same element, but the compiler cannot know that.
             let zero = if round < u32::MAX { 0.5 } else { 0.0 };
             sum = x.sample(i.x() as f32 + zero, i.y() as f32 + zero);
         }
@@ -166,7 +166,7 @@ pub mod texturing {
         }
     }
 
-    /// A texture decides whether all threads meet, and is read on both sides of it.
+    /// A barrier depends on a texture, which is read before and after it.
     #[kernel(block = 64)]
     pub fn meeting(t: Thread<1>, x: Texture<f32>, mut out: DisjointSlice<u32>) {
         let rank = t.thread_rank() as f32;

@@ -1,4 +1,4 @@
-//! No array has elements of 64 bits.
+//! Texture arrays have no elements of 64 bits.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A buffer has not the layout of a texture.
+//! A buffer does not have the layout of a texture.
 
 use ferrogrid::prelude::*;
 

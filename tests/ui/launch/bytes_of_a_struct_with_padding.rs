@@ -1,4 +1,4 @@
-//! Padding has no value, so a struct with padding has no bytes to look at.
+//! Padding has no value, so a struct with padding cannot be viewed as bytes.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A generic function of the host that launches a generic kernel needs the bound that the kernel's module gives.
+//! A generic host function that launches a generic kernel needs the bound that the kernel's module gives.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What a graph allocates cannot be asked for between launches, be a condition, or take the place of what the graph keeps.
+//! Memory that a graph allocates cannot be read between launches, be a condition, or replace a buffer that the graph keeps.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What a launch reads it cannot write.
+//! A launch cannot write an array that it reads.
 
 use ferrogrid::Sampler;
 use ferrogrid::prelude::*;

@@ -1,4 +1,4 @@
-//! Integers of 32 bits are no numbers up to 1.
+//! Integers of 32 bits cannot be read as normalised `f32`.
 
 use ferrogrid::Sampler;
 use ferrogrid::prelude::*;

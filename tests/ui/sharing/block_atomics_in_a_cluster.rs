@@ -1,4 +1,4 @@
-//! Counters that are atomic within a block are given to all blocks of a cluster.
+//! Counters with block scope are shared with all blocks of a cluster.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

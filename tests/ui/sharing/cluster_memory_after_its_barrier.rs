@@ -1,4 +1,4 @@
-//! A region that other blocks read is written again after a barrier of the block alone.
+//! A region that other blocks read is reclaimed by a barrier of one block.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

@@ -1,4 +1,4 @@
-//! What lanes exchange is made of bits, any of which must be a value.
+//! Any bits must be a valid value of a type that lanes exchange.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

@@ -1,4 +1,4 @@
-//! A thread cannot give another one a reference to what is its own.
+//! A thread cannot pass another thread a reference to its own memory.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

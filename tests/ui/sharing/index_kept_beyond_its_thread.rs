@@ -1,4 +1,4 @@
-//! The witness of a place stays with its thread.
+//! An `Index` cannot outlive its thread.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

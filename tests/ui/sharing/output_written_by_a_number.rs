@@ -1,4 +1,4 @@
-//! CUDA's `y[i] = x`: a number may be any thread's.
+//! CUDA's `y[i] = x`: a plain number does not prove ownership.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

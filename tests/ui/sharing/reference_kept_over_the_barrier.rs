@@ -1,4 +1,4 @@
-//! What was read must not be looked at after the region was taken back.
+//! A reference into a region cannot outlive its `reclaim`.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

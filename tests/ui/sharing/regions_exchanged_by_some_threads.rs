@@ -1,4 +1,4 @@
-//! Two regions of the same type are not each other's.
+//! Two regions of the same shape have distinct types.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

@@ -1,4 +1,4 @@
-//! Each thread writes the element of its own index: a number could be another's.
+//! Each thread writes the element of its own index: a plain number does not prove ownership.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

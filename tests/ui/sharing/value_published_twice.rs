@@ -1,4 +1,4 @@
-//! A block publishes two values, of which others would see either.
+//! A block publishes two values, so others could see either.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

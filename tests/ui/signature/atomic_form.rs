@@ -1,4 +1,4 @@
-//! A struct of atomics has the fields of the plain struct that lies in the buffer, and the kernel's launch takes that one.
+//! A struct of atomics has the fields of the plain struct in the buffer, and the launch takes the plain one.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

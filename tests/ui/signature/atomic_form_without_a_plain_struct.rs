@@ -1,4 +1,4 @@
-//! A struct of atomics names the plain one, and lies as C says.
+//! A struct of atomics names the plain one, and is `repr(C)`.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

@@ -1,4 +1,4 @@
-//! Orders of blocks where a wait could last for ever, or without a value that can be published.
+//! Orders of blocks that could deadlock, or whose value cannot be published.
 
 #[ferrogrid::module(host_only)]
 mod two {

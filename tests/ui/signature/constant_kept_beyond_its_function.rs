@@ -1,4 +1,4 @@
-//! What a constant holds may change after the kernel has run.
+//! The value of a constant may change after the kernel has run.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

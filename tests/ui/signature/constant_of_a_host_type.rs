@@ -1,4 +1,4 @@
-//! What is on the heap of the host means nothing on a device.
+//! A pointer to the host's heap is invalid on a device.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

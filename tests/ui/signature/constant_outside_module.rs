@@ -1,4 +1,4 @@
-//! Only the module of the kernels that read it can have it.
+//! A constant belongs in the module of the kernels that read it.
 
 use ferrogrid::device::Constant;
 

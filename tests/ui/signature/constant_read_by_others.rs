@@ -1,4 +1,4 @@
-//! A function that others can call would read a constant behind the back of their launches.
+//! Launches of other modules would not order a constant that a public function reads.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

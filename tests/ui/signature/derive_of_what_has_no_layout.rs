@@ -1,4 +1,4 @@
-//! What a union holds only its user knows, and a packed field may lie where devices cannot load from.
+//! The valid field of a union is unknown, and packed fields may be unaligned, which devices cannot load.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

@@ -1,4 +1,4 @@
-//! An `Option` of a type of which not any bits are a value says somewhere within it that it is `None`: where, nobody promises.
+//! An `Option` of a type with invalid bit patterns represents `None` by one of these, and rustc does not guarantee which.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

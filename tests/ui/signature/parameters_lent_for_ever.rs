@@ -1,4 +1,4 @@
-//! Types that only look like those of the prelude: what a launch lends is lent for the launch all the same.
+//! Types that only look like those of the prelude: a launch still lends its arguments for the launch only.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

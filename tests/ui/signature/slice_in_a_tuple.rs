@@ -1,4 +1,4 @@
-//! A tuple is passed by value, and a slice is not; and a member must travel, too.
+//! A tuple is passed by value, and a slice is not; and a member must be `DeviceCopy`.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

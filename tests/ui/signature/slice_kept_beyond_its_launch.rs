@@ -1,4 +1,4 @@
-//! A slice is lent for one launch: kept in a static, it would be read after its buffer is gone.
+//! A slice is lent for one launch: kept in a static, it would be read after its buffer was dropped.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

@@ -1,4 +1,4 @@
-//! Statics of the device that not all threads of all kernels can share.
+//! `#[device]` statics that threads cannot share.
 
 #[ferrogrid::module(host_only)]
 mod numbers {

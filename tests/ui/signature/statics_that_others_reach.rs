@@ -1,4 +1,4 @@
-//! Statics of the device that change, or are reached, behind the back of launches.
+//! `#[device]` statics that code accesses without a launch that orders them.
 
 #[ferrogrid::module(host_only)]
 mod mutable {

@@ -1,4 +1,4 @@
-//! What a launch lends is lent for the launch, also by another name.
+//! A launch lends its arguments for the launch only, also under another name.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

@@ -1,4 +1,4 @@
-//! The texture would be read before what wrote it has ended.
+//! The texture would be read before the work that writes it has ended.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

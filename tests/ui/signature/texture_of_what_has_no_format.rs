@@ -1,4 +1,4 @@
-//! CUDA arrays have no such elements.
+//! CUDA arrays do not support these elements.
 
 #[ferrogrid::module(host_only)]
 mod kernels {

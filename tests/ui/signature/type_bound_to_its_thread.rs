@@ -1,4 +1,4 @@
-//! A library's type may be sound only because it stays on its thread. Kernels of the CPU device run on other threads,
+//! A type may be sound only because it stays on its thread. Kernels of the CPU device run on other threads,
 //! and what is in a constant or a buffer is read by any.
 
 mod arena {

@@ -1,4 +1,4 @@
-//! What the inner cargo reports to have built, and what rustc and build scripts report to have read for it.
+//! The artifacts that the inner cargo reports, and the inputs that rustc and build scripts report for them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -112,8 +112,8 @@ pub(super) fn package_name(id: &str) -> String {
     url.split('?').next().unwrap_or(url).rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// What rustc links for the package `id`, called `package`: the library of a proc macro, or the rlib for the
-/// device, since it may also be built for the host. A patch may have given it another id.
+/// The file that rustc links for the package `id`, called `package`: the library of a proc macro, or the rlib
+/// for the device, since it may also be built for the host. A patch may have given it another id.
 pub(super) fn built(artifacts: &[Artifact], id: &str, package: &str) -> Result<PathBuf, Error> {
     let called_so = || artifacts.iter().rev().filter(|artifact| artifact.package == package);
     let found = called_so().filter(|artifact| artifact.id == id).find_map(library);
@@ -159,14 +159,14 @@ mod tests {
             ),
         ];
         assert_eq!(built(&artifacts, "a#1", "a").unwrap(), Path::new(&device));
-        assert!(built(&artifacts, "b#1", "b").is_err(), "it was built for the host alone");
+        assert!(built(&artifacts, "b#1", "b").is_err(), "it was built for the host only");
         let library = built(&artifacts, "m#1", "m").unwrap();
         assert_eq!(library.extension().unwrap(), std::env::consts::DLL_EXTENSION);
     }
 
     /// Two versions, one of them patched: its id is another than was asked for.
     #[test]
-    fn an_id_comes_before_a_name() {
+    fn an_id_is_matched_before_a_name() {
         let of = |version: &str| format!("/{DEVICE_TARGET}/liba-{version}.rlib");
         let artifacts =
             ["1", "2"].map(|version| artifact(&format!("a#{version}"), "a", false, &[&of(version)]));

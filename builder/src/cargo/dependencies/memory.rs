@@ -1,5 +1,4 @@
-//! The stamp of a build of externs: what it was made of and what it made. Nothing runs while both are
-//! unchanged.
+//! The stamp of a build of externs: its inputs and its outputs. While both are unchanged, nothing is built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,8 +101,8 @@ pub(super) fn remembered(stamp: &Path, inputs: &str) -> Option<Memory> {
     Some(Memory { libraries, key })
 }
 
-/// Removes libraries that have changed since they were built from the same inputs: cargo goes by times, and
-/// would take them for fresh.
+/// Removes libraries that have changed since they were built from the same inputs: cargo compares times, and
+/// would consider them fresh.
 pub(super) fn remove_damaged(stamp: &Path, inputs: &str) -> Result<(), Error> {
     let text = fs::read_to_string(stamp).unwrap_or_default();
     let mut lines = text.lines();
@@ -159,8 +158,8 @@ pub(super) fn kept(file: &Path, place: &Path) -> PathBuf {
     place.join(file.file_name().unwrap_or_default())
 }
 
-/// What `find` finds, made first if there is nothing, and a shared lock that keeps others from making it
-/// anew. Making it needs the exclusive lock, so a shared one is only held while files are linked.
+/// The value that `find` returns, after `make` if there is none, and a shared lock that keeps others from
+/// replacing it. `make` needs the exclusive lock, so a shared one is only held while files are linked.
 pub(super) fn found_or_made<T>(
     lock: &Path,
     find: impl Fn() -> Option<T>,
@@ -173,7 +172,7 @@ pub(super) fn found_or_made<T>(
         }
         drop(reading);
         let _writing = Lock::exclusive(lock, || {})?;
-        // Another build may have made it meanwhile, or may make it differently before the shared lock is
+        // Another build may have made it in between, or may replace it before the shared lock is
         // taken.
         if find().is_none() {
             make()?;

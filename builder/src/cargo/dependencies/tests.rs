@@ -17,7 +17,7 @@ fn dependency(source: Source) -> Dependency {
 }
 
 #[test]
-fn externs_are_built_again_if_a_file_beneath_them_is_gone() {
+fn externs_are_rebuilt_if_a_file_of_theirs_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let [facade, beneath, stamp] = ["facade.rlib", "libm.rlib", "stamp"].map(|it| folder.path().join(it));
     fs::write(&facade, "facade").unwrap();
@@ -33,7 +33,7 @@ fn externs_are_built_again_if_a_file_beneath_them_is_gone() {
 }
 
 #[test]
-fn what_a_build_keeps_stays_as_it_was_when_the_cache_changes() {
+fn externs_of_a_build_survive_changes_of_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let [facade, beneath] = ["facade.rlib", "libm.rlib"].map(|it| folder.path().join(it));
     let place = folder.path().join("place");
@@ -53,17 +53,17 @@ fn what_a_build_keeps_stays_as_it_was_when_the_cache_changes() {
     assert_eq!(kept(), ["first"; 2]);
     second.keep(&place).unwrap();
     assert_eq!(kept(), ["second"; 2]);
-    // A file that somebody has removed is put there again.
+    // A removed file is restored.
     fs::remove_file(place.join("libm.rlib")).unwrap();
     second.keep(&place).unwrap();
     assert_eq!(kept(), ["second"; 2]);
 }
 
 #[test]
-fn who_holds_the_externs_sees_nobody_make_them_anew() {
+fn externs_are_not_rebuilt_while_they_are_locked() {
     let folder = tempfile::tempdir().unwrap();
     let (lock, made) = (folder.path().join("lock"), folder.path().join("made"));
-    // Two builds of one crate whose sources differ: each makes what the other's does not fit.
+    // Two builds of one crate from different sources: each replaces the other's result.
     let build = |sources: &str| {
         let find = || fs::read_to_string(&made).ok().filter(|made| made == sources);
         found_or_made(&lock, find, || cache::write(&made, sources))
@@ -76,10 +76,10 @@ fn who_holds_the_externs_sees_nobody_make_them_anew() {
             sender.send(()).unwrap();
             held
         });
-        // It has had the time to write, if nothing kept it from that.
+        // It had time to write, unless the lock stopped it.
         assert!(receiver.recv_timeout(std::time::Duration::from_millis(200)).is_err());
         assert_eq!(fs::read_to_string(&made).unwrap(), held.0);
-        // A third that wants the same does not wait.
+        // A third build from the same sources does not wait.
         assert_eq!(build("old").unwrap().0, "old");
         drop(held);
         receiver.recv().unwrap();
@@ -88,7 +88,7 @@ fn who_holds_the_externs_sees_nobody_make_them_anew() {
 }
 
 #[test]
-fn what_was_made_and_is_not_found_is_an_error_and_no_endless_loop() {
+fn a_built_value_that_is_not_found_is_an_error_and_no_endless_loop() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = found_or_made(&folder.path().join("lock"), || None::<()>, || Ok(()));
     assert!(nothing.unwrap_err().to_string().contains("no usable crates"));
@@ -170,7 +170,7 @@ fn reported(folder: &Path) -> String {
 }
 
 #[test]
-fn what_crates_were_made_of_is_read_from_dep_info_and_build_scripts() {
+fn inputs_of_crates_are_read_from_dep_info_and_build_scripts() {
     let folder = tempfile::tempdir().unwrap();
     let inputs = Inputs::of(&reported(folder.path()));
     let files: Vec<&str> = inputs.files.iter().map(|file| file.to_str().unwrap()).collect();
@@ -202,10 +202,10 @@ fn a_damaged_library_is_removed_and_one_of_other_inputs_is_not() {
     let libraries = Libraries { beneath: vec![library.clone()], ..Libraries::default() };
     fs::write(&stamp, memory_of("inputs", &libraries, SystemTime::now())).unwrap();
     remove_damaged(&stamp, "inputs").unwrap();
-    assert!(library.exists(), "it is as it was");
+    assert!(library.exists(), "it is unchanged");
     fs::write(&library, "").unwrap();
     remove_damaged(&stamp, "others").unwrap();
-    assert!(library.exists(), "another build made it since");
+    assert!(library.exists(), "another build made it later");
     remove_damaged(&stamp, "inputs").unwrap();
     assert!(!library.exists());
 }

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::options::settings::Settings;
 
-/// A package whose library has device code, as far as that is needed to compile it.
+/// A package whose library has device code, reduced to what compiling it needs.
 #[derive(Debug)]
 pub(crate) struct LibraryPackage {
     /// The folder of its Cargo.toml.
@@ -132,7 +132,7 @@ mod tests {
         };
         assert!(with("a", json!({"name": "ferrogrid", "kind": null})));
         assert!(with("a", json!({"name": "ferrogrid-macros", "kind": null})));
-        assert!(!with("a", json!({"name": "ferrogrid", "kind": "dev"})), "for its tests alone");
+        assert!(!with("a", json!({"name": "ferrogrid", "kind": "dev"})), "for its tests only");
         assert!(!with("a", json!({"name": "ferrogrid-build", "kind": null})));
         for own in ["ferrogrid", "ferrogrid-macros", "ferrogrid-device", "ferrogrid-host"] {
             assert!(!with(own, json!({"name": "ferrogrid-macros", "kind": null})), "{own}");

@@ -1,5 +1,4 @@
-//! The `[patch]` tables of a workspace, as far as they were used: dependencies that come from another source
-//! than was asked for.
+//! The `[patch]` tables of a workspace, as far as they were used: dependencies whose source was replaced.
 
 use std::collections::BTreeMap;
 

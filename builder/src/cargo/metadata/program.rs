@@ -54,7 +54,7 @@ impl Package {
         let mut lock = folder.join("Cargo.lock");
         if let Ferrogrid::Checkout(root) = &ferrogrid {
             let folders = |names: &[&str]| names.iter().map(|name| root.join(name)).collect::<BTreeSet<_>>();
-            local.insert(device.id.clone(), folders(&["device"]));
+            local.insert(device.id.clone(), folders(&["device", "abi"]));
             local.insert(macros.id.clone(), folders(&["macros", "syntax"]));
             lock = root.join("Cargo.lock");
         }

@@ -1,4 +1,4 @@
-//! Asks cargo for the metadata of this build, and remembers the answer, reduced to what is used.
+//! Runs `cargo metadata` for this build, and caches the result, reduced to what is used.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use crate::cargo::inner_cargo;
 use crate::error::Error;
 use crate::toolchain::process;
 
-/// The metadata, reduced to what is used: from the file in `OUT_DIR` while that is fresh (cargo takes a
-/// tenth of a second), else from cargo.
+/// The metadata, reduced to what is used: from the cached file in `OUT_DIR` while that is fresh (cargo takes
+/// a tenth of a second), else from cargo.
 pub(super) fn metadata(environment: &Environment) -> Result<Value, Error> {
     let memory = environment.out_dir.join("ferrogrid/metadata.json");
     if let Ok(text) = cache::read(&memory)
@@ -39,7 +39,7 @@ struct Answer {
     metadata: Value,
     /// The Cargo.lock with the versions.
     lock: PathBuf,
-    /// Whether a fetched package is built on its own, not as a dependency: by `cargo install`, or by a build
+    /// Whether a fetched package is the root of the build, not a dependency: by `cargo install`, or by a build
     /// with another target folder.
     is_installed: bool,
 }
@@ -78,16 +78,16 @@ fn is_of_own_workspace(root: &BuildRoot, environment: &Environment) -> bool {
     if *root == BuildRoot::At(own.clone()) {
         return true;
     }
-    // This resolves nothing, so nothing is written.
+    // This resolves nothing, so no Cargo.lock is written.
     let Ok(metadata) = members(&own.join("Cargo.toml")) else { return false };
     let path = |field: &str| Path::new(metadata[field].as_str().unwrap_or_default());
     let in_its_target = || environment.out_dir.starts_with(path("target_directory"));
     root.can_be(path("workspace_root"), environment) && (matches!(root, BuildRoot::At(_)) || in_its_target())
 }
 
-/// The workspaces that may be the one that is being built: the one that the build script's path tells; else
-/// those above `OUT_DIR`, where the target folder is in its usual place, and above the folder in which cargo
-/// was called.
+/// The workspaces that may be the one that is being built: the one named by the build script's path; else
+/// those above `OUT_DIR`, where the target folder is in its usual place, and above the working directory of
+/// the outer cargo.
 fn outer_workspaces(root: &BuildRoot, out_dir: &Path) -> Vec<PathBuf> {
     if let BuildRoot::At(root) = root {
         return vec![root.clone()];
@@ -106,7 +106,7 @@ pub(super) fn fetched(folder: &Path) -> bool {
     folder.join(".cargo-checksum.json").is_file() || is_in_cargo_home(folder)
 }
 
-/// Whether a file or folder is in a folder of fetched packages, where nothing is edited.
+/// Whether a file or folder is in a folder of fetched packages, whose files do not change.
 pub(crate) fn is_in_cargo_home(file: &Path) -> bool {
     let is_below = |place: PathBuf| {
         file.starts_with(&place) || place.canonicalize().is_ok_and(|place| file.starts_with(place))
@@ -119,7 +119,7 @@ pub(super) fn cargo_home() -> Option<PathBuf> {
     home.or_else(|| dirs::home_dir().map(|home| home.join(".cargo")))
 }
 
-/// A question to cargo: what a manifest resolves to.
+/// A `cargo metadata` call for a manifest.
 struct Question<'a> {
     manifest: PathBuf,
     features: &'a [String],
@@ -171,8 +171,8 @@ impl<'a> Question<'a> {
         self.ask_as_dependency(&["--offline"]).or_else(|_| self.answer())
     }
 
-    /// Asks about a package that has this one as its only dependency, since cargo then ignores its tests.
-    /// The dependency is given by version, which means the source that cargo knows, or by folder.
+    /// Queries a package that has this one as its only dependency, since cargo then ignores its tests. The
+    /// dependency is given by version, which means the source that cargo knows, or by folder.
     fn ask_as_dependency(&self, extra: &[&str]) -> Result<Answer, Error> {
         let own = &self.environment.manifest_dir;
         let (package, version) = identity_of(own)?;
@@ -223,7 +223,7 @@ impl<'a> Question<'a> {
     /// Runs `cargo metadata`.
     fn ask(&self, versions: Versions, extra: &[&str]) -> Result<Answer, Error> {
         let mut command = inner_cargo::command();
-        // The first two decide where the build writes, which tells whose build this is.
+        // The first two determine the output folder, by which the build is recognised.
         for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "RUSTC"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
@@ -362,8 +362,8 @@ fn manifests(metadata: &Value) -> BTreeSet<PathBuf> {
     manifests
 }
 
-/// A hash of all that cargo's answer depends on: the content of manifests, the features, and the files from
-/// which cargo infers targets.
+/// A hash of everything that the result depends on: the content of manifests, the features, and the files
+/// from which cargo infers targets.
 fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
     // A target folder may be a copy of another checkout's.
     let own = environment.manifest_dir.display();

@@ -68,7 +68,7 @@ fn package(metadata: &Value) -> Package {
 }
 
 #[test]
-fn targets_whose_features_are_on_are_taken() {
+fn targets_with_enabled_features_are_built() {
     let package = package(&metadata());
     let targets: Vec<_> =
         package.targets.iter().map(|it| format!("{} {}", it.kind.name(), it.name)).collect();
@@ -125,7 +125,7 @@ fn the_crates_of_every_kernel_are_found_through_other_crates() {
 }
 
 #[test]
-fn what_kernels_are_built_of_is_known_apart_from_the_rest_of_the_package() {
+fn inputs_of_kernels_are_separate_from_the_rest_of_the_package() {
     let package = package(&metadata());
     let [device, _] = package.ferrogrid.as_ref().unwrap();
     assert_eq!(package.made_of(device).collect::<Vec<_>>(), ["dev", "mac"]);
@@ -133,7 +133,7 @@ fn what_kernels_are_built_of_is_known_apart_from_the_rest_of_the_package() {
 }
 
 #[test]
-fn what_only_the_tests_of_a_dependency_use_is_no_part_of_it() {
+fn test_dependencies_of_a_dependency_are_ignored() {
     let mut metadata = metadata();
     let edges = metadata["resolve"]["nodes"][2]["deps"].as_array_mut().unwrap();
     edges.push(json!({ "name": "ferrogrid", "pkg": "fg", "dep_kinds": [{ "kind": "dev", "target": null }] }));
@@ -174,7 +174,7 @@ fn folders_that_cargo_does_not_look_into_are_not_watched() {
 }
 
 #[test]
-fn what_is_patched_is_taken_from_where_the_workspace_takes_it() {
+fn patches_of_the_workspace_apply() {
     let mut metadata = metadata();
     let registry = "registry+https://github.com/rust-lang/crates.io-index";
     let git = "git+https://g/half?branch=main";
@@ -209,7 +209,7 @@ fn what_is_patched_is_taken_from_where_the_workspace_takes_it() {
 }
 
 #[test]
-fn what_is_taken_from_where_it_was_asked_for_is_no_patch() {
+fn unpatched_dependencies_are_not_patches() {
     let mut metadata = metadata();
     let source = "git+https://g/libm?branch=main";
     metadata["packages"][2]["dependencies"] =

@@ -101,11 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_meet_its_end_stays_wide() {
+    fn loops_that_may_miss_their_end_stay_wide() {
         for (reason, from, to) in [
             ("it steps over the end", "4096", "4100"),
             ("it begins beyond the end", "%rd1, 0;", "%rd1, 8192;"),
-            ("nobody knows where it begins", "%rd1, 0;", "%rd1, %rd9;"),
+            ("its start is unknown", "%rd1, 0;", "%rd1, %rd9;"),
             ("it goes down", "%rd1, 128;", "%rd1, -128;"),
             ("there is another way in", "\tret;\n", "\t@%p2 bra \t$L__BB0_1;\n\tret;\n"),
             (
@@ -116,7 +116,7 @@ mod tests {
             ("there is another step", "\tld.shared", "\tadd.s64 \t%rd1, %rd1, 1;\n\tld.shared"),
             ("a branch is between", "\tld.shared", "\t@%p2 bra \t$L__BB0_9;\n\tld.shared"),
             ("a block is between", "\tld.shared", "\t@%p2 bra \t$L__BB0_9;\n$L__BB0_9:\n\tld.shared"),
-            ("it goes on at the end", "@%p1 bra", "@!%p1 bra"),
+            ("it continues at the end", "@%p1 bra", "@!%p1 bra"),
             ("the condition is another's", "@%p1 bra", "@%p2 bra"),
             ("it leaves for another block", "@%p1 bra \t$L__BB0_1", "@%p1 bra \t$L__BB0_9"),
             (

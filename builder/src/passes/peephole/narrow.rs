@@ -99,7 +99,7 @@ mod tests {
     use super::super::tests::body;
 
     #[test]
-    fn what_is_extended_by_zeros_is_multiplied_in_32_bits() {
+    fn zero_extended_values_are_multiplied_in_32_bits() {
         let before = "\tcvt.u64.u32 \t%rd1, %r1;\n\tshl.b64 \t%rd2, %rd1, 2;\n\
                       \tmul.lo.s64 \t%rd3, %rd1, 3449720151;\n\tmad.lo.s64 \t%rd4, %rd1, %rd1, %rd9;\n";
         let after = "\t.reg .b32 \t%narrow<1>;\n\tcvt.u64.u32 \t%rd1, %r1;\n\tcvt.u32.u64 \t%narrow0, %rd1;\n\
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shifted_by_half_its_bits_fits() {
+    fn a_shift_by_half_the_bits_fits_32_bits() {
         let before = "\tshr.u64 \t%rd1, %rd3, 32;\n\tshl.b64 \t%rd2, %rd1, 2;\n";
         assert!(body(before).contains("mul.wide.u32 \t%rd2, %narrow0, 4;"), "{}", body(before));
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_wide_stays_wide() {
+    fn possibly_wide_values_stay_wide() {
         for wide in [
             // Twice defined: what replaces a phi.
             "\tcvt.u64.u32 \t%rd1, %r1;\n\tmov.b64 \t%rd1, %rd9;\n\tshl.b64 \t%rd2, %rd1, 2;\n",

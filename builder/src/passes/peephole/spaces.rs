@@ -1,4 +1,4 @@
-//! Addresses that are generic for no reason.
+//! Removes needless generic addresses.
 
 use ferrogrid_ptx::{Instruction, Register};
 
@@ -84,7 +84,7 @@ mod tests {
     const REGION: &str = "\t// begin inline asm\n\t{ .reg .u64 %t; mov.u64 %t, shared; cvta.shared.u64 %rd1, %t; }\n\t// end inline asm\n";
 
     #[test]
-    fn accesses_of_constants_say_so() {
+    fn accesses_of_constants_name_their_space() {
         let constant =
             "\t{ .reg .u64 %t; mov.u64 %t, weights; cvta.const.u64 %rd1, %t; }\n\t// end inline asm\n";
         let lines = format!(
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_generic_is_used_as_it_was() {
+    fn addresses_made_generic_are_used_in_their_space() {
         let before = "\tcvta.shared.u64 \t%rd2, %rd1;\n\t// begin inline asm\n\
                       \t{ .reg .u64 %a; cvta.to.shared.u64 %a, %rd2; atom.shared.add.u32 %r1, [%a], %r2; }\n\
                       \t// end inline asm\n";

@@ -1,4 +1,4 @@
-//! The files that `include!`, `include_str!` and `include_bytes!` name, as far as the text tells.
+//! The files that `include!`, `include_str!` and `include_bytes!` name, if the text determines them.
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_paths_are_found_wherever_they_stand() {
+    fn relative_paths_are_found_at_any_depth() {
         let tokens = "const A: &[u8] = include_bytes!(\"a.bin\"); fn f() { g(include!(\"../b.in\"), \
                       core::include_str![\"c\"]); include!(\"/abs\"); other!(\"d\"); include!(concat!(\"e\")) }";
         assert_eq!(within(&tokens.parse().unwrap()), ["a.bin", "../b.in", "c"]);

@@ -1,4 +1,4 @@
-//! What the tokens of a module mention: names that may be crates, `cfg(test)`, statics, and kernels besides
+//! Names that the tokens of a module mention: possible crates, `cfg(test)`, statics, and kernels outside
 //! their definitions.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{Item, ItemFn, ItemMod};
 
-/// What the tokens of a module mention.
+/// The names that the tokens of a module mention.
 #[derive(Default)]
 pub(super) struct Names {
     /// The tokens of each item.
@@ -19,7 +19,7 @@ pub(super) struct Names {
     pub(super) cfg_test: bool,
     /// Every name that begins a path or is imported.
     pub(super) path_starts: BTreeSet<String>,
-    /// Whether it declares a variable that is no `#[constant]`.
+    /// Whether it declares a variable that is not a `#[constant]`.
     pub(super) has_statics: bool,
     /// Name and place of each kernel's function.
     pub(super) functions: Vec<(String, Range<usize>)>,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn names_elsewhere_are_not() {
+    fn names_inside_paths_are_no_crates() {
         assert!(starts("fn f(half: f32) -> f32 { half.libm() + self.num }").is_empty());
         assert_eq!(starts("a::b::c()"), ["a"]);
         assert_eq!(starts("x.iter::<T>()"), ["iter"]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use syn::Ident;
 
-/// A place in the module tree: what decides where the files of its child modules are.
+/// A place in the module tree, which determines the paths of its child modules.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     /// The folder of the file.

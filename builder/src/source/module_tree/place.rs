@@ -1,5 +1,5 @@
-//! Where an annotated module is in its crate, and which modules can name one another's parents: the images
-//! of a target are embedded once, beside a module that the others can reach.
+//! The place of an annotated module in its crate, and which modules can name one another's parents: the
+//! images of a target are embedded once, beside a module that the others can reach.
 
 use syn::{Attribute, ItemMod, Visibility};
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn other_crates_name_what_is_public_all_the_way() {
+    fn other_crates_name_modules_that_are_public_throughout() {
         let at = |modules: &str, module: &str| {
             let parse = |text: &str| syn::parse_str::<ItemMod>(&format!("{} {{}}", text.trim())).unwrap();
             let parents: Vec<Segment> = modules.split(';').map(|it| Segment::of(&parse(it))).collect();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_there_holds_for_itself_alone() {
+    fn optional_modules_embed_their_own_images() {
         assert_eq!(chosen(&["#[cfg(test)] mod a", "mod b", "mod c"]), [0, 1, 1]);
     }
 }

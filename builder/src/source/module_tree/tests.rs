@@ -76,7 +76,7 @@ fn a_root_file_of_any_name_has_its_modules_beside_it() {
 }
 
 #[test]
-fn path_attributes_lead_elsewhere() {
+fn path_attributes_select_other_files() {
     let files = Crate::new(&[
         (
             "src/lib.rs",
@@ -110,7 +110,7 @@ fn path_attributes_lead_elsewhere() {
 }
 
 #[test]
-fn what_is_not_on_the_device_is_not_entered() {
+fn host_only_modules_are_not_entered() {
     let files = Crate::new(&[
         (
             "src/lib.rs",

@@ -22,7 +22,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// What a crate that calls it `name` can compare with the host half: the modules that it can name.
+    /// The modules that a crate which calls it `name` can name, and so compare with the host half.
     pub(crate) fn used_as(&self, name: &str) -> impl Iterator<Item = UsedLibrary> {
         let modules = self.device_crate.modules.iter().filter_map(move |module| module.place.path_from(name));
         modules.map(|module| UsedLibrary { module, choices: self.device_crate.choices.clone() })

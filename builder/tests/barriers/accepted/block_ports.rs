@@ -171,7 +171,7 @@ mod reductions {
     }
 }
 
-/// Scans, and what is made of them.
+/// Scans, and algorithms built on them.
 #[ferrogrid::module]
 mod scans {
     use ferrogrid::device::prelude::*;

@@ -1,4 +1,4 @@
-//! The programs of `refused/hiding.rs`, where what decides is the same in all threads of a block.
+//! The programs of `refused/hiding.rs`, with conditions that are uniform in the block.
 
 #[ferrogrid::module]
 mod macros {

@@ -1,4 +1,4 @@
-//! Kernels that the build must accept: all threads come to each barrier.
+//! Kernels that the build must accept: all threads reach each barrier.
 
 /// Values that the same computation gives to all threads.
 #[ferrogrid::module]
@@ -186,7 +186,7 @@ mod conditions {
     }
 }
 
-/// Functions, methods, closures, traits and other modules that wait.
+/// Barriers in functions, methods, closures, traits and other modules.
 mod elsewhere {
     use ferrogrid::device::prelude::*;
 
@@ -259,7 +259,7 @@ mod functions {
     }
 }
 
-/// Values that are made the same.
+/// Values made uniform by broadcasts.
 #[ferrogrid::module]
 mod agreed {
     use ferrogrid::device::prelude::*;
@@ -276,7 +276,7 @@ mod agreed {
 
     #[kernel]
     pub fn assumed(t: Thread<1>, x: &[DeviceAtomic<u32>]) {
-        // SAFETY: nobody writes it.
+        // SAFETY: no thread writes it.
         let n = unsafe { t.assume_uniform(x[0].load(atomic::Ordering::Relaxed)) };
         for _ in 0..n { t.sync_threads(); }
     }

@@ -1,4 +1,4 @@
-//! The programs of `refused/operations.rs`, where all threads come to each operation.
+//! The programs of `refused/operations.rs`, where all threads reach each operation.
 
 #[ferrogrid::module]
 mod barriers {

@@ -1,4 +1,4 @@
-//! What is the same in all threads: what is much like the sources of difference in `refused/sources.rs`.
+//! Uniform values that resemble the sources of divergence in `refused/sources.rs`.
 
 #[ferrogrid::module]
 mod places {

@@ -1,5 +1,5 @@
-//! Ways of hiding what decides: behind macros, traits, types, names and memory. `accepted/hiding.rs` is the same with what the
-//! threads of a block have in common.
+//! Divergent conditions hidden behind macros, traits, types, names and memory. `accepted/hiding.rs` is the
+//! same with uniform conditions.
 
 #[ferrogrid::module]
 mod macros {

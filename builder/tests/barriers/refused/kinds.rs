@@ -1,7 +1,7 @@
-//! Kernels that the build must refuse: `//~` says where, and what some threads may not come to. The lines of conditions and sources are
-//! the message's; `builder/tests/barriers.rs` looks at a few of them.
+//! Kernels that the build must refuse: `//~` marks the place, and the level of the barrier. The lines of
+//! conditions and sources are in the message; `builder/tests/barriers.rs` checks a few of them.
 
-/// Whether threads part by what is plain to see.
+/// Plainly divergent conditions.
 #[ferrogrid::module]
 mod plain {
     use ferrogrid::device::prelude::*;
@@ -104,7 +104,7 @@ mod plain {
     }
 }
 
-/// Functions, methods and closures that wait.
+/// Barriers in functions, methods and closures.
 #[ferrogrid::module]
 mod functions {
     use ferrogrid::device::prelude::*;
@@ -186,7 +186,7 @@ mod functions {
     }
 }
 
-/// What hides a condition from who reads tokens.
+/// Conditions that tokens do not show.
 #[ferrogrid::module]
 mod hidden {
     use core::sync::atomic::{AtomicU32, Ordering};

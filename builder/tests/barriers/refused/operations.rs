@@ -1,5 +1,5 @@
-//! Each operation that all threads of a block, a cluster or the grid make together, where only some come.
-//! `accepted/operations.rs` is the same where all do.
+//! Each operation of a block, a cluster or the grid, reached by some threads only. `accepted/operations.rs`
+//! is the same with all threads.
 
 #[ferrogrid::module]
 mod barriers {

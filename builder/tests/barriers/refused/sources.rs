@@ -1,4 +1,5 @@
-//! Sources of difference: what no two threads need to have in common. `accepted/sources.rs` has what is much like it, and the same for all.
+//! Sources of divergence: values that may differ between any two threads. `accepted/sources.rs` has similar
+//! uniform values.
 
 #[ferrogrid::module]
 mod places {

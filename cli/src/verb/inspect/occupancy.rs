@@ -1,5 +1,5 @@
-//! How many blocks of a kernel fit on a multiprocessor of each architecture: the resources that ptxas
-//! reports, put into the occupancy rules.
+//! The occupancy of a kernel on each architecture: the resources that ptxas reports, applied to the occupancy
+//! rules.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "
 /// The block sizes for kernels that fix none, if the user names none.
 const BLOCKS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
 
-/// What blocks of a kernel need on every architecture.
+/// The launch parameters that determine the occupancy of a kernel.
 pub(super) struct BlockNeeds {
     /// The block sizes.
     pub(super) threads: Vec<u32>,
@@ -23,7 +23,7 @@ pub(super) struct BlockNeeds {
 }
 
 impl BlockNeeds {
-    /// Blocks of `threads` threads, else of the size that the kernel fixes, else of several sizes.
+    /// For blocks of `threads` threads, else of the size that the kernel fixes, else of several sizes.
     pub(super) fn new(kernel: &CompiledKernel, shared_bytes: u64, threads: Option<u32>) -> Self {
         let fixed = kernel.block.map(|[x, y, z]| x * y * z);
         let threads = match threads.or(fixed) {
@@ -53,7 +53,7 @@ pub(super) struct Row {
     pub(super) arch: Arch,
     /// The architecture whose PTX is loaded there.
     pub(super) ptx: Arch,
-    /// Its needs, or why they are unknown.
+    /// Its resources, or why they are unknown.
     pub(super) outcome: Result<Needs, String>,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn table(kernel: &CompiledKernel, assembler: &Assembler, needs: &Bloc
     architectures.extend(kernel.images.iter().map(|image| image.arch.clone()));
     architectures.sort_by_key(|arch| arch.capability());
     architectures.dedup();
-    // As many at once as there are processors: ptxas takes a moment for each.
+    // In parallel on all processors: each run of ptxas takes a moment.
     let next = AtomicUsize::new(0);
     let rows = Mutex::new(Vec::new());
     let work = || {

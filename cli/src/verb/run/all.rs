@@ -1,6 +1,6 @@
 //! `cargo ferrogrid run --all`: every example, one after the other, and a table of the outcomes. A line
-//! `device NAME` in an example's output names its device. A line `SKIPPED: WHY` at its end says that it
-//! checked nothing.
+//! `device NAME` in an example's output names its device. A last line `SKIPPED: WHY` means that it checked
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -79,7 +79,7 @@ fn result(status: ExitStatus, last_line: &str) -> String {
     }
 }
 
-/// Shows `output` as it comes, and returns the first device that it names, and its last line.
+/// Shows `output` as it arrives, and returns the first device that it names, and its last line.
 fn pass_on(mut output: impl BufRead) -> std::io::Result<(Option<String>, String)> {
     let (mut line, mut device, mut last) = (Vec::new(), None, String::new());
     while output.read_until(b'\n', &mut line)? > 0 {
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_device_is_read_from_a_line_of_its_own() {
+    fn the_device_is_read_from_a_separate_line() {
         assert_eq!(device_in("device     NVIDIA H200\n").as_deref(), Some("NVIDIA H200"));
         assert_eq!(device_in("devices 3\n"), None);
         assert_eq!(device_in("the device is a CPU\n"), None);
@@ -120,7 +120,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn who_has_checked_nothing_has_not_passed() {
+    fn an_example_that_checked_nothing_is_skipped() {
         use std::os::unix::process::ExitStatusExt;
         let (good, bad) = (ExitStatus::from_raw(0), ExitStatus::from_raw(0x300));
         assert_eq!(result(good, "PASS\n"), PASS);

@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::needless_range_loop,
-    reason = "LLVM unrolls a loop over numbers, and then keeps items in registers; that over an array's iterator it does not"
+    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
 )]
 
 use crate::thread::Thread;
@@ -73,7 +73,7 @@ impl<const B: usize> Counts<B> {
     /// The words that the thread sums, consecutive in row order.
     ///
     /// # Safety
-    /// Nobody writes.
+    /// No thread writes.
     #[inline(always)]
     pub(super) unsafe fn read_segment(self) -> [u32; SEGMENT] {
         let first = self.start.wrapping_add(self.rank as usize * SEGMENT);
@@ -99,7 +99,7 @@ impl<const B: usize> Counts<B> {
     /// The count of one of the thread's digits.
     ///
     /// # Safety
-    /// Nobody writes.
+    /// No thread writes.
     #[inline(always)]
     pub(super) unsafe fn read(self, digit: u32) -> u32 {
         let word = (digit % 8) * B as u32 + self.rank;

@@ -15,7 +15,7 @@ use crate::message::{Arguments, Sink, each_word, send};
 pub(super) struct Record(*mut FailureRecord);
 
 impl Record {
-    /// The record of the launch, whoever has claimed it.
+    /// The record of the launch, claimed or not.
     #[inline(always)]
     fn of_launch() -> Option<Record> {
         let address: u64;
@@ -65,12 +65,12 @@ impl Record {
     #[inline(always)]
     fn exchange(&self) -> bool {
         let found: u32;
-        // SAFETY: the state is an aligned word of live memory that the device may write to. Host memory
-        // has the same address as a generic one and in the global window. Only threads of this device exchange
-        // it, so the device is scope enough, which matters: across the bus, many machines have no atomic
-        // operations. The host never exchanges; it stores `FREE` to a complete record, which no thread touches.
-        // That its reading comes before this thread's writing, the fence says, together with the volatile read
-        // of `FREE` in `claim`, which is one in the scope of the system.
+        // SAFETY: the state is an aligned word of live memory that the device may write to. Host memory has
+        // the same address as a generic one and in the global window. Only threads of this device exchange
+        // it, so device scope suffices; many machines have no atomic operations across the bus. The host
+        // never exchanges: it stores `FREE` to a complete record, which no thread touches. The fence, with
+        // the volatile read of `FREE` in `claim`, which is system-scope, orders the host's reads before this
+        // thread's writes.
         unsafe {
             asm!(
                 "atom.relaxed.gpu.global.cas.b32 {found}, [{state}], {free}, {claimed};",
@@ -182,8 +182,8 @@ pub(crate) fn give_up() -> ! {
 /// continue: the hardware does not wait for threads that have exited.
 #[inline(always)]
 fn exit() -> ! {
-    // SAFETY: the thread leaves nothing behind that another relies on being dropped: what threads share
-    // (memory that kernels are given) has no destructors.
+    // SAFETY: no other thread relies on this thread's destructors: what threads share (memory that kernels
+    // are given) has none.
     unsafe { asm!("exit;", options(noreturn, nostack)) }
 }
 

@@ -15,14 +15,14 @@ pub enum PrimaryPriority {
     EvictNormal,
     /// Evicted first: for data that is read or written once (CUDA's `cudaAccessPropertyStreaming`).
     EvictFirst,
-    /// What was said of a line stays.
+    /// Keeps the line's priority.
     EvictUnchanged,
 }
 
 /// The priority of accesses outside a policy's fraction or range (PTX `secondary_priority`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondaryPriority {
-    /// What was said of a line stays.
+    /// Keeps the line's priority.
     EvictUnchanged,
     /// Evicted first.
     EvictFirst,
@@ -67,7 +67,7 @@ pub struct L2Policy {
     /// Created by `createpolicy`; other bits are invalid.
     #[cfg_attr(
         not(all(target_arch = "nvptx64", any(target_feature = "sm_87", target_feature = "ptx74"))),
-        expect(dead_code, reason = "nothing looks at policies there")
+        expect(dead_code, reason = "policies have no effect there")
     )]
     pub(super) bits: u64,
 }
@@ -146,7 +146,7 @@ pub fn store_cache_hint<T: DeviceCopy>(place: &mut T, value: T, policy: L2Policy
     source::store(place, value, policy);
 }
 
-/// Where there are no policies.
+/// For targets without policies.
 #[cfg(not(all(target_arch = "nvptx64", any(target_feature = "sm_87", target_feature = "ptx74"))))]
 mod source {
     use super::{L2Policy, PrimaryPriority, SecondaryPriority};

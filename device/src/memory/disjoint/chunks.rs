@@ -10,7 +10,7 @@ use crate::thread::Thread;
 /// two dimensions.
 ///
 /// At the launch it is a buffer or a view, as for `DisjointSlice<T>`. The launch refuses more blocks than
-/// there are chunks (`Error::MoreBlocksThanTiles`), because their results would be lost; only blocks that
+/// there are chunks (`LaunchError::MoreBlocksThanTiles`), because their results would be lost; only blocks that
 /// complete a cluster are exempt. With fewer blocks the remaining chunks stay unchanged. Within a chunk,
 /// element `i` belongs to thread `i % threads`. So a block may have fewer threads than a chunk has elements,
 /// and neighbouring threads write neighbouring elements.
@@ -56,11 +56,14 @@ use crate::thread::Thread;
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::LaunchError;
+///
 /// let mut x = stream.fill(10_u32, 6)?;
 /// kernels::add_block(&stream, Grid::new(2, 32), &mut x)?;
 /// assert_eq!(stream.download(&x)?, [10, 10, 10, 10, 11, 11]);
 /// let refused = kernels::add_block(&stream, Grid::new(3, 32), &mut x);
-/// assert!(matches!(refused, Err(Error::MoreBlocksThanTiles { blocks: 3, tiles: 2, .. })));
+/// let Err(Error::Launch(LaunchError::MoreBlocksThanTiles { blocks, tiles, .. })) = refused else { panic!() };
+/// assert_eq!((blocks, tiles), (3, 2));
 /// # Ok(()) }
 /// ```
 pub struct DisjointChunks<'a, T, const N: usize> {

@@ -9,9 +9,9 @@ use crate::thread::Thread;
 ///
 /// At the launch it is a 2-D view of `height` rows of `width` elements, `buffer.view_2d_mut(width, height)?`;
 /// for one result per block `view_2d_mut(1, blocks)?`. The launch refuses more blocks than there are rows
-/// (`Error::MoreBlocksThanRows`), because their results would be lost; only blocks that complete a cluster
-/// are exempt. With fewer blocks the remaining rows stay unchanged. In a block's row, element `i` belongs to
-/// thread `i % threads`.
+/// (`LaunchError::MoreBlocksThanRows`), because their results would be lost; only blocks that complete a
+/// cluster are exempt. With fewer blocks the remaining rows stay unchanged. In a block's row, element `i`
+/// belongs to thread `i % threads`.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

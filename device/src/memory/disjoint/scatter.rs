@@ -117,7 +117,7 @@ impl<'a, T> ScatterSlice<'a, T> {
         if word.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
             return None;
         }
-        // SAFETY: in bounds; the bit was 0, so nobody else has had this element in this launch, nor will.
+        // SAFETY: in bounds; the bit was 0, so no other thread has had this element in this launch, nor will.
         Some(unsafe { &mut *self.start.add(index) })
     }
 

@@ -10,7 +10,7 @@ use crate::thread::index::place;
 /// y) of a grid of rank 2. Tiles at the edges are cut off there.
 ///
 /// At the launch it is a 2-D view, `buffer.view_2d_mut(width, height)?`, as for `DisjointSlice<T, 2>`. The
-/// launch refuses more blocks than there are tiles along an axis (`Error::MoreBlocksThanTiles`), because
+/// launch refuses more blocks than there are tiles along an axis (`LaunchError::MoreBlocksThanTiles`), because
 /// their results would be lost; only blocks that complete a cluster are exempt. With fewer blocks the
 /// remaining tiles stay unchanged. Within a tile, element `i` in row order belongs to thread `i % threads`.
 /// So a block may have fewer threads than a tile has elements, and neighbouring threads write neighbouring

@@ -69,7 +69,7 @@ fn a_fused_multiply_add_of_bf16_rounds_once() {
 
 /// The product lies in the middle of two numbers, and what decides is below the last bit of an `f64`.
 #[test]
-fn what_is_far_below_decides_a_tie() {
+fn low_bits_decide_a_tie() {
     let [one, next] = [bf16::ONE, bf16::ONE + bf16::EPSILON];
     let half_way = bf16::from_f32(1.0 + 1.0 / 128.0);
     let far = |sign: f32| bf16::from_f32(sign * 1e-30);

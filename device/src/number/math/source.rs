@@ -1,5 +1,5 @@
-//! The one place that chooses where each mathematical function comes from: `single` for `f32`, `double` for
-//! `f64`, with the same names in both.
+//! Selects the implementation of each mathematical function: `single` for `f32`, `double` for `f64`, with the
+//! same names in both.
 
 #[cfg(any(target_arch = "nvptx64", test))]
 mod derived;

@@ -22,7 +22,7 @@ fn number<const R: usize>(mode: Mode, place: [i32; R], extent: [u32; R]) -> Opti
 }
 
 /// # Safety
-/// `start` leads to as many `T` as `extent` says; nobody writes that element meanwhile.
+/// `start` leads to as many `T` as `extent` says; no other thread writes that element meanwhile.
 pub(super) unsafe fn load<T: bytemuck::Zeroable, const R: usize>(
     mode: Mode,
     start: *const (),
@@ -37,7 +37,7 @@ pub(super) unsafe fn load<T: bytemuck::Zeroable, const R: usize>(
 }
 
 /// # Safety
-/// As above, and nobody reads the element meanwhile.
+/// As above, and no other thread reads the element meanwhile.
 pub(super) unsafe fn store<T, const R: usize>(
     mode: Mode,
     start: *const (),

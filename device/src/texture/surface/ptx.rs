@@ -105,7 +105,7 @@ macro_rules! geometries {
     ($($load:ident, $store:ident, $geometry:literal, $rank:literal, $operand:literal, [$($axis:ident = $number:literal),*];)*) => { $(
         /// # Safety
         /// `handle` is a surface object of this rank, with elements of as many bytes as `T` has, all of whose
-        /// bytes are one. Nobody writes the element meanwhile.
+        /// bytes are one. No other thread writes the element meanwhile.
         #[inline(always)]
         pub(super) unsafe fn $load<T>(mode: Mode, handle: *const (), place: [i32; $rank]) -> T {
             // SAFETY: the caller vouches for the surface; in each branch as many bytes are read as `T` has.
@@ -119,7 +119,7 @@ macro_rules! geometries {
         }
 
         /// # Safety
-        /// As above, and nobody reads the element meanwhile. All bytes of the value are initialised.
+        /// As above, and no other thread reads the element meanwhile. All bytes of the value are initialised.
         #[inline(always)]
         pub(super) unsafe fn $store<T>(mode: Mode, handle: *const (), place: [i32; $rank], value: T) {
             // SAFETY: as above.

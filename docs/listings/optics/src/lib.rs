@@ -1,7 +1,7 @@
 //! Lenses, for the chapter "Build options".
 
 // ANCHOR: lenses
-/// Device code for everybody.
+/// Device code for other packages.
 #[ferrogrid::module]
 pub mod lenses {
     use ferrogrid::device::prelude::*;

@@ -7,7 +7,7 @@ use ferrogrid::prelude::*;
 mod kernels {
     use ferrogrid::device::prelude::*;
 
-    /// sums[block] <- the sum of the elements of x that the threads of the block meet.
+    /// sums[block] <- the sum of the elements of x that the block's threads read.
     #[kernel]
     pub fn block_sums(
         t: Thread<1>,

@@ -21,11 +21,11 @@ mod kernels {
     // ANCHOR_END: kernel
 
     // ANCHOR: static
-    /// How many numbers were cut off, in all launches together.
+    /// The number of clipped elements, in all launches together.
     #[device]
     pub static CUT: DeviceAtomic<u64> = DeviceAtomic::new(0);
 
-    /// Cuts off what is greater than `most`.
+    /// Clips elements greater than `most`.
     #[kernel]
     pub fn cut_off(t: Thread<1>, most: f32, mut x: DisjointSlice<f32>) {
         if let Some(x) = x.get_mut(t.index())
@@ -39,7 +39,7 @@ mod kernels {
 }
 
 #[test]
-fn the_host_sets_what_kernels_read() -> ferrogrid::Result<()> {
+fn the_host_sets_constants_that_kernels_read() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     let x = stream.upload(&[0.0, 0.0, 8.0, 0.0, 0.0])?;
     let (mut y, mut edges) = (stream.zeros::<f32>(3)?, stream.zeros::<f32>(3)?);
@@ -56,7 +56,7 @@ fn the_host_sets_what_kernels_read() -> ferrogrid::Result<()> {
 }
 
 #[test]
-fn the_host_reads_what_kernels_have_counted() -> ferrogrid::Result<()> {
+fn the_host_reads_counters_of_kernels() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     let mut x = stream.upload(&[1.0, 5.0, 3.0])?;
     // ANCHOR: static_set

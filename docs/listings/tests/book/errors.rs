@@ -1,5 +1,7 @@
 //! Listings of the chapter "Errors and panics".
 
+use ferrogrid::LaunchError;
+use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 #[ferrogrid::module]
@@ -18,7 +20,7 @@ mod kernels {
     // ANCHOR_END: panicking
 
     // ANCHOR: printing
-    /// Says which elements are odd.
+    /// Prints the odd elements.
     #[kernel]
     pub fn tell(t: Thread<1>, x: &[u32]) {
         use ferrogrid::device::println;
@@ -39,8 +41,8 @@ mod kernels {
 }
 
 #[test]
-fn a_panic_is_an_error_and_the_device_goes_on() -> ferrogrid::Result<()> {
-    // On a GPU the error goes to whoever waits first: that may be another of the tests that run meanwhile. The
+fn a_panic_is_an_error_and_the_device_stays_usable() -> ferrogrid::Result<()> {
+    // On a GPU the first wait gets the error, which may be in another test that runs meanwhile. The
     // conformance suite has this case for GPUs.
     let stream = Device::cpu().new_stream()?;
     // ANCHOR: panic
@@ -52,7 +54,7 @@ fn a_panic_is_an_error_and_the_device_goes_on() -> ferrogrid::Result<()> {
     assert!(message.starts_with("index out of bounds"));
     println!("{error}"); // kernel, message, file, line, block and thread
 
-    // The device, the stream and the buffers can be used on.
+    // The device, the stream and the buffers remain usable.
     kernels::shifted(&stream, Grid::cover(4), 0, &x, &mut y)?;
     assert_eq!(stream.download(&y)?, [1, 2, 3, 4]);
     // ANCHOR_END: panic
@@ -67,10 +69,10 @@ fn limits_are_checked_at_the_launch() -> ferrogrid::Result<()> {
     let mut x = stream.zeros::<u32>(1000)?;
     // ANCHOR: limits
     let error = kernels::increment(&stream, Grid::new(1, 1024), &mut x).unwrap_err();
-    assert!(matches!(error, Error::TooManyThreads { threads: 1024, limit: 512, .. }));
+    assert!(matches!(error, Error::Launch(LaunchError::TooManyThreads { threads: 1024, limit: 512, .. })));
 
     let error = stream.zeros::<u64>(1 << 46).unwrap_err();
-    assert!(matches!(error, Error::OutOfMemory { .. })); // it says what was asked for, and what is free
+    assert!(matches!(error, Error::OutOfMemory { .. })); // it has the requested and the free size
 
     let error = stream.upload_into(&[1, 2, 3], &mut x).unwrap_err();
     assert!(matches!(error, Error::LengthMismatch { source_length: 3, target_length: 1000, .. }));
@@ -90,7 +92,7 @@ fn kernels_print() -> ferrogrid::Result<()> {
     let stream = device.new_stream()?;
     let x = stream.upload(&[2_u32, 4, 7])?;
     kernels::tell(&stream, Grid::cover(3), &x)?;
-    stream.synchronize()?; // text is handed over when somebody waits
+    stream.synchronize()?; // a wait passes the text on
     device.clear_output();
     assert_eq!(*lines.lock().unwrap(), ["x[2] = 7\n"]);
     // ANCHOR_END: output

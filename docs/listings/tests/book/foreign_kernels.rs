@@ -48,7 +48,7 @@ fn add(stream: &Stream, value: u32, x: &mut DeviceBuffer<u32>) -> ferrogrid::Res
 // ANCHOR_END: typed
 
 #[test]
-fn code_from_elsewhere_runs_on_gpus_only() -> ferrogrid::Result<()> {
+fn foreign_code_runs_on_gpus_only() -> ferrogrid::Result<()> {
     let device = Device::best()?;
     let stream = device.new_stream()?;
     let mut x = stream.upload(&[1_u32, 2, 3])?;
@@ -70,7 +70,7 @@ fn cuda_c_is_compiled_at_run_time_where_nvrtc_is() -> ferrogrid::Result<()> {
             let program = nvrtc.compile(source, &CompileOptions::new().with_name("twice.cu"))?;
             assert!(program.ptx.contains(".entry twice")); // for `device.load_program(&program)?`
         }
-        Err(error) => println!("{error}"), // says where it was looked for
+        Err(error) => println!("{error}"), // lists where it was searched
     }
     // ANCHOR_END: nvrtc
     Ok(())
@@ -127,7 +127,7 @@ fn kernels_in_rust_are_compiled_at_run_time_where_a_toolchain_is() -> ferrogrid:
 
 #[cfg(feature = "jit")]
 // ANCHOR: source
-/// A formula of `x`, which is known at run time only, of three numbers.
+/// Applies a formula of `x`, known only at run time, to three numbers.
 fn doubled(device: &Device, formula: &str) -> ferrogrid::Result<Vec<f32>> {
     use ferrogrid::SourceModule;
 

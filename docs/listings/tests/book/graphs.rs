@@ -35,11 +35,11 @@ fn a_graph_is_recorded_by_launches() -> ferrogrid::Result<()> {
     let x = stream.fill(1.0_f32, n)?;
     let v = stream.zeros::<f32>(n)?;
     let (graph, (x_key, drift)) = stream.capture(|capture| {
-        // The graph takes the buffers; `read` and `write` would borrow them.
+        // The graph owns the buffers; `read` and `write` would borrow them.
         let (mut x, mut v) = (capture.keep(x)?, capture.keep(v)?);
-        // A node by name, after no other but those that its buffers ask for, ...
+        // A named node, with only the dependencies of its buffers, ...
         let pull = capture.node(&[], |s| kernels::pull(s, Grid::cover(n), 0.01, &x, &mut v))?;
-        // ... and one after it. Launches on `capture` itself would come one after the other.
+        // ... and one after it. Launches on `capture` itself would run one after the other.
         let drift = capture.node(&[pull], |s| kernels::drift(s, Grid::cover(n), 0.01, &v, &mut x))?;
         Ok((x.key(), drift))
     })?;
@@ -59,7 +59,7 @@ fn a_graph_is_recorded_by_launches() -> ferrogrid::Result<()> {
 }
 
 #[test]
-fn a_graph_allocates_what_a_launch_needs() -> ferrogrid::Result<()> {
+fn a_graph_allocates_the_scratch_memory_of_its_launches() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     // ANCHOR: allocate
     let n = 1000;

@@ -1,6 +1,6 @@
-//! The listings of the book: one file for each chapter that has kernels, with tests that are what the chapter
-//! shows. `tests/chapters.rs` demands that each file is listed here. It must not test what the book does not show:
-//! the conformance suite does that.
+//! The listings of the book: one file for each chapter with kernels, with tests made of the chapter's
+//! listings. `tests/chapters.rs` requires each file to be listed here. The conformance suite tests everything
+//! that the book does not show.
 
 mod build_options;
 mod constant_memory;

@@ -30,7 +30,7 @@ mod kernels {
 fn buffers_and_views() -> ferrogrid::Result<()> {
     // ANCHOR: buffers
     let stream = Device::best()?.new_stream()?;
-    let mut a = stream.upload(&[1_u32, 2, 3, 4, 5, 6])?; // a copy of what the host has
+    let mut a = stream.upload(&[1_u32, 2, 3, 4, 5, 6])?; // a copy of the host's data
     let mut b = stream.zeros::<u32>(6)?; // bytes of 0
     let c = stream.fill(7_u32, 3)?; // one value
 
@@ -54,10 +54,10 @@ fn streams_are_ordered_by_buffers() -> ferrogrid::Result<()> {
 
     kernels::increment(&first, Grid::cover(1000), &mut x)?;
     kernels::increment(&second, Grid::cover(1000), &mut y)?; // at the same time, if there is room
-    kernels::copy(&second, Grid::cover(1000), &x, &mut y)?; // after both: `x` says so
+    kernels::copy(&second, Grid::cover(1000), &x, &mut y)?; // after both, because of `x`
 
     assert_eq!(first.download(&y)?, [1; 1000]); // after the copy
-    drop(x); // freed when the last kernel that uses it has run; nobody waits here
+    drop(x); // freed when the last kernel that uses it has run; no wait here
     // ANCHOR_END: streams
     Ok(())
 }
@@ -67,12 +67,12 @@ fn copies_in_the_background() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     // ANCHOR: pinned
     let device = stream.device();
-    let input = device.pinned_copy(&[1_u32, 2, 3])?; // page-locked: the device reads it by itself
+    let input = device.pinned_copy(&[1_u32, 2, 3])?; // page-locked: the device reads it directly
     let mut x = stream.zeros::<u32>(3)?;
 
     let upload = stream.upload_async(input, &mut x)?; // owns `input` until the copy has run
     kernels::increment(&stream, Grid::cover(3), &mut x)?;
-    let output = upload.wait()?; // the memory comes back
+    let output = upload.wait()?; // returns the memory
     let output = stream.download_async(&x, output)?.wait()?;
     assert_eq!(*output, [2, 3, 4]);
     // ANCHOR_END: pinned
@@ -98,11 +98,11 @@ fn kernels_use_memory_of_the_host_in_place() -> ferrogrid::Result<()> {
     let mut x = device.pinned_copy(&[1_u32, 2, 3])?;
     kernels::increment(&stream, Grid::cover(3), &mut x)?; // over the bus, in place; returns at once
     assert_eq!(*x, [2, 3, 4]); // waits for the kernel
-    x[0] = 10; // and no kernel can be enqueued that uses `x` while the slice is borrowed
+    x[0] = 10; // no kernel that uses `x` can be enqueued while the slice is borrowed
     kernels::increment(&stream, Grid::cover(2), x.slice_mut(..2)?)?;
     assert_eq!(x.read()?, [11, 4, 4]); // a failed kernel is an error here; the slice would panic
 
-    let mut data = [7_u32; 1000]; // memory that is there already
+    let mut data = [7_u32; 1000]; // existing memory
     device.with_pinned(&mut data, |data| kernels::increment(&stream, Grid::cover(1000), data))??;
     assert_eq!(data, [8; 1000]);
     // ANCHOR_END: zero_copy
@@ -125,7 +125,7 @@ fn events_and_futures() -> ferrogrid::Result<()> {
     // ANCHOR: await
     let work = async {
         kernels::increment(&stream, Grid::cover(1000), &mut x)?;
-        stream.completed()?.await?; // no thread waits; any executor will do
+        stream.completed()?.await?; // no thread waits; works on any executor
         stream.download(&x)
     };
     assert_eq!(pollster::block_on(work)?, [2; 1000]);
@@ -153,7 +153,7 @@ fn pools_of_the_host() -> ferrogrid::Result<()> {
     // ANCHOR: host_pool
     let options = PoolOptions::new().with_kind(PoolKind::Host); // or `Managed`
     let pool = match stream.device().new_memory_pool(options) {
-        Err(Error::Unsupported { .. }) => return Ok(()), // by an older driver
+        Err(Error::Unsupported { .. }) => return Ok(()), // with an older driver
         pool => pool?,
     };
     let mut x = pool.managed_copy(&stream, &[1_u32, 2, 3])?;
@@ -174,7 +174,7 @@ fn growable() -> ferrogrid::Result<()> {
         found => found?,
     };
     found.extend_from_slice(&stream, &[1, 2, 3])?;
-    found.resize(&stream, 1_000_000, 0)?; // what is there stays where it is
+    found.resize(&stream, 1_000_000, 0)?; // elements stay where they are
     kernels::increment(&stream, Grid::cover(found.len()), &mut found)?;
     assert_eq!(stream.download(found.slice(..4)?)?, [2, 3, 4, 1]);
     // ANCHOR_END: growable
@@ -206,8 +206,8 @@ fn tensors_of_other_libraries() -> ferrogrid::Result<()> {
     kernels::increment(&stream, Grid::cover(1000), &mut x)?;
     let raw = DlpackTensor::from_buffer_async(&consumer, x)?.into_raw(); // `consumer` waits for the kernel, the host does not
 
-    // The other way round, on whichever side asked for the tensor.
-    // SAFETY: a live tensor that nobody else has; work on it comes before what `consumer` is given from now on.
+    // The other direction, on the side that requested the tensor.
+    // SAFETY: a live tensor with no other owner; work on it comes before later work on `consumer`.
     let tensor = unsafe { DlpackTensor::from_raw_async(&consumer, raw)? };
     let mut x = tensor.into_buffer::<u32>(&stream)?; // ordered on any stream from here on
     kernels::increment(&stream, Grid::cover(1000), &mut x)?;

@@ -7,7 +7,7 @@ mod kernels {
     use ferrogrid::device::prelude::*;
 
     // ANCHOR: l2_policy
-    /// Elements of a small table that a long list names: the table stays in L2, list and result pass through.
+    /// Gathers elements of a small table by a long list: the table stays in L2, list and result stream through.
     #[kernel]
     pub fn look_up(t: Thread<1>, list: &[u32], table: &[f32], mut y: DisjointSlice<f32>) {
         use cache::{L2Policy, PrimaryPriority, SecondaryPriority::EvictUnchanged};
@@ -49,7 +49,7 @@ mod kernels {
         let Some(y) = y.get_mut(i) else { return };
         let mut sum = 0.0;
         for k in 0..2 * R + 1 {
-            // A load under a predicate: `x[..]` would be a branch that later loads may not pass.
+            // A load under a predicate: `x[..]` would be a branch, which later loads cannot move across.
             sum += x.get((i.get() + k).wrapping_sub(R)).copied().unwrap_or(0.0);
         }
         *y = sum;

@@ -11,11 +11,11 @@ mod kernels {
     #[kernel(block = 256)]
     pub fn reverse(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, mut tile: Shared<[u32; 256]>) {
         let i = t.index();
-        // 1. Write: each thread reaches the element that is its own.
+        // 1. Write: each thread reaches only its own element.
         if let Some(place) = tile.get_mut(&t) {
             *place = x.get(i.get()).copied().unwrap_or(0);
         }
-        // 2. Barrier: what was written becomes what all may read.
+        // 2. Barrier: all threads may now read what was written.
         let tile = t.publish(tile);
         // 3. Read: any element.
         if let Some(y) = y.get_mut(i) {
@@ -34,7 +34,7 @@ mod kernels {
         while half > 0 {
             let read = t.publish(tile);
             let other = if rank < half { read[rank + half] } else { 0 };
-            tile = t.reclaim(read); // another barrier: nobody reads any more
+            tile = t.reclaim(read); // another barrier: all have finished reading
             tile.iter_mut(&t).for_each(|(_, value)| *value += other);
             half /= 2;
         }
@@ -44,13 +44,13 @@ mod kernels {
     // ANCHOR_END: tree
 
     // ANCHOR: function
-    /// The largest value that a thread of the block brings.
+    /// The largest value of the threads of the block.
     fn block_max<const ID: usize>(t: &Thread<1>, tile: &mut Shared<[f32; 256], ID>, x: f32) -> f32 {
         tile.fill_with(t, |_| x);
         t.with_published(tile, |all| all.iter().copied().fold(f32::MIN, f32::max))
     }
 
-    /// The largest value of each block of 256, and how far the others are below it.
+    /// The largest value of each block of 256, and the distance of the others from it.
     #[kernel(block = 256)]
     pub fn below_maximum(
         t: Thread<1>,
@@ -60,7 +60,7 @@ mod kernels {
         mut tile: Shared<[f32; 256]>,
     ) {
         let own = x.get(t.index().get()).copied().unwrap_or(f32::MIN);
-        let maximum = block_max(&t, &mut tile, own); // all threads of the block come here
+        let maximum = block_max(&t, &mut tile, own); // all threads of the block reach this call
         largest.fill_with(&t, |_| maximum);
         if let Some(below) = below.get_mut(t.index()) {
             *below = maximum - own;
@@ -69,7 +69,7 @@ mod kernels {
     // ANCHOR_END: function
 
     // ANCHOR: block_reduce
-    /// The same, by the building block.
+    /// The same, by `block_reduce`.
     #[kernel(block = 256)]
     pub fn sums_by_block_reduce(
         t: Thread<1>,
@@ -159,7 +159,7 @@ mod kernels {
     // ANCHOR_END: claims
 
     // ANCHOR: merge_sort
-    /// Sorts each 1024 numbers by their absolute value, of which the last block may have fewer.
+    /// Sorts each 1024 numbers by their absolute value; the last block may have fewer.
     #[kernel(block = 256)]
     pub fn by_magnitude(
         t: Thread<1>,
@@ -191,7 +191,7 @@ mod kernels {
     // ANCHOR_END: groups
 
     // ANCHOR: warp
-    /// The largest element that each warp of 32 threads meets, without shared memory.
+    /// The largest element that each warp of 32 threads reads, without shared memory.
     #[kernel(block = 32)]
     pub fn largest(t: Thread<1>, x: &[f32], mut largest: DisjointRows<f32>) {
         let own = x.get(t.index().get()).copied().unwrap_or(f32::NEG_INFINITY);
@@ -201,7 +201,7 @@ mod kernels {
     // ANCHOR_END: warp
 
     // ANCHOR: dynamic
-    /// y[i] = x[i] - the block's first element; as many threads as the launch says.
+    /// y[i] = x[i] - the block's first element; for any number of threads.
     #[kernel]
     pub fn relative(t: Thread<1>, x: &[i32], mut y: DisjointSlice<i32>, mut tile: SharedSlice<i32>) {
         tile.fill_with(&t, |_| x.get(t.index().get()).copied().unwrap_or(0));
@@ -213,7 +213,7 @@ mod kernels {
     // ANCHOR_END: dynamic
 
     // ANCHOR: cooperative
-    /// Every place of a ring takes the mean of its neighbours, `steps` times, in one launch.
+    /// Every element of a ring becomes the mean of its neighbours, `steps` times, in one launch.
     #[kernel(cooperative)]
     pub fn spread(t: Thread<1>, steps: u32, a: &[DeviceAtomic<f32>], b: &[DeviceAtomic<f32>]) {
         use atomic::Ordering::Relaxed;
@@ -280,7 +280,7 @@ fn functions_share_the_memory_of_the_block() -> ferrogrid::Result<()> {
 }
 
 #[test]
-fn blocks_add_what_earlier_ones_have() -> ferrogrid::Result<()> {
+fn blocks_add_the_values_of_earlier_ones() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     // ANCHOR: order_launch
     let x = stream.fill(3_u32, 100_000)?;

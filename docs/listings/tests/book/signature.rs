@@ -108,7 +108,7 @@ mod kernels {
     // ANCHOR_END: stride
 
     // ANCHOR: same_shape
-    /// What remains of each amount after so many years at a rate.
+    /// The value of each amount after a number of years at a rate.
     #[kernel(same_shape(amount, rate, years, out))]
     pub fn discount(t: Thread<1>, amount: &[f32], rate: &[f32], years: &[f32], mut out: DisjointSlice<f32>) {
         let i = t.index();
@@ -133,7 +133,7 @@ mod kernels {
     // ANCHOR_END: generic
 
     // ANCHOR: scatter
-    /// Puts each particle where its cell begins, and its rank in the cell.
+    /// Puts each particle at the start of its cell plus its rank in the cell.
     #[kernel]
     pub fn reorder(
         t: Thread<1>,
@@ -185,7 +185,7 @@ mod kernels {
     /// x[i] <- x[n - 1 - i]: each thread swaps two elements that no other thread touches.
     ///
     /// # Safety
-    /// `x` leads to `n` elements that nothing else uses meanwhile.
+    /// `x` points to `n` elements that nothing else uses meanwhile.
     #[kernel]
     pub unsafe fn reverse(t: Thread<1>, n: usize, x: *mut u32) {
         let i = t.index().get();
@@ -198,7 +198,7 @@ mod kernels {
 }
 
 #[test]
-fn structs_travel_by_value_and_as_elements() -> ferrogrid::Result<()> {
+fn structs_are_passed_by_value_and_as_elements() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     // ANCHOR: struct_launch
     let particle = kernels::Particle { position: [0.0; 3], mass: 1.0 };
@@ -239,7 +239,7 @@ fn the_grid_is_the_kernels() -> ferrogrid::Result<()> {
 }
 
 #[test]
-fn tuples_travel_by_value() -> ferrogrid::Result<()> {
+fn tuples_are_passed_by_value() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     let mut x = stream.upload(&[0.0_f32, 1.0, 2.0, 3.0])?;
     // ANCHOR: tuple_launch
@@ -349,7 +349,7 @@ fn raw_pointers_need_unsafe() -> ferrogrid::Result<()> {
 }
 
 #[test]
-fn a_kernel_says_what_it_is() -> ferrogrid::Result<()> {
+fn a_kernel_reports_its_name_and_code() -> ferrogrid::Result<()> {
     // ANCHOR: companion
     let kernel = kernels::remainders::kernel();
     assert_eq!((kernel.rank(), kernel.block()), (1, Some([128, 1, 1])));

@@ -25,7 +25,7 @@ mod kernels {
         let i = t.index();
         if let Some(out) = out.get_mut(i) {
             let (x, y) = (i.x() as f32 + 0.5, i.y() as f32 + 0.5);
-            *out = u8::from(image.sample(x, y) != image.sample(x + 1.0, y)); // the last is beside itself
+            *out = u8::from(image.sample(x, y) != image.sample(x + 1.0, y)); // the last pixel is its own neighbour
         }
     }
     // ANCHOR_END: neighbours
@@ -56,8 +56,8 @@ fn a_graph_turns_an_image() -> ferrogrid::Result<()> {
     let (mut quarter, mut half) =
         (stream.zeros_array::<f32, 2>([2, 2])?, stream.zeros_array::<f32, 2>([2, 2])?);
     let (graph, ()) = stream.capture(|capture| {
-        let image = capture.read_array(&image)?; // others may read it, too
-        let mut quarter = capture.write_array(&mut quarter)?; // the graph's alone
+        let image = capture.read_array(&image)?; // other graphs may read it, too
+        let mut quarter = capture.write_array(&mut quarter)?; // owned by this graph
         let mut half = capture.write_array(&mut half)?;
         let grid = Grid::cover([2, 2]);
         kernels::rotate(capture, grid, 0.0, 1.0, image.texture(&sampler)?, quarter.surface()?)?;

@@ -1,4 +1,4 @@
-//! Reads the book's chapters as mdBook does, and the parts of listings that chapters show.
+//! Parses the book's chapters as mdBook does, and the parts of listings that chapters show.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// A block of code: what stands behind the fence, and the text.
+/// A block of code: its info string, and the text.
 #[derive(Default)]
 pub struct Block {
     pub info: String,
@@ -54,7 +54,7 @@ pub fn files() -> Vec<PathBuf> {
     let mut found = Vec::new();
     walk(&docs().join("src"), &mut found);
     found.sort();
-    assert!(found.len() > 15, "these are too few to be the book: {found:?}");
+    assert!(found.len() > 15, "too few files for the book: {found:?}");
     found
 }
 
@@ -85,7 +85,7 @@ pub fn parse(text: &str) -> Chapter {
                 chapter.blocks.push(Block { info, listing: listing.take(), ..Block::default() });
             }
             Event::Text(part) if heading.is_none() => {
-                // Only blocks keep text; what stands between them adds to none that is asked for.
+                // Only blocks keep text; text between them is dropped.
                 if let Some(block) = chapter.blocks.last_mut() {
                     block.text.push_str(&part);
                 }
@@ -124,7 +124,7 @@ pub fn comment(line: &str) -> Option<&str> {
     line.trim().strip_prefix("<!-- listing: ")?.strip_suffix(" -->")
 }
 
-/// A heading's anchor, as mdBook and GitHub make it.
+/// A heading's anchor, as mdBook and GitHub generate it.
 fn slug(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
@@ -174,7 +174,7 @@ pub fn renewed(text: &str, folder: &Path) -> Result<String, String> {
         renewed += &format!("{line}\n");
         let Some(name) = comment(line) else { continue };
         renewed += &format!("```rust,ignore\n{}```\n", listing(name, folder)?);
-        // The block that was there.
+        // The previous block.
         let has_block =
             lines.next().is_some_and(|line| line.starts_with("```")) && lines.any(|line| line == "```");
         if !has_block {

@@ -117,7 +117,8 @@ impl CpuDevice {
     }
 
     fn new(number: u64, threads: Result<usize>, options: &CpuOptions) -> Self {
-        output::connect_cpu();
+        // Memory must not be left in the middle if the kernel's stack is used up here.
+        ferrogrid_device::output::connect(|text| overflow::holding(|| output::print(text)));
         CpuDevice {
             number,
             name: processor_name().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),

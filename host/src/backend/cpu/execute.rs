@@ -31,10 +31,10 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 
 use super::device::CpuDevice;
 use super::memory::out_of_memory;
+use crate::backend::LaunchConfig;
 use crate::backend::params::CopiedParams;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
 use crate::memory::constant::Running;
 use crate::output::Printing;
 use block::BlockExecutor;
@@ -45,7 +45,7 @@ use stack::MAX_STACKS;
 /// A launch with all that it needs.
 pub(super) struct Launch {
     pub(super) kernel: &'static Kernel,
-    pub(super) shape: LaunchShape,
+    pub(super) shape: LaunchConfig,
     pub(super) params: Arc<CopiedParams>,
 }
 
@@ -217,11 +217,11 @@ impl Launch {
 }
 
 /// Checks what a launch asks for beyond threads.
-pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) -> Result<()> {
+pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchConfig, device: &CpuDevice) -> Result<()> {
     let (bytes, limit) = (shape.shared_bytes, kernel.shared_memory_limit(device.shared_memory_per_block()));
     if bytes > limit {
         let (kernel, device) = (kernel.name(), device.to_string().into());
-        return Err(Error::SharedMemoryTooLarge { kernel, device, bytes, limit });
+        return Err(Error::Launch(LaunchError::SharedMemoryTooLarge { kernel, device, bytes, limit }));
     }
     cooperative::check(kernel, shape, device)
 }

@@ -9,7 +9,6 @@ mod stream;
 
 pub(crate) use device::CpuDevice;
 pub(crate) use execute::check_resources;
-pub(crate) use execute::overflow::holding;
 pub(crate) use graph::CpuGraph;
 pub(crate) use memory::ipc::IpcMemory;
 pub(crate) use memory::virtual_memory::VirtualRange;

@@ -15,6 +15,7 @@ use super::execute::spin;
 use super::execute::{Launch, check_resources};
 use super::graph::{self, Failures, Marks, Step};
 use super::memory;
+use crate::backend::LaunchConfig;
 use crate::backend::Rows;
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
@@ -23,7 +24,6 @@ use crate::copy::value::ValueCondition;
 use crate::device::account::Account;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
 use crate::order::writers::Flow;
 use crate::stream::own_thread::OwnThread;
@@ -304,7 +304,7 @@ impl CpuStream {
     pub(crate) unsafe fn launch(
         &self,
         kernel: &'static Kernel,
-        shape: LaunchShape,
+        shape: LaunchConfig,
         params: &[*const c_void],
         flow: Flow,
     ) -> Result<()> {

@@ -13,8 +13,8 @@ use cudarc::driver::sys::{
     CUDA_ARRAY3D_DESCRIPTOR, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
     CUDA_MEMSET_NODE_PARAMS, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray,
     CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode,
-    CUlaunchAttributeValue, CUlaunchConfig, CUlinkState, CUmodule, CUstream, CUsurfObject, CUtexObject,
-    CUuuid,
+    CUlaunchAttributeValue, CUlaunchConfig, CUlinkState, CUmodule, CUresult, CUstream, CUsurfObject,
+    CUtexObject, CUuuid,
 };
 use libloading::Library;
 
@@ -37,16 +37,27 @@ pub(super) type StreamCallback = unsafe extern "C" fn(stream: CUstream, code: u3
 pub(crate) struct Code(pub(super) u32);
 
 impl Code {
-    pub(super) const SUCCESS: Code = Code(0);
-    pub(super) const INVALID_VALUE: Code = Code(1);
-    pub(super) const OUT_OF_MEMORY: Code = Code(2);
-    pub(super) const NO_DEVICE: Code = Code(100);
-    pub(super) const NOT_FOUND: Code = Code(500);
-    pub(super) const NOT_READY: Code = Code(600);
-    pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = Code(704);
-    pub(super) const LAUNCH_OUT_OF_RESOURCES: Code = Code(701);
-    pub(super) const INVALID_CLUSTER_SIZE: Code = Code(912);
-    pub(super) const COOPERATIVE_LAUNCH_TOO_LARGE: Code = Code(720);
+    pub(super) const SUCCESS: Code = Code::of(CUresult::CUDA_SUCCESS);
+    pub(super) const INVALID_VALUE: Code = Code::of(CUresult::CUDA_ERROR_INVALID_VALUE);
+    pub(super) const OUT_OF_MEMORY: Code = Code::of(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+    pub(super) const NO_DEVICE: Code = Code::of(CUresult::CUDA_ERROR_NO_DEVICE);
+    const INVALID_CONTEXT: Code = Code::of(CUresult::CUDA_ERROR_INVALID_CONTEXT);
+    const INVALID_HANDLE: Code = Code::of(CUresult::CUDA_ERROR_INVALID_HANDLE);
+    pub(super) const NOT_FOUND: Code = Code::of(CUresult::CUDA_ERROR_NOT_FOUND);
+    pub(super) const NOT_READY: Code = Code::of(CUresult::CUDA_ERROR_NOT_READY);
+    pub(super) const LAUNCH_OUT_OF_RESOURCES: Code = Code::of(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code =
+        Code::of(CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    const CONTEXT_IS_DESTROYED: Code = Code::of(CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    pub(super) const COOPERATIVE_LAUNCH_TOO_LARGE: Code =
+        Code::of(CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    pub(super) const GRAPH_EXEC_UPDATE_FAILURE: Code =
+        Code::of(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    pub(super) const INVALID_CLUSTER_SIZE: Code = Code::of(CUresult::CUDA_ERROR_INVALID_CLUSTER_SIZE);
+
+    const fn of(result: CUresult) -> Code {
+        Code(result as u32)
+    }
 
     #[inline]
     pub(super) fn is_success(self) -> bool {
@@ -56,14 +67,25 @@ impl Code {
     /// Whether the call may have been refused, before it did anything, for want of the right current context.
     #[inline]
     pub(super) fn may_lack_context(self) -> bool {
-        // INVALID_CONTEXT, INVALID_HANDLE, CONTEXT_IS_DESTROYED (another library's, current on this thread).
-        matches!(self.0, 201 | 400 | 709)
+        // A destroyed context is another library's, current on this thread.
+        matches!(self, Code::INVALID_CONTEXT | Code::INVALID_HANDLE | Code::CONTEXT_IS_DESTROYED)
     }
 
     /// Whether a kernel has failed on the device, which ends its context.
     pub(super) fn is_kernel_failure(self) -> bool {
-        // ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, then HARDWARE_STACK_ERROR to LAUNCH_FAILED.
-        matches!(self.0, 700 | 702 | 710 | 714..=719)
+        use CUresult::*;
+        const FAILURES: [CUresult; 9] = [
+            CUDA_ERROR_ILLEGAL_ADDRESS,
+            CUDA_ERROR_LAUNCH_TIMEOUT,
+            CUDA_ERROR_ASSERT,
+            CUDA_ERROR_HARDWARE_STACK_ERROR,
+            CUDA_ERROR_ILLEGAL_INSTRUCTION,
+            CUDA_ERROR_MISALIGNED_ADDRESS,
+            CUDA_ERROR_INVALID_ADDRESS_SPACE,
+            CUDA_ERROR_INVALID_PC,
+            CUDA_ERROR_LAUNCH_FAILED,
+        ];
+        FAILURES.map(Code::of).contains(&self)
     }
 }
 
@@ -204,7 +226,6 @@ driver_calls! {
     link_add = cuLinkAddData_v2(state: CUlinkState, kind: c_uint, data: *const c_void, bytes: usize, name: *const c_char, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
     link_complete = cuLinkComplete(state: CUlinkState, cubin: *mut *mut c_void, bytes: *mut usize);
     link_destroy = cuLinkDestroy(state: CUlinkState);
-    launch_cooperative = cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void);
     graph_create = cuGraphCreate(graph: *mut CUgraph, flags: c_uint);
     graph_destroy = cuGraphDestroy(graph: CUgraph);
     graph_add_kernel = cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS);

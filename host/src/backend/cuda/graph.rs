@@ -38,9 +38,6 @@ use crate::stream::event::Event;
 use condition::{ConditionalParams, SetterArguments};
 use memory::{MemoryNode, MemoryNodes, OwnGraph};
 
-/// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
-const UPDATE_FAILURE: Code = Code(910);
-
 /// The kernels that are named when a launch fails; a stream remembers no more.
 const NAMED_KERNELS: usize = 8;
 
@@ -204,7 +201,7 @@ impl CudaGraph {
         let mut result = UpdateResult { result: 0, node: null_mut(), from_node: null_mut() };
         // SAFETY: the handles are live, and `result` is valid for the call.
         let code = unsafe { self.device.driver().graph_update(self.instance.0, other.raw(), &mut result) };
-        if code == UPDATE_FAILURE {
+        if code == Code::GRAPH_EXEC_UPDATE_FAILURE {
             let found = other.nodes.iter().position(|node| !node.0.is_null() && node.0 == result.from_node);
             return Err(GraphError::UpdateRefused { reason: reason(result.result, found).into() }.into());
         }
@@ -418,7 +415,7 @@ impl Target<'_> {
                 Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, params) })
             })
         })?;
-        for attribute in AttributeList::new(kernel.shape.attributes()).as_mut_slice() {
+        for attribute in AttributeList::new(kernel.kernel, &kernel.shape).as_mut_slice() {
             // SAFETY: the node is live, and the value is that of this attribute; attributes of launches and of kernel
             // nodes have the same numbers and values.
             let code = unsafe { driver.graph_set_attribute(added, attribute.id(), attribute.value()) };

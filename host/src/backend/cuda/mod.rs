@@ -29,6 +29,7 @@ pub(crate) use memory::virtual_memory::VirtualRange;
 pub(crate) use module::ModuleLease;
 pub(crate) use module::foreign::{LoadedFunction, LoadedModule};
 pub(crate) use module::link::CudaLinker;
+pub(crate) use module::linking::link_later;
 pub(crate) use stream::CudaStream;
 pub(crate) use stream::event::{CudaEvent, TIMED};
 pub(crate) use stream::watch::{EndedIntervals, Records};

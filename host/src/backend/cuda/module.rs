@@ -2,31 +2,33 @@
 //! device.
 //!
 //! `program` reads what a module's text says of itself, `function` answers questions about kernels, `foreign`
-//! loads other compilers' code, `link` and `jit` are the driver's linker and its options.
+//! loads other compilers' code, `link` and `jit` are the driver's linker and its options, `linking` links kernels with
+//! functions of other code.
 
 pub(crate) mod foreign;
 pub(crate) mod function;
 pub(crate) mod jit;
 pub(crate) mod link;
+pub(crate) mod linking;
 pub(crate) mod program;
 
-use std::ffi::{CString, c_int, c_uint, c_void};
+use std::ffi::{CString, c_int};
 use std::fmt::Write;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
+use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUmodule};
 
-use super::device::{CudaDevice, Handle, option_value};
-use crate::error::{Error, Result};
-use crate::foreign::{CodeType, Image, linked};
+use super::device::{CudaDevice, Handle};
+use crate::error::foreign::ForeignError;
+use crate::error::{Error, LaunchError, Result};
+use crate::image::{CodeType, Image, JitOptions};
 use crate::kernel::image::{ModuleImage, Ptx};
 use crate::kernel::{Kernel, Loaded};
+use jit::Jit;
+use linking::linked;
 use program::Program;
-
-/// The room for each of the driver compiler's logs, in bytes.
-const LOG_BYTES: usize = 16 * 1024;
 
 /// A module that is loaded.
 #[derive(Clone)]
@@ -55,6 +57,13 @@ impl Users {
             kernels.push(kernel);
         }
     }
+
+    /// Lets all forget the module.
+    fn forget(&self, device: &CudaDevice) {
+        self.lease.0.store(true, Ordering::Release);
+        let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        kernels.iter().for_each(|kernel| kernel.forget_loaded(device.ordinal()));
+    }
 }
 
 /// Whether a module is still loaded.
@@ -69,6 +78,9 @@ impl ModuleLease {
 
 /// The function of `kernel` on `device`, whose context is bound.
 pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<Loaded> {
+    if let Some(loaded) = kernel.descriptor().image.loaded() {
+        return Ok(loaded);
+    }
     let Module { raw: Handle(module), program, users, .. } =
         module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
@@ -78,7 +90,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
     let object = format!("kernel `{}` ({})", kernel.name(), kernel.entry());
     device.check(code, "cuModuleGetFunction", &object)?;
     if kernel.descriptor().uses_shared_memory {
-        allow_all_shared_memory(device, function, &object)?;
+        allow_all_shared_memory(device, function)?;
     }
     if let Some(cluster) = kernel.cluster() {
         device.allow_clusters(function, kernel, cluster)?;
@@ -93,15 +105,12 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
 
 /// Lets launches of `function` ask for as much shared memory as the device has for a block; without this,
 /// the limit is 48 KiB.
-fn allow_all_shared_memory(device: &CudaDevice, function: CUfunction, object: &str) -> Result<()> {
-    const ATTRIBUTE: c_uint = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_uint;
+fn allow_all_shared_memory(device: &CudaDevice, function: CUfunction) -> Result<()> {
     // Kernels whose blocks are in order have a number there.
     let own =
         device.function_attribute(function, CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
     let bytes = c_int::try_from(device.shared_memory_per_block()).unwrap_or(c_int::MAX) - own;
-    // SAFETY: the function is loaded.
-    let code = unsafe { device.driver().function_set_attribute(function, ATTRIBUTE, bytes) };
-    device.check(code, "cuFuncSetAttribute", object)
+    device.set_max_dynamic_shared(function, bytes.unsigned_abs())
 }
 
 impl CudaDevice {
@@ -124,9 +133,7 @@ impl CudaDevice {
         // Messages of kernels are read from the module's memory.
         self.synchronize()?;
         let Some(Module { raw, users, .. }) = self.modules().remove(&id) else { return Ok(()) };
-        users.lease.0.store(true, Ordering::Release);
-        let kernels = users.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        kernels.iter().for_each(|kernel| kernel.forget_loaded(self.ordinal()));
+        users.forget(self);
         self.bind()?;
         // SAFETY: the module is loaded, all work has run, and the caller vouches for the rest.
         let code = unsafe { self.driver().module_unload(raw.0) };
@@ -136,9 +143,7 @@ impl CudaDevice {
     /// Lets kernels and constants forget what of them is loaded here, for ever.
     pub(super) fn forget_modules(&self) {
         for (_, Module { users, .. }) in self.modules().drain() {
-            users.lease.0.store(true, Ordering::Release);
-            let kernels = users.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-            kernels.iter().for_each(|kernel| kernel.forget_loaded(self.ordinal()));
+            users.forget(self);
         }
     }
 
@@ -167,19 +172,21 @@ impl CudaDevice {
 
 /// The module of `image`, loaded once; `name` is the kernel or constant that is wanted of it.
 fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) -> Result<Module> {
-    let id = image.id().ok_or(Error::NoDeviceCode { kernel: name, reason: image.reason() })?;
+    let id = image
+        .id()
+        .ok_or(Error::Launch(LaunchError::NoDeviceCode { kernel: name, reason: image.reason() }))?;
     let mut modules = device.modules();
     if let Some(module) = modules.get(&id) {
         return Ok(module.clone());
     }
     let candidates = image.candidates(device.capability());
     if candidates.is_empty() {
-        return Err(Error::NoImageForDevice {
+        return Err(Error::Launch(LaunchError::NoImageForDevice {
             kernel: name,
             available: image.texts().map(|ptx| ptx.arch).collect(),
             device: device.to_string().into(),
             capability: device.capability(),
-        });
+        }));
     }
     let (module, ptx, code_type) = load_best(device, name, (id, image), &candidates)?;
     let program = Program::of(ptx.text).map_err(|error| Error::ModuleLoad {
@@ -201,25 +208,28 @@ fn load_best<'a>(
     candidates: &'a [Ptx],
 ) -> Result<(CUmodule, &'a Ptx, CodeType)> {
     let mut refusals = String::new();
+    let refused = |log: String| Error::ModuleLoad {
+        kernel: name,
+        device: device.to_string().into(),
+        log: log.trim_end().into(),
+    };
+    let load = |image: Result<Image, ForeignError>| -> Result<CUmodule, String> {
+        let image = image.map_err(|error| error.to_string())?;
+        load(device, &image, &JitOptions::new()).map(|(module, _)| module)
+    };
     for ptx in candidates {
         if let Some(cubin) = linked(device, id, image.links(), ptx.text)? {
-            let module = load_cubin(device, &cubin);
-            let log = |log: String| Error::ModuleLoad {
-                kernel: name,
-                device: device.to_string().into(),
-                log: log.into(),
-            };
-            return Ok((module.map_err(log)?, ptx, CodeType::Cubin));
+            return Ok((load(Image::cubin(&cubin)).map_err(refused)?, ptx, CodeType::Cubin));
         }
         // A driver older than the ptxas may refuse it; then it compiles the PTX.
-        match ptx.machine_code(device.capability()).map(|cubin| load_cubin(device, cubin)) {
+        match ptx.machine_code(device.capability()).map(|cubin| load(Image::cubin(cubin))) {
             Some(Ok(module)) => return Ok((module, ptx, CodeType::Cubin)),
             Some(Err(refusal)) => {
                 let _ = writeln!(refusals, "{} (machine code): {refusal}", ptx.arch);
             }
             None => {}
         }
-        match load(device, ptx) {
+        match load(Image::ptx(ptx.text)) {
             Ok(module) => return Ok((module, ptx, CodeType::Ptx)),
             Err(refusal) => {
                 let (major, minor) = ptx.version;
@@ -227,51 +237,24 @@ fn load_best<'a>(
             }
         }
     }
-    Err(Error::ModuleLoad {
-        kernel: name,
-        device: device.to_string().into(),
-        log: refusals.trim_end().into(),
-    })
+    Err(refused(refusals))
 }
 
-/// Loads machine code, or says why not.
-fn load_cubin(device: &CudaDevice, cubin: &[u8]) -> Result<CUmodule, String> {
-    let image = Image::cubin(cubin).map_err(|error| error.to_string())?;
+/// Loads `image` in the context that is bound: the module, and the driver's information log; or why not, in the words of the
+/// driver and its compiler.
+fn load(device: &CudaDevice, image: &Image, options: &JitOptions) -> Result<(CUmodule, String), String> {
+    let mut jit = Jit::new(options);
+    let (count, keys, values) = jit.arguments();
     let mut module = null_mut();
-    // SAFETY: the image is complete by its own headers, and there are no options.
-    let code =
-        unsafe { device.driver().module_load(&mut module, image.start().cast(), 0, null_mut(), null_mut()) };
-    device.check(code, "cuModuleLoadDataEx", "machine code").map_err(|error| error.to_string())?;
-    Ok(module)
-}
-
-/// Loads one PTX, or says why not, in the words of the driver and its compiler.
-fn load(device: &CudaDevice, ptx: &Ptx) -> Result<CUmodule, String> {
-    let text = c_string(ptx.text);
-    let mut log = vec![0_u8; LOG_BYTES];
-    let mut options =
-        [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
-            .map(|option| option as c_uint);
-    let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), option_value(LOG_BYTES)];
-    let mut module = null_mut();
-    // SAFETY: the text ends in 0; options and values are two each, and the log has the stated room.
-    let code = unsafe {
-        device.driver().module_load(
-            &mut module,
-            text.as_ptr().cast(),
-            options.len() as c_uint,
-            options.as_mut_ptr(),
-            values.as_mut_ptr(),
-        )
-    };
-    if code.is_success() {
-        return Ok(module);
+    // SAFETY: the image is complete by its own headers (a text ends in 0), keys and values are as many
+    // as stated, and they and the logs outlive the call.
+    let code = unsafe { device.driver().module_load(&mut module, image.start().cast(), count, keys, values) };
+    match device.check(code, "cuModuleLoadDataEx", "") {
+        // SAFETY: the call has returned.
+        Ok(()) => Ok((module, unsafe { jit.information() })),
+        // SAFETY: as above.
+        Err(error) => Err(unsafe { jit.explain(&error.to_string()) }),
     }
-    let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
-    let log = String::from_utf8_lossy(&log[..end]);
-    let error = device.check(code, "cuModuleLoadDataEx", "").err();
-    let error = error.map_or_else(String::new, |error| error.to_string());
-    Err(if log.trim().is_empty() { error } else { format!("{error}\n{}", log.trim()) })
 }
 
 /// `text` as the driver wants it, up to its first 0 byte.

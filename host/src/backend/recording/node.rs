@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::backend::LaunchConfig;
 use crate::backend::array::{ArrayShape, Side};
 use crate::backend::{CopiedParams, Failure, Prepared};
 use crate::backend::{Place, Rows};
 use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
 use crate::order::Use;
 use crate::stream::event::Event;
@@ -84,7 +84,7 @@ impl Repeat {
 pub(crate) struct KernelNode {
     pub(crate) kernel: &'static Kernel,
     pub(crate) prepared: Prepared,
-    pub(crate) shape: LaunchShape,
+    pub(crate) shape: LaunchConfig,
     pub(crate) params: Arc<CopiedParams>,
 }
 

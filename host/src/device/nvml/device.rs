@@ -50,36 +50,6 @@ pub struct NvmlDevice {
     handle: nvml_wrapper::Device<'static>,
 }
 
-/// Temperatures of a GPU in degrees Celsius, from [`NvmlDevice::temperatures`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct NvmlTemperatures {
-    /// That of the chip (`nvmlDeviceGetTemperature`).
-    pub gpu: Option<u32>,
-    /// Where its clocks are lowered (`NVML_TEMPERATURE_THRESHOLD_SLOWDOWN`).
-    pub slowdown: Option<u32>,
-    /// Where it is switched off (`NVML_TEMPERATURE_THRESHOLD_SHUTDOWN`).
-    pub shutdown: Option<u32>,
-}
-
-/// Power of a GPU in milliwatts, from [`NvmlDevice::power`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct NvmlPower {
-    /// Drawn now (`nvmlDeviceGetPowerUsage`).
-    pub usage: Option<u32>,
-    /// The limit that holds, of all that are set (`nvmlDeviceGetEnforcedPowerLimit`).
-    pub enforced_limit: Option<u32>,
-    /// The limit that was set (`nvmlDeviceGetPowerManagementLimit`).
-    pub limit: Option<u32>,
-    /// The limit at first (`nvmlDeviceGetPowerManagementDefaultLimit`).
-    pub default_limit: Option<u32>,
-    /// The least and the greatest limit that can be set (`nvmlDeviceGetPowerManagementLimitConstraints`).
-    pub limit_range: Option<(u32, u32)>,
-    /// Energy used since the driver was loaded, in millijoules (`nvmlDeviceGetTotalEnergyConsumption`).
-    pub total_energy: Option<u64>,
-}
-
 /// One clock of a GPU in MHz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -116,56 +86,6 @@ pub struct NvmlMemory {
     pub free: u64,
 }
 
-/// How busy a GPU was in the last sample period, in per cent, from [`NvmlDevice::utilization`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct NvmlUtilization {
-    /// With a kernel running (`nvmlDeviceGetUtilizationRates`).
-    pub gpu: Option<u32>,
-    /// With memory in use (`nvmlDeviceGetUtilizationRates`).
-    pub memory: Option<u32>,
-    /// With video being encoded (`nvmlDeviceGetEncoderUtilization`).
-    pub encoder: Option<u32>,
-    /// With video being decoded (`nvmlDeviceGetDecoderUtilization`).
-    pub decoder: Option<u32>,
-}
-
-/// Errors in the memory of a GPU, from [`NvmlDevice::ecc`] (`nvmlDeviceGetTotalEccErrors`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct NvmlEcc {
-    /// Whether they are looked for (`nvmlDeviceGetEccMode`).
-    pub enabled: Option<bool>,
-    /// Corrected since the driver was loaded.
-    pub corrected: Option<u64>,
-    /// Not corrected since the driver was loaded.
-    pub uncorrected: Option<u64>,
-    /// Corrected in the GPU's life.
-    pub corrected_total: Option<u64>,
-    /// Not corrected in the GPU's life.
-    pub uncorrected_total: Option<u64>,
-}
-
-/// A GPU's link to the host, from [`NvmlDevice::pcie`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct NvmlPcie {
-    /// Its generation now (`nvmlDeviceGetCurrPcieLinkGeneration`).
-    pub generation: Option<u32>,
-    /// Its generation at most (`nvmlDeviceGetMaxPcieLinkGeneration`).
-    pub max_generation: Option<u32>,
-    /// Its lanes now (`nvmlDeviceGetCurrPcieLinkWidth`).
-    pub width: Option<u32>,
-    /// Its lanes at most (`nvmlDeviceGetMaxPcieLinkWidth`).
-    pub max_width: Option<u32>,
-    /// What the GPU sends, in KB/s over 20 ms (`nvmlDeviceGetPcieThroughput`).
-    pub sent: Option<u32>,
-    /// What it receives, in KB/s over 20 ms.
-    pub received: Option<u32>,
-    /// How often something was sent again (`nvmlDeviceGetPcieReplayCounter`).
-    pub replays: Option<u32>,
-}
-
 /// A process that uses a GPU, from [`NvmlDevice::processes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -198,6 +118,117 @@ pub struct NvmlLink {
     pub version: Option<u32>,
     /// What is at the other end, another GPU or a switch (`nvmlDeviceGetNvLinkRemotePciInfo`).
     pub peer: Option<PciAddress>,
+}
+
+/// Figures that are read one by one: the struct that has them, and the method of [`NvmlDevice`] that reads each.
+macro_rules! figures {
+    ($(
+        $(#[$doc:meta])* $name:ident
+        $(#[$read_doc:meta])* by $read:ident, of $gpu:ident {
+            $( $(#[$figure_doc:meta])* $figure:ident: $ty:ty = $asked:expr; )*
+        }
+    )*) => { $(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[non_exhaustive]
+        pub struct $name {
+            $( $(#[$figure_doc])* pub $figure: Option<$ty>, )*
+        }
+
+        impl NvmlDevice {
+            $(#[$read_doc])*
+            ///
+            /// # Errors
+            /// If NVML fails.
+            pub fn $read(&self) -> Result<$name> {
+                let $gpu = &self.handle;
+                Ok($name { $( $figure: figure($asked)?, )* })
+            }
+        }
+    )* };
+}
+
+figures! {
+    /// Temperatures of a GPU in degrees Celsius, from [`NvmlDevice::temperatures`].
+    NvmlTemperatures
+    /// How hot it is, and may be.
+    by temperatures, of gpu {
+        /// That of the chip (`nvmlDeviceGetTemperature`).
+        gpu: u32 = gpu.temperature(TemperatureSensor::Gpu);
+        /// Where its clocks are lowered (`NVML_TEMPERATURE_THRESHOLD_SLOWDOWN`).
+        slowdown: u32 = gpu.temperature_threshold(TemperatureThreshold::Slowdown);
+        /// Where it is switched off (`NVML_TEMPERATURE_THRESHOLD_SHUTDOWN`).
+        shutdown: u32 = gpu.temperature_threshold(TemperatureThreshold::Shutdown);
+    }
+
+    /// Power of a GPU in milliwatts, from [`NvmlDevice::power`].
+    NvmlPower
+    /// What it draws, and may draw.
+    by power, of gpu {
+        /// Drawn now (`nvmlDeviceGetPowerUsage`).
+        usage: u32 = gpu.power_usage();
+        /// The limit that holds, of all that are set (`nvmlDeviceGetEnforcedPowerLimit`).
+        enforced_limit: u32 = gpu.enforced_power_limit();
+        /// The limit that was set (`nvmlDeviceGetPowerManagementLimit`).
+        limit: u32 = gpu.power_management_limit();
+        /// The limit at first (`nvmlDeviceGetPowerManagementDefaultLimit`).
+        default_limit: u32 = gpu.power_management_limit_default();
+        /// The least and the greatest limit that can be set (`nvmlDeviceGetPowerManagementLimitConstraints`).
+        limit_range: (u32, u32) =
+            gpu.power_management_limit_constraints().map(|range| (range.min_limit, range.max_limit));
+        /// Energy used since the driver was loaded, in millijoules (`nvmlDeviceGetTotalEnergyConsumption`).
+        total_energy: u64 = gpu.total_energy_consumption();
+    }
+
+    /// How busy a GPU was in the last sample period, in per cent, from [`NvmlDevice::utilization`].
+    NvmlUtilization
+    /// How busy it is.
+    by utilization, of gpu {
+        /// With a kernel running (`nvmlDeviceGetUtilizationRates`).
+        gpu: u32 = gpu.utilization_rates().map(|rates| rates.gpu);
+        /// With memory in use (`nvmlDeviceGetUtilizationRates`).
+        memory: u32 = gpu.utilization_rates().map(|rates| rates.memory);
+        /// With video being encoded (`nvmlDeviceGetEncoderUtilization`).
+        encoder: u32 = gpu.encoder_utilization().map(|encoder| encoder.utilization);
+        /// With video being decoded (`nvmlDeviceGetDecoderUtilization`).
+        decoder: u32 = gpu.decoder_utilization().map(|decoder| decoder.utilization);
+    }
+
+    /// Errors in the memory of a GPU, from [`NvmlDevice::ecc`] (`nvmlDeviceGetTotalEccErrors`).
+    NvmlEcc
+    /// Errors that were found in its memory.
+    by ecc, of gpu {
+        /// Whether they are looked for (`nvmlDeviceGetEccMode`).
+        enabled: bool = gpu.is_ecc_enabled().map(|mode| mode.currently_enabled);
+        /// Corrected since the driver was loaded.
+        corrected: u64 = gpu.total_ecc_errors(MemoryError::Corrected, EccCounter::Volatile);
+        /// Not corrected since the driver was loaded.
+        uncorrected: u64 = gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile);
+        /// Corrected in the GPU's life.
+        corrected_total: u64 = gpu.total_ecc_errors(MemoryError::Corrected, EccCounter::Aggregate);
+        /// Not corrected in the GPU's life.
+        uncorrected_total: u64 = gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Aggregate);
+    }
+
+    /// A GPU's link to the host, from [`NvmlDevice::pcie`].
+    NvmlPcie
+    /// Its link to the host. The throughput is measured meanwhile, for 20 ms each way.
+    by pcie, of gpu {
+        /// Its generation now (`nvmlDeviceGetCurrPcieLinkGeneration`).
+        generation: u32 = gpu.current_pcie_link_gen();
+        /// Its generation at most (`nvmlDeviceGetMaxPcieLinkGeneration`).
+        max_generation: u32 = gpu.max_pcie_link_gen();
+        /// Its lanes now (`nvmlDeviceGetCurrPcieLinkWidth`).
+        width: u32 = gpu.current_pcie_link_width();
+        /// Its lanes at most (`nvmlDeviceGetMaxPcieLinkWidth`).
+        max_width: u32 = gpu.max_pcie_link_width();
+        /// What the GPU sends, in KB/s over 20 ms (`nvmlDeviceGetPcieThroughput`).
+        sent: u32 = gpu.pcie_throughput(PcieUtilCounter::Send);
+        /// What it receives, in KB/s over 20 ms.
+        received: u32 = gpu.pcie_throughput(PcieUtilCounter::Receive);
+        /// How often something was sent again (`nvmlDeviceGetPcieReplayCounter`).
+        replays: u32 = gpu.pcie_replay_counter();
+    }
 }
 
 impl Device {
@@ -319,35 +350,6 @@ impl NvmlDevice {
         })
     }
 
-    /// How hot it is, and may be.
-    ///
-    /// # Errors
-    /// If NVML fails.
-    pub fn temperatures(&self) -> Result<NvmlTemperatures> {
-        let threshold = |kind| figure(self.handle.temperature_threshold(kind));
-        Ok(NvmlTemperatures {
-            gpu: figure(self.handle.temperature(TemperatureSensor::Gpu))?,
-            slowdown: threshold(TemperatureThreshold::Slowdown)?,
-            shutdown: threshold(TemperatureThreshold::Shutdown)?,
-        })
-    }
-
-    /// What it draws, and may draw.
-    ///
-    /// # Errors
-    /// If NVML fails.
-    pub fn power(&self) -> Result<NvmlPower> {
-        let range = figure(self.handle.power_management_limit_constraints())?;
-        Ok(NvmlPower {
-            usage: figure(self.handle.power_usage())?,
-            enforced_limit: figure(self.handle.enforced_power_limit())?,
-            limit: figure(self.handle.power_management_limit())?,
-            default_limit: figure(self.handle.power_management_limit_default())?,
-            limit_range: range.map(|range| (range.min_limit, range.max_limit)),
-            total_energy: figure(self.handle.total_energy_consumption())?,
-        })
-    }
-
     /// How fast it runs, and may run.
     ///
     /// # Errors
@@ -381,51 +383,6 @@ impl NvmlDevice {
     pub fn memory(&self) -> Result<NvmlMemory> {
         let memory = asked(self.handle.memory_info())?;
         Ok(NvmlMemory { total: memory.total, used: memory.used, free: memory.free })
-    }
-
-    /// How busy it is.
-    ///
-    /// # Errors
-    /// If NVML fails.
-    pub fn utilization(&self) -> Result<NvmlUtilization> {
-        let rates = figure(self.handle.utilization_rates())?;
-        Ok(NvmlUtilization {
-            gpu: rates.as_ref().map(|rates| rates.gpu),
-            memory: rates.map(|rates| rates.memory),
-            encoder: figure(self.handle.encoder_utilization())?.map(|info| info.utilization),
-            decoder: figure(self.handle.decoder_utilization())?.map(|info| info.utilization),
-        })
-    }
-
-    /// Errors that were found in its memory.
-    ///
-    /// # Errors
-    /// If NVML fails.
-    pub fn ecc(&self) -> Result<NvmlEcc> {
-        let count = |error, counter| figure(self.handle.total_ecc_errors(error, counter));
-        Ok(NvmlEcc {
-            enabled: figure(self.handle.is_ecc_enabled())?.map(|mode| mode.currently_enabled),
-            corrected: count(MemoryError::Corrected, EccCounter::Volatile)?,
-            uncorrected: count(MemoryError::Uncorrected, EccCounter::Volatile)?,
-            corrected_total: count(MemoryError::Corrected, EccCounter::Aggregate)?,
-            uncorrected_total: count(MemoryError::Uncorrected, EccCounter::Aggregate)?,
-        })
-    }
-
-    /// Its link to the host. The throughput is measured meanwhile, for 20 ms each way.
-    ///
-    /// # Errors
-    /// If NVML fails.
-    pub fn pcie(&self) -> Result<NvmlPcie> {
-        Ok(NvmlPcie {
-            generation: figure(self.handle.current_pcie_link_gen())?,
-            max_generation: figure(self.handle.max_pcie_link_gen())?,
-            width: figure(self.handle.current_pcie_link_width())?,
-            max_width: figure(self.handle.max_pcie_link_width())?,
-            sent: figure(self.handle.pcie_throughput(PcieUtilCounter::Send))?,
-            received: figure(self.handle.pcie_throughput(PcieUtilCounter::Receive))?,
-            replays: figure(self.handle.pcie_replay_counter())?,
-        })
     }
 
     /// The speeds of its fans in per cent (`nvmlDeviceGetFanSpeed_v2`); none if it has none, as in servers.

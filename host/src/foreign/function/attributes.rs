@@ -4,7 +4,7 @@
 use super::ForeignFunction;
 use crate::device::attribute::DeviceAttribute;
 use crate::error::foreign::ForeignError;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 
 /// The most blocks of a cluster that every device with clusters takes.
 const PORTABLE_CLUSTER: u32 = 8;
@@ -12,7 +12,7 @@ const PORTABLE_CLUSTER: u32 = 8;
 impl ForeignFunction {
     /// The same kernel, all of whose blocks are resident at the same time in its launches
     /// (`CU_LAUNCH_ATTRIBUTE_COOPERATIVE`), so that they can wait for each other. A grid with more blocks than
-    /// the device holds is refused at the launch ([`Error::TooManyResidentBlocks`]).
+    /// the device holds is refused at the launch ([`LaunchError::TooManyResidentBlocks`]).
     ///
     /// ```no_run
     /// # use ferrogrid::prelude::*;
@@ -30,12 +30,13 @@ impl ForeignFunction {
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the device has no cooperative launches; or if the driver fails.
-    pub fn with_cooperative_launch(self) -> Result<Self> {
-        let device = self.device();
+    pub fn with_cooperative_launch(mut self) -> Result<Self> {
+        let device = &self.entry.device;
         if device.attribute(DeviceAttribute::COOPERATIVE_LAUNCH)? == 0 {
             return Err(Error::unsupported("a cooperative launch", device, "it has none"));
         }
-        Ok(self.with_attributes(|attributes| attributes.cooperative = true))
+        self.attributes.cooperative = true;
+        Ok(self)
     }
 
     /// The same kernel, whose blocks form clusters of `cluster` blocks along each axis in its launches
@@ -56,14 +57,14 @@ impl ForeignFunction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoClusters`] before compute capability 9.0; [`ForeignError::ClusterSize`] for a cluster of no
-    /// blocks, or of more than can be counted; or if the driver fails.
+    /// [`LaunchError::NoClusters`] before compute capability 9.0; [`ForeignError::ClusterSize`] for a cluster
+    /// of no blocks, or of more than can be counted; or if the driver fails.
     pub fn with_clusters<const R: usize>(self, cluster: [u32; R]) -> Result<Self> {
         const { assert!(1 <= R && R <= 3, "clusters have 1, 2 or 3 axes") };
         let cluster = std::array::from_fn(|axis| cluster.get(axis).copied().unwrap_or(1));
-        if let Some(capability) = self.device().compute_capability().filter(|found| *found < (9, 0)) {
-            let (kernel, device) = (self.name(), self.device().to_string().into());
-            return Err(Error::NoClusters { kernel, cluster, device, capability });
+        if let Some(capability) = self.entry.device.compute_capability().filter(|found| *found < (9, 0)) {
+            let (kernel, device) = (self.name(), self.entry.device.to_string().into());
+            return Err(Error::Launch(LaunchError::NoClusters { kernel, cluster, device, capability }));
         }
         let blocks =
             cluster.iter().try_fold(1_u32, |all, axis| all.checked_mul(*axis)).filter(|&all| all > 0);
@@ -71,9 +72,9 @@ impl ForeignFunction {
             return Err(ForeignError::ClusterSize { kernel: self.name(), cluster }.into());
         };
         if blocks > PORTABLE_CLUSTER {
-            self.loaded().allow_large_clusters()?;
+            self.entry.loaded.allow_large_clusters()?;
         }
-        Ok(self.with_attributes(|attributes| attributes.cluster = cluster))
+        Ok(ForeignFunction { cluster, ..self })
     }
 
     /// The same kernel with a priority of its own in its launches (`CU_LAUNCH_ATTRIBUTE_PRIORITY`), whatever
@@ -91,9 +92,10 @@ impl ForeignFunction {
     ///
     /// # Errors
     /// [`Error::PriorityOutOfRange`] outside [`Device::stream_priority_range`](crate::Device::stream_priority_range).
-    pub fn with_priority(self, priority: i32) -> Result<Self> {
-        self.device().check_priority(priority)?;
-        Ok(self.with_attributes(|attributes| attributes.priority = Some(priority)))
+    pub fn with_priority(mut self, priority: i32) -> Result<Self> {
+        self.entry.device.check_priority(priority)?;
+        self.attributes.priority = Some(priority);
+        Ok(self)
     }
 
     /// The same kernel, whose launches may begin before the launch before them on the stream has ended
@@ -117,7 +119,8 @@ impl ForeignFunction {
     /// nothing to do, and before that uses no memory but its parameters, shared and local memory: neither what the launch is
     /// given nor variables of the module.
     #[must_use]
-    pub unsafe fn with_dependent_launch(self) -> Self {
-        self.with_attributes(|attributes| attributes.dependent_launch = true)
+    pub unsafe fn with_dependent_launch(mut self) -> Self {
+        self.attributes.dependent_launch = true;
+        self
     }
 }

@@ -3,7 +3,7 @@
 use super::ForeignFunction;
 use crate::error::Result;
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};
-use crate::kernel::occupancy::{BlockSuggestion, Occupancy, padded};
+use crate::kernel::occupancy::{BlockSuggestion, Occupancy};
 use crate::launch::grid::Dimensions;
 
 /// What it is and needs, with the dynamic shared memory of this handle
@@ -29,7 +29,7 @@ impl ForeignFunction {
     /// # Errors
     /// If the driver fails.
     pub fn attributes(&self) -> Result<KernelAttributes> {
-        self.loaded_kernel().attributes()
+        self.entry.kernel.attributes(&self.entry.device)
     }
 
     /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a multiprocessor runs at a
@@ -38,7 +38,7 @@ impl ForeignFunction {
     /// # Errors
     /// If the driver fails.
     pub fn occupancy(&self, threads: u32) -> Result<Occupancy> {
-        self.loaded_kernel().occupancy(threads, self.dynamic_shared() as usize)
+        self.entry.kernel.occupancy(&self.entry.device, threads, self.dynamic_shared as usize)
     }
 
     /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a multiprocessor runs at a
@@ -47,7 +47,8 @@ impl ForeignFunction {
     /// # Errors
     /// If the driver fails.
     pub fn max_active_blocks_per_multiprocessor(&self, threads: u32) -> Result<u32> {
-        self.loaded_kernel().max_active_blocks(threads, self.dynamic_shared() as usize)
+        let shared = self.dynamic_shared as usize;
+        self.entry.kernel.max_active_blocks_per_multiprocessor(&self.entry.device, threads, shared)
     }
 
     /// The block size, of at most `limit` threads, with which most threads are on a multiprocessor
@@ -55,13 +56,14 @@ impl ForeignFunction {
     /// number of threads, whatever this handle has.
     ///
     /// # Errors
-    /// [`Error::NoBlockFits`](crate::Error::NoBlockFits) if not even one warp fits; or if the driver fails.
+    /// [`LaunchError::NoBlockFits`](crate::LaunchError::NoBlockFits) if not even one warp fits; or if the
+    /// driver fails.
     pub fn max_potential_block_size(
         &self,
         dynamic_shared: impl Fn(u32) -> usize,
         limit: Option<u32>,
     ) -> Result<BlockSuggestion> {
-        self.loaded_kernel().max_potential_block_size(dynamic_shared, limit)
+        self.entry.kernel.max_potential_block_size(&self.entry.device, dynamic_shared, limit)
     }
 
     /// The bytes of dynamic shared memory that each block may have so that `blocks` blocks of `threads` threads are still
@@ -70,7 +72,7 @@ impl ForeignFunction {
     /// # Errors
     /// If the driver fails: that many blocks do not fit even with none.
     pub fn available_dynamic_shared_memory_per_block(&self, blocks: u32, threads: u32) -> Result<usize> {
-        self.loaded_kernel().available_dynamic_shared(blocks, threads)
+        self.entry.kernel.available_dynamic_shared_memory_per_block(&self.entry.device, blocks, threads)
     }
 
     /// How many clusters of `cluster` blocks of `block` threads, with the dynamic shared memory of this handle, the device
@@ -93,8 +95,7 @@ impl ForeignFunction {
         cluster: impl Dimensions<R>,
         block: impl Dimensions<R>,
     ) -> Result<u32> {
-        let (cluster, block) = (padded(cluster), padded(block));
-        self.loaded_kernel().max_active_clusters(cluster, block, self.dynamic_shared())
+        self.entry.kernel.max_active_clusters(&self.entry.device, cluster, block, self.dynamic_shared)
     }
 
     /// The most blocks of `block` threads, with the dynamic shared memory of this handle, that a cluster can have
@@ -103,7 +104,7 @@ impl ForeignFunction {
     /// # Errors
     /// As [`ForeignFunction::max_active_clusters`].
     pub fn max_potential_cluster_size<const R: usize>(&self, block: impl Dimensions<R>) -> Result<u32> {
-        self.loaded_kernel().max_potential_cluster_size(padded(block), self.dynamic_shared())
+        self.entry.kernel.max_potential_cluster_size(&self.entry.device, block, self.dynamic_shared)
     }
 
     /// Says how it would rather have the L1 cache and shared memory divided (`cuFuncSetCacheConfig`). The driver may do
@@ -112,7 +113,7 @@ impl ForeignFunction {
     /// # Errors
     /// If the driver fails.
     pub fn set_cache_config(&self, config: CacheConfig) -> Result<()> {
-        self.loaded_kernel().set_cache_config(config)
+        self.entry.kernel.set_cache_config(&self.entry.device, config)
     }
 
     /// Says how much of the L1 cache it would rather have as shared memory, in per cent
@@ -130,7 +131,7 @@ impl ForeignFunction {
     /// # Errors
     /// What the driver says of more than 100.
     pub fn set_preferred_shared_memory_carveout(&self, percent: Option<u32>) -> Result<()> {
-        self.loaded_kernel().set_carveout(percent)
+        self.entry.kernel.set_preferred_shared_memory_carveout(&self.entry.device, percent)
     }
 
     /// Lets launches have up to `bytes` of dynamic shared memory
@@ -140,6 +141,6 @@ impl ForeignFunction {
     /// # Errors
     /// What the driver says of more than the device has.
     pub fn set_max_dynamic_shared_size_bytes(&self, bytes: u32) -> Result<()> {
-        self.loaded_kernel().set_max_dynamic_shared(bytes)
+        self.entry.kernel.set_max_dynamic_shared_size_bytes(&self.entry.device, bytes)
     }
 }

@@ -15,7 +15,8 @@ use crate::memory::access::Access;
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::argument::{
-    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed,
+    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_to_other_kernels,
+    sealed::Sealed,
 };
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
@@ -147,10 +148,6 @@ pub struct StagedGraphOut<'a, T, const R: usize> {
     extent: [usize; R],
 }
 
-/// The same, for a kernel that changes its elements atomically.
-#[doc(hidden)]
-pub struct StagedGraphAtomic<'a, T>(StagedGraphOut<'a, T, 1>);
-
 /// Copies of memory of a graph are nodes, so the stream must record.
 fn check_recording(stream: &Stream) -> Result<()> {
     match stream.inner().recording() {
@@ -161,7 +158,6 @@ fn check_recording(stream: &Stream) -> Result<()> {
 
 impl<T: DeviceCopy, const R: usize> Sealed for StagedGraphIn<T, R> {}
 impl<T: DeviceCopy, const R: usize> Sealed for StagedGraphOut<'_, T, R> {}
-impl<T: DeviceCopy> Sealed for StagedGraphAtomic<'_, T> {}
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedGraphIn<T, R> {
     fn access(&self) -> Access<'_> {
@@ -179,16 +175,6 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedGraphOut<'_, T, R> {
     }
 }
 
-impl<T: DeviceCopy> Staged for StagedGraphAtomic<'_, T> {
-    fn access(&self) -> Access<'_> {
-        self.0.access()
-    }
-
-    fn finish(self, stream: &Stream) -> Result<()> {
-        self.0.finish(stream)
-    }
-}
-
 impl<T: DeviceCopy, const R: usize> StagedInput<T, R> for StagedGraphIn<T, R> {
     fn input(&self) -> DeviceView<'_, T, R> {
         self.copy.view(self.len).shaped(self.extent)
@@ -201,9 +187,10 @@ impl<T: DeviceCopy, const R: usize> StagedOutput<T, R> for StagedGraphOut<'_, T,
     }
 }
 
-impl<A: AtomicForm> StagedInput<A> for StagedGraphAtomic<'_, A::Value> {
+/// For a kernel that changes its elements atomically.
+impl<A: AtomicForm> StagedInput<A> for StagedGraphOut<'_, A::Value, 1> {
     fn input(&self) -> DeviceView<'_, A> {
-        let (memory, len) = (self.0.copy.memory(), self.0.target.len());
+        let (memory, len) = (self.copy.memory(), self.target.len());
         DeviceAtomicView::new(memory.pointer().cast(), len, memory).into_input()
     }
 }
@@ -232,11 +219,14 @@ impl<'a, T: DeviceCopy, const R: usize> LaunchOutput<'a, T, R> for GraphOut<'a, 
     }
 }
 
+pass_to_other_kernels! { read: [T: DeviceCopy, const R: usize] GraphIn<'a, T, R>, R; }
+pass_to_other_kernels! { write: [T: DeviceCopy, const R: usize] GraphOut<'a, T, R>, R; }
+
 impl<'a, A: AtomicForm> LaunchInput<'a, A> for GraphOut<'a, A::Value> {
-    type Staged = StagedGraphAtomic<'a, A::Value>;
+    type Staged = StagedGraphOut<'a, A::Value, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<A::Value>::stage(self, stream).map(StagedGraphAtomic)
+        LaunchOutput::<A::Value>::stage(self, stream)
     }
 }
 

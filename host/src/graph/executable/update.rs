@@ -126,7 +126,7 @@ impl<'b> ExecutableGraph<'b> {
             let (kernel, found) = (kernel.name(), launch.kernel.name());
             return Err(GraphError::OtherKernel { node: index, kernel, found }.into());
         }
-        if launch.shape.attributes != shape.attributes {
+        if !launch.shape.has_attributes_of(shape) {
             return Err(GraphError::UpdateRefused { reason: other_attributes(index).into() }.into());
         }
         check_order(&self.replay.nodes, index, &new)?;
@@ -329,9 +329,7 @@ fn difference_of(number: usize, old: &Node, new: &Node) -> Option<String> {
             let (kernel, other) = (old.kernel.name(), new.kernel.name());
             Some(format!("node {number} launches kernel `{kernel}`, in the other `{other}`"))
         }
-        (Some(old), Some(new)) if old.shape.attributes != new.shape.attributes => {
-            Some(other_attributes(number))
-        }
+        (Some(old), Some(new)) if !old.shape.has_attributes_of(&new.shape) => Some(other_attributes(number)),
         _ => None,
     }
 }

@@ -4,7 +4,6 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::kernel::loaded::LoadedKernel;
 use crate::kernel::occupancy::rules::Occupancy;
 use crate::launch::grid::Dimensions;
 
@@ -74,7 +73,7 @@ impl Device {
         threads: u32,
         dynamic_shared: usize,
     ) -> Result<Occupancy> {
-        LoadedKernel::of(self, kernel)?.occupancy(threads, dynamic_shared)
+        kernel.occupancy(self, threads, dynamic_shared)
     }
 
     /// How many blocks of `threads` threads and `dynamic_shared` bytes of dynamic shared memory a
@@ -105,7 +104,7 @@ impl Device {
         threads: u32,
         dynamic_shared: usize,
     ) -> Result<u32> {
-        LoadedKernel::of(self, kernel)?.max_active_blocks(threads, dynamic_shared)
+        kernel.max_active_blocks_per_multiprocessor(self, threads, dynamic_shared)
     }
 
     /// The block size, of at most `limit` threads, with which most threads of `kernel` are on a
@@ -138,14 +137,15 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`](crate::Error::NoBlockFits) if not even one warp fits.
+    /// If the kernel does not load, as at a launch;
+    /// [`LaunchError::NoBlockFits`](crate::LaunchError::NoBlockFits) if not even one warp fits.
     pub fn max_potential_block_size(
         &self,
         kernel: &'static Kernel,
         dynamic_shared: impl Fn(u32) -> usize,
         limit: Option<u32>,
     ) -> Result<BlockSuggestion> {
-        LoadedKernel::of(self, kernel)?.max_potential_block_size(dynamic_shared, limit)
+        kernel.max_potential_block_size(self, dynamic_shared, limit)
     }
 
     /// The bytes of dynamic shared memory that each block may have so that `blocks` blocks of `threads`
@@ -175,7 +175,7 @@ impl Device {
         blocks: u32,
         threads: u32,
     ) -> Result<usize> {
-        LoadedKernel::of(self, kernel)?.available_dynamic_shared(blocks, threads)
+        kernel.available_dynamic_shared_memory_per_block(self, blocks, threads)
     }
 
     /// How many clusters of `cluster` blocks of `block` threads, with `dynamic_shared` bytes each, the
@@ -209,7 +209,7 @@ impl Device {
         block: impl Dimensions<R>,
         dynamic_shared: u32,
     ) -> Result<u32> {
-        LoadedKernel::of(self, kernel)?.max_active_clusters(padded(cluster), padded(block), dynamic_shared)
+        kernel.max_active_clusters(self, cluster, block, dynamic_shared)
     }
 
     /// The most blocks of `block` threads and `dynamic_shared` bytes that a cluster of `kernel` can have
@@ -237,7 +237,7 @@ impl Device {
         block: impl Dimensions<R>,
         dynamic_shared: u32,
     ) -> Result<u32> {
-        LoadedKernel::of(self, kernel)?.max_potential_cluster_size(padded(block), dynamic_shared)
+        kernel.max_potential_cluster_size(self, block, dynamic_shared)
     }
 }
 

@@ -1,49 +1,8 @@
-//! The shape of a launch as numbers, and its check against the limits of a device and the promises of a kernel.
-
-use std::panic::Location;
+//! The limits of a device, and the checks of a launch against them and against the promises of a kernel.
 
 use super::MAX_CLUSTER;
-use crate::error::{Axis, Error, Result};
+use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
-use crate::launch::attributes::LaunchAttributes;
-
-/// A resolved and checked launch shape: blocks, and threads per block, x first; what it needs, and who asks for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LaunchShape {
-    pub(crate) grid: [u32; 3],
-    pub(crate) block: [u32; 3],
-    /// Blocks that make a cluster, along each axis; 1 each where there are none.
-    pub(crate) cluster: [u32; 3],
-    /// Bytes of shared memory for each block.
-    pub(crate) shared_bytes: usize,
-    /// What the driver is to be told beyond that; `None` where that is nothing, so that most launches look at one byte.
-    pub(crate) attributes: Option<LaunchAttributes>,
-    /// The place of the launch in the source.
-    pub(crate) site: &'static Location<'static>,
-}
-
-impl LaunchShape {
-    /// Blocks without shared memory that do not wait for each other, for whoever calls this.
-    #[inline]
-    #[track_caller]
-    pub(crate) const fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
-        let site = Location::caller();
-        LaunchShape { grid, block, cluster: [1; 3], shared_bytes: 0, attributes: None, site }
-    }
-
-    /// What the driver is to be told beyond sizes.
-    pub(crate) fn attributes(&self) -> LaunchAttributes {
-        self.attributes.unwrap_or(LaunchAttributes::NONE)
-    }
-}
-
-/// The numbers of a shape: blocks, threads per block, and blocks of a cluster, x first.
-#[derive(Clone, Copy)]
-pub(crate) struct Sizes {
-    pub(crate) grid: [u32; 3],
-    pub(crate) block: [u32; 3],
-    pub(crate) cluster: [u32; 3],
-}
 
 /// What a device takes in one launch.
 ///
@@ -88,14 +47,15 @@ impl Limits {
 }
 
 /// The usual shape, halved along its last dimensions until it has at most `max_threads` threads.
+#[inline]
 pub(super) fn default_block<const R: usize>(max_threads: Option<u32>) -> [u32; 3] {
     let mut block: [u32; 3] = match R {
         1 => [256, 1, 1],
         2 => [32, 8, 1],
         _ => [8, 8, 8],
     };
-    let limit = max_threads.unwrap_or(u32::MAX).max(1);
-    while block.iter().product::<u32>() > limit {
+    let Some(limit) = max_threads else { return block };
+    while block.iter().product::<u32>() > limit.max(1) {
         let last = (0..3).rev().find(|&axis| block[axis] > 1).unwrap_or(0);
         block[last] /= 2;
     }
@@ -106,11 +66,14 @@ pub(super) fn default_block<const R: usize>(max_threads: Option<u32>) -> [u32; 3
 #[inline]
 pub(super) fn check_fixed(kernel: &Kernel, block: [u32; 3]) -> Result<()> {
     match kernel.block() {
-        Some(required) if required != block => {
-            Err(Error::BlockMismatch { kernel: kernel.name(), required, found: block })
-        }
+        Some(required) if required != block => Err(mismatch(kernel, required, block)),
         _ => Ok(()),
     }
+}
+
+#[cold]
+fn mismatch(kernel: &Kernel, required: [u32; 3], found: [u32; 3]) -> Error {
+    Error::Launch(LaunchError::BlockMismatch { kernel: kernel.name(), required, found })
 }
 
 #[inline]
@@ -129,16 +92,21 @@ pub(super) fn cut<const R: usize>(sizes: [u32; 3]) -> [u32; R] {
 pub(super) fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(block).zip(limits.max_block) {
         if value == 0 {
-            return Err(Error::BlockEmpty { kernel, axis, value: 0 });
+            return Err(Error::Launch(LaunchError::BlockEmpty { kernel, axis, value: 0 }));
         }
         if value > limit {
-            return Err(Error::BlockTooLarge { kernel, axis, value: value.into(), limit });
+            return Err(Error::Launch(LaunchError::BlockTooLarge {
+                kernel,
+                axis,
+                value: value.into(),
+                limit,
+            }));
         }
     }
     let threads: u64 = block.iter().copied().map(u64::from).product();
     let limit = limits.max_threads_per_block;
     if threads > u64::from(limit) {
-        return Err(Error::TooManyThreads { kernel, block, threads, limit });
+        return Err(Error::Launch(LaunchError::TooManyThreads { kernel, block, threads, limit }));
     }
     Ok(())
 }
@@ -151,7 +119,7 @@ pub(super) fn check_grid<const R: usize>(
 ) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(blocks).zip(limits.max_grid) {
         if value > u64::from(limit) {
-            return Err(Error::GridTooLarge { kernel, axis, value, limit });
+            return Err(Error::Launch(LaunchError::GridTooLarge { kernel, axis, value, limit }));
         }
     }
     Ok(())
@@ -163,21 +131,27 @@ pub(super) fn checked_cluster(kernel: &Kernel, cluster: [u32; 3]) -> Result<[u32
     let name = kernel.name();
     for (axis, value) in Axis::ALL.into_iter().zip(cluster) {
         if !(1..=MAX_CLUSTER).contains(&value) {
-            return Err(Error::ClusterSize { kernel: name, axis, value: value.into(), limit: MAX_CLUSTER });
+            return Err(Error::Launch(LaunchError::ClusterSize {
+                kernel: name,
+                axis,
+                value: value.into(),
+                limit: MAX_CLUSTER,
+            }));
         }
     }
     let required = kernel.cluster();
     if required == Some(cluster) || (required.is_none() && kernel.takes_clusters()) {
         return Ok(cluster);
     }
-    Err(Error::ClusterMismatch { kernel: name, required, found: cluster })
+    Err(Error::Launch(LaunchError::ClusterMismatch { kernel: name, required, found: cluster }))
 }
 
 /// Checks that the grid is made of whole clusters.
-pub(crate) fn check_clusters(kernel: &'static str, grid: [u32; 3], cluster: [u32; 3]) -> Result<()> {
+#[cold]
+pub(super) fn check_clusters(kernel: &'static str, grid: [u32; 3], cluster: [u32; 3]) -> Result<()> {
     for ((axis, blocks), cluster) in Axis::ALL.into_iter().zip(grid).zip(cluster) {
         if !blocks.is_multiple_of(cluster) {
-            return Err(Error::PartialCluster { kernel, axis, blocks, cluster });
+            return Err(Error::Launch(LaunchError::PartialCluster { kernel, axis, blocks, cluster }));
         }
     }
     Ok(())

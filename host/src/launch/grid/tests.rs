@@ -49,7 +49,7 @@ fn kernel_of(
     })
 }
 
-fn shape<const R: usize>(grid: Grid<R>) -> Result<Option<LaunchShape>> {
+fn shape<const R: usize>(grid: Grid<R>) -> Result<Option<LaunchConfig>> {
     grid.resolve(&kernel(None, None), &Limits::CUDA)
 }
 
@@ -60,7 +60,8 @@ fn a_fixed_block_is_used_and_no_other_is_taken() {
     let covered = resolve(Grid::cover([17, 16])).unwrap().unwrap();
     assert_eq!((covered.grid, covered.block), ([2, 1, 1], [16, 16, 1]));
     assert!(resolve(Grid::new([2, 2], [16, 16])).is_ok());
-    let mismatch = Error::BlockMismatch { kernel: "k", required: [16, 16, 1], found: [32, 8, 1] };
+    let mismatch =
+        Error::Launch(LaunchError::BlockMismatch { kernel: "k", required: [16, 16, 1], found: [32, 8, 1] });
     assert_eq!(resolve(Grid::new([2, 2], [32, 8])), Err(mismatch));
 }
 
@@ -69,17 +70,23 @@ fn a_launch_chooses_its_cluster_where_the_kernel_lets_it() {
     let free = kernel_of(None, None, None, true);
     let resolve = |grid: Grid<2>| grid.resolve(&free, &Limits::CUDA).map(Option::unwrap);
     let shape = resolve(Grid::new([8, 4], [32, 1]).with_cluster([4, 2])).unwrap();
-    assert_eq!((shape.grid, shape.cluster, shape.attributes().cluster), ([8, 4, 1], [4, 2, 1], [4, 2, 1]));
+    assert_eq!(
+        (shape.grid, shape.cluster, shape.stated_cluster(&free).unwrap()),
+        ([8, 4, 1], [4, 2, 1], [4, 2, 1])
+    );
     let shape = resolve(Grid::of_clusters([3, 5], [4, 2], [32, 1])).unwrap();
     assert_eq!((shape.grid, shape.cluster), ([12, 10, 1], [4, 2, 1]));
     assert_eq!(resolve(Grid::new([8, 4], [32, 1])).unwrap().cluster, [1; 3]);
     let whole = |blocks| resolve(Grid::new([blocks, 4], [32, 1]).with_cluster([16, 1])).map(drop);
     assert_eq!(whole(16), Ok(()));
-    let partial = |blocks| Err(Error::PartialCluster { kernel: "k", axis: Axis::X, blocks, cluster: 16 });
+    let partial = |blocks| {
+        Err(Error::Launch(LaunchError::PartialCluster { kernel: "k", axis: Axis::X, blocks, cluster: 16 }))
+    };
     assert_eq!((whole(15), whole(17)), (partial(15), partial(17)));
     for (cluster, value) in [(0, 0), (MAX_CLUSTER + 1, i64::from(MAX_CLUSTER) + 1)] {
         let limit = MAX_CLUSTER;
-        let refused = Err(Error::ClusterSize { kernel: "k", axis: Axis::Y, value, limit });
+        let refused =
+            Err(Error::Launch(LaunchError::ClusterSize { kernel: "k", axis: Axis::Y, value, limit }));
         assert_eq!(resolve(Grid::new([8, 4], [32, 1]).with_cluster([1, cluster])).map(drop), refused);
     }
     // Others have the cluster that they were compiled for, or none.
@@ -87,7 +94,9 @@ fn a_launch_chooses_its_cluster_where_the_kernel_lets_it() {
     let chosen = |kernel: &Kernel, cluster: [u32; 2]| {
         Grid::new([8, 4], [32, 1]).with_cluster(cluster).resolve(kernel, &Limits::CUDA).map(drop)
     };
-    let mismatch = |required| Err(Error::ClusterMismatch { kernel: "k", required, found: [2, 2, 1] });
+    let mismatch = |required| {
+        Err(Error::Launch(LaunchError::ClusterMismatch { kernel: "k", required, found: [2, 2, 1] }))
+    };
     assert_eq!(chosen(&fixed, [4, 2]), Ok(()));
     assert_eq!(chosen(&fixed, [2, 2]), mismatch(Some([4, 2, 1])));
     assert_eq!(chosen(&none, [2, 2]), mismatch(None));
@@ -100,21 +109,30 @@ fn grids_are_made_of_whole_clusters() {
     let shape = resolve(Grid::cover([33, 25])).unwrap().unwrap();
     assert_eq!((shape.grid, shape.cluster), ([4, 4, 1], [4, 2, 1]));
     assert!(resolve(Grid::new([8, 2], [32, 1])).is_ok());
-    let partial = Error::PartialCluster { kernel: "k", axis: Axis::Y, blocks: 3, cluster: 2 };
+    let partial =
+        Error::Launch(LaunchError::PartialCluster { kernel: "k", axis: Axis::Y, blocks: 3, cluster: 2 });
     assert_eq!(resolve(Grid::new([8, 3], [32, 1])), Err(partial));
     let too_many = resolve(Grid::cover([32, 65_535 * 8]));
-    assert!(matches!(too_many, Err(Error::GridTooLarge { value: 65_536, .. })), "{too_many:?}");
+    assert!(
+        matches!(too_many, Err(Error::Launch(LaunchError::GridTooLarge { value: 65_536, .. }))),
+        "{too_many:?}"
+    );
 }
 
 #[test]
 fn default_blocks_respect_the_most_threads_that_a_kernel_takes() {
     let limited = kernel(None, Some(100));
-    let block = |shape: Result<Option<LaunchShape>>| shape.unwrap().unwrap().block;
+    let block = |shape: Result<Option<LaunchConfig>>| shape.unwrap().unwrap().block;
     assert_eq!(block(Grid::cover(1000).resolve(&limited, &Limits::CUDA)), [64, 1, 1]);
     assert_eq!(block(Grid::cover([99, 99]).resolve(&limited, &Limits::CUDA)), [32, 2, 1]);
     assert_eq!(block(Grid::cover([9, 9, 9]).resolve(&limited, &Limits::CUDA)), [8, 8, 1]);
     let error = Grid::new(1, 101).resolve(&limited, &Limits::CUDA).unwrap_err();
-    let expected = Error::TooManyThreads { kernel: "k", block: [101, 1, 1], threads: 101, limit: 100 };
+    let expected = Error::Launch(LaunchError::TooManyThreads {
+        kernel: "k",
+        block: [101, 1, 1],
+        threads: 101,
+        limit: 100,
+    });
     assert_eq!(error, expected);
 }
 
@@ -146,7 +164,7 @@ fn no_blocks_launch_nothing() {
     assert_eq!(shape(Grid::new(0, 32)), Ok(None));
     assert_eq!(shape(Grid::blocks([3, 0])), Ok(None));
     assert_eq!(shape(Grid::new([3, 0, 1], [8, 8, 8])), Ok(None));
-    let empty = Err(Error::BlockEmpty { kernel: "k", axis: Axis::X, value: 0 });
+    let empty = Err(Error::Launch(LaunchError::BlockEmpty { kernel: "k", axis: Axis::X, value: 0 }));
     assert_eq!(shape(Grid::new(0, 0)), empty);
     let clustered = kernel_in_clusters(None, None, Some([4, 1, 1]));
     assert_eq!(Grid::new(0, 32).resolve(&clustered, &Limits::CUDA), Ok(None));
@@ -175,28 +193,43 @@ fn exact_grids_stay_exact() {
 fn sizes_over_the_limits_are_named() {
     assert_eq!(
         shape(Grid::cover(usize::MAX)),
-        Err(Error::GridTooLarge {
+        Err(Error::Launch(LaunchError::GridTooLarge {
             kernel: "k",
             axis: Axis::X,
             value: (usize::MAX as u64).div_ceil(256),
             limit: i32::MAX as u32
-        })
+        }))
     );
     assert_eq!(
         shape(Grid::new([1, 65_536], [1, 1])),
-        Err(Error::GridTooLarge { kernel: "k", axis: Axis::Y, value: 65_536, limit: 65_535 })
+        Err(Error::Launch(LaunchError::GridTooLarge {
+            kernel: "k",
+            axis: Axis::Y,
+            value: 65_536,
+            limit: 65_535
+        }))
     );
     assert_eq!(
         shape(Grid::new([1, 1, 1], [1, 1, 65])),
-        Err(Error::BlockTooLarge { kernel: "k", axis: Axis::Z, value: 65, limit: 64 })
+        Err(Error::Launch(LaunchError::BlockTooLarge { kernel: "k", axis: Axis::Z, value: 65, limit: 64 }))
     );
     assert_eq!(
         shape(Grid::cover([9, 9]).with_block([64, 32])),
-        Err(Error::TooManyThreads { kernel: "k", block: [64, 32, 1], threads: 2048, limit: 1024 })
+        Err(Error::Launch(LaunchError::TooManyThreads {
+            kernel: "k",
+            block: [64, 32, 1],
+            threads: 2048,
+            limit: 1024
+        }))
     );
     assert_eq!(
         shape(Grid::cover(usize::MAX).with_block(u32::MAX)),
-        Err(Error::BlockTooLarge { kernel: "k", axis: Axis::X, value: u32::MAX.into(), limit: 1024 })
+        Err(Error::Launch(LaunchError::BlockTooLarge {
+            kernel: "k",
+            axis: Axis::X,
+            value: u32::MAX.into(),
+            limit: 1024
+        }))
     );
 }
 
@@ -215,10 +248,13 @@ fn blocks_and_threads_are_numbers_of_any_usual_type() {
 #[test]
 fn numbers_of_more_than_32_bits_are_named_and_not_cut_off() {
     let kernel = "k";
-    let blocks = |value| Err(Error::GridTooLarge { kernel, axis: Axis::X, value, limit: i32::MAX as u32 });
+    let blocks = |value| {
+        Err(Error::Launch(LaunchError::GridTooLarge { kernel, axis: Axis::X, value, limit: i32::MAX as u32 }))
+    };
     assert_eq!(shape(Grid::new((1_usize << 32) + 4, 256)), blocks((1 << 32) + 4));
     assert_eq!(shape(Grid::new(usize::MAX, 256)), blocks(u64::MAX));
-    let threads = Error::BlockTooLarge { kernel, axis: Axis::Y, value: 1 << 32, limit: 1024 };
+    let threads =
+        Error::Launch(LaunchError::BlockTooLarge { kernel, axis: Axis::Y, value: 1 << 32, limit: 1024 });
     assert_eq!(shape(Grid::new([1, 1], [1, 1_usize << 32])), Err(threads.clone()));
     assert_eq!(shape(Grid::cover([9, 9]).with_block([1, 1_usize << 32])), Err(threads));
     let mended = Grid::new(1, 1_usize << 32).with_block(32);
@@ -230,10 +266,13 @@ fn numbers_of_more_than_32_bits_are_named_and_not_cut_off() {
 #[test]
 fn negative_numbers_are_named() {
     let (kernel, axis) = ("k", Axis::X);
-    assert_eq!(shape(Grid::new(-1, 32)), Err(Error::GridNegative { kernel, axis, value: -1 }));
+    assert_eq!(
+        shape(Grid::new(-1, 32)),
+        Err(Error::Launch(LaunchError::GridNegative { kernel, axis, value: -1 }))
+    );
     assert_eq!(
         shape(Grid::new(1, i32::MIN)),
-        Err(Error::BlockEmpty { kernel, axis, value: i32::MIN.into() })
+        Err(Error::Launch(LaunchError::BlockEmpty { kernel, axis, value: i32::MIN.into() }))
     );
 }
 
@@ -259,12 +298,12 @@ fn each_limit_of_a_launch_is_the_last_that_is_allowed() {
         assert_eq!(shape(Grid::new(with(blocks), with(threads))).unwrap().unwrap().grid, with(blocks));
         let more = shape(Grid::new(with(blocks + 1), with(threads))).unwrap_err();
         assert!(
-            matches!(more, Error::GridTooLarge { value, limit, .. } if value == u64::from(blocks) + 1 && limit == blocks),
+            matches!(more, Error::Launch(LaunchError::GridTooLarge { value, limit, .. }) if value == u64::from(blocks) + 1 && limit == blocks),
             "{more}"
         );
         let more = shape(Grid::new(with(blocks), with(threads + 1))).unwrap_err();
         assert!(
-            matches!(more, Error::BlockTooLarge { value, limit, .. } if value == u64::from(threads) + 1 && limit == threads),
+            matches!(more, Error::Launch(LaunchError::BlockTooLarge { value, limit, .. }) if value == u64::from(threads) + 1 && limit == threads),
             "{more}"
         );
     }
@@ -286,8 +325,12 @@ fn blocks_of_any_shape_have_their_threads_counted() {
         match shape(Grid::new([1_u32; 3], block)) {
             Ok(found) => assert!(threads <= 1024 && found.unwrap().block == block, "{block:?}"),
             Err(error) => {
-                let expected =
-                    Error::TooManyThreads { kernel: "k", block, threads: threads.into(), limit: 1024 };
+                let expected = Error::Launch(LaunchError::TooManyThreads {
+                    kernel: "k",
+                    block,
+                    threads: threads.into(),
+                    limit: 1024,
+                });
                 assert!(threads > 1024 && error == expected, "{block:?}: {error}");
             }
         }
@@ -316,10 +359,10 @@ fn a_cover_has_no_block_too_few_and_none_too_many() {
 fn zero_sizes_are_named() {
     assert_eq!(
         shape(Grid::new([1, 1], [1, 0])),
-        Err(Error::BlockEmpty { kernel: "k", axis: Axis::Y, value: 0 })
+        Err(Error::Launch(LaunchError::BlockEmpty { kernel: "k", axis: Axis::Y, value: 0 }))
     );
     assert_eq!(
         shape(Grid::cover(0).with_block(0)),
-        Err(Error::BlockEmpty { kernel: "k", axis: Axis::X, value: 0 })
+        Err(Error::Launch(LaunchError::BlockEmpty { kernel: "k", axis: Axis::X, value: 0 }))
     );
 }

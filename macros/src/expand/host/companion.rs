@@ -12,7 +12,7 @@ use crate::expand::{block, generic, grid};
 pub(super) fn module(kernel: &Kernel) -> TokenStream {
     let (name, visibility) = (kernel.name(), &kernel.function.vis);
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
-    let summary = format!("What is known of the kernel `{}`.", kernel.bare_name());
+    let summary = format!("The descriptor, grid and block shape of the kernel `{}`.", kernel.bare_name());
     let declared = generic::declared(kernel);
     let (trait_name, grid_name) = (instance_trait(kernel), grid::name(kernel));
     let (chosen, bounds, reexport) = if kernel.is_generic() {

@@ -118,9 +118,9 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             __block: &::ferrogrid::__private::device::native::Block,
             __params: *const *const ::core::ffi::c_void,
         ) #where_clause {
-            // SAFETY: the launch passes one address for each flattened parameter that has bytes, in this order
-            // and of these types (of the others, which are `Copy`, the launch was given a value), and
-            // memory as the launch function's arguments promise.
+            // SAFETY: the launch passes one address for each flattened parameter with bytes, in this order
+            // and of these types (of the others, which are `Copy`, the launch got a value), and memory as the
+            // launch function's arguments guarantee.
             unsafe {
                 let mut __next = 0_usize;
                 #(#reads)*
@@ -140,8 +140,8 @@ fn lent(value: &TokenStream) -> TokenStream {
     quote!(__loan.lend(#value))
 }
 
-/// A condition: a block that ends at `__ends` lies inside of all that its threads may index by their own
-/// place, which are outputs with an element for each thread, and inputs of the grid's rank. `None` for
+/// A condition: a block that ends at `__ends` lies within everything that its threads may index by their own
+/// index, which are outputs with an element for each thread, and inputs of the grid's rank. `None` for
 /// kernels that have neither.
 fn inside(kernel: &Kernel) -> Option<TokenStream> {
     let conditions = kernel.parameters.iter().enumerate().flat_map(|(number, parameter)| {

@@ -38,19 +38,19 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     let (params, passed) = params(kernel);
     let accesses = numbered().filter_map(access);
     let summary = format!(
-        "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting for it (unless slices of the host are written: `Out`, `InOut`).",
+        "Launches the kernel `{}` on `{stream}`, with the threads of `{grid}`, and returns without waiting for it (except for host slices that it writes: `Out`, `InOut`).",
         kernel.bare_name()
     );
     let safety = kernel.is_unsafe().then(|| {
         quote! {
-            #[doc = "\n# Safety\nWhat the kernel itself asks for. Memory behind raw pointers must stay valid, and unused by others, until the stream has run the kernel: no order is kept for it."]
+            #[doc = "\n# Safety\nThe kernel's own requirements. Memory behind raw pointers must stay valid, and unused by other work, until the stream has run the kernel: launches do not order it."]
         }
     });
     quote! {
         #(#attributes)*
         #[doc = "\n"]
         #[doc = #summary]
-        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), an output has no row or tile for each block, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
+        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel supports (see `wide`), slices differ in shape where the kernel requires the same (`same_shape`), an output has no row or tile for each block, a buffer belongs to another device, or the device code cannot be loaded. The next synchronising call reports errors of the running kernel."]
         #safety
         // A bound of the user's and that of the instance may name the same parameter.
         #[allow(clippy::too_many_arguments, clippy::multiple_bound_locations)]
@@ -72,10 +72,11 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             // the descriptor names; they live until the call returns.
             unsafe {
                 ::ferrogrid::__private::launch_with(
-                    ::ferrogrid::__private::Resources { shared_bytes: #bytes, cooperative: #cooperative },
                     #chosen,
                     #stream,
-                    __grid,
+                    &__grid,
+                    #bytes,
+                    #cooperative,
                     #passed,
                     &[#(#accesses),*],
                 )?;
@@ -221,8 +222,9 @@ fn prepare(kernel: &Kernel, (number, parameter): (usize, &Parameter), stream: &I
         }
         ParameterKind::Output { .. } => {
             let (staged, claims) = (staged(number), claims(number));
-            let claims = is_claimed(parameter)
-                .then(|| quote!(let #claims = ::ferrogrid::__private::ClaimBits::new(&#local, #stream)?;));
+            let claims = is_claimed(parameter).then(
+                || quote!(let #claims = ::ferrogrid::__private::LaunchZeros::claim_bits(&#local, #stream)?;),
+            );
             let view = checked(quote!(::ferrogrid::__private::StagedOutput::output(&mut #staged)));
             quote! {
                 let mut #staged = ::ferrogrid::__private::LaunchOutput::stage(#name, #stream)?;
@@ -243,7 +245,7 @@ fn for_blocks(
     if let ParameterKind::Order { element } = &parameter.kind {
         let (chosen, local) = (chosen(kernel), local(number));
         return Some(
-            quote!(let #local = ::ferrogrid::__private::OrderState::new::<#element, 1>(#chosen, __grid, #stream)?;),
+            quote!(let #local = ::ferrogrid::__private::LaunchZeros::block_order::<#element, 1>(#chosen, __grid, #stream)?;),
         );
     }
     let ParameterKind::Output { division, .. } = &parameter.kind else { return None };

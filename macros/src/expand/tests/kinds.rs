@@ -1,8 +1,9 @@
-//! Each kind of parameter: what a launch takes for it, what of it comes to the entry point, and what the kernel gets on both sides.
+//! Each kind of parameter: the argument of the launch function, the parameters of the entry point, and the
+//! kernel's argument on both sides.
 
 use super::{between, has, on_device, on_host};
 
-/// A parameter `a` of a kernel, and what becomes of it.
+/// A parameter `a` of a kernel, and its expansion.
 struct Kind {
     rank: usize,
     declared: &'static str,
@@ -10,13 +11,13 @@ struct Kind {
     launch: &'static str,
     /// Of the entry point.
     entry: &'static str,
-    /// What the kernel is called with on a device.
+    /// The kernel's argument on a device.
     on_device: &'static str,
-    /// And on the CPU device.
+    /// The kernel's argument on the CPU device.
     on_cpu: &'static str,
     /// (size, align) of each parameter of the entry point.
     shapes: &'static str,
-    /// What is asserted of the types at compile time.
+    /// The assertions about its types at compile time.
     travels: &'static str,
     /// Whether the launch orders the use of memory.
     accesses: &'static str,
@@ -233,20 +234,20 @@ const KINDS: [Kind; 18] = [
 ];
 
 impl Kind {
-    /// A module with a kernel that has it.
+    /// A module with a kernel that has this parameter.
     fn module(&self) -> String {
         let unsafety = if self.declared.contains('*') { "unsafe" } else { "" };
         format!("mod m {{ #[kernel] pub {unsafety} fn k(t: Thread<{}>, {}) {{}} }}", self.rank, self.declared)
     }
 
-    /// How many parameters of the entry point it is.
+    /// The number of its parameters in the entry point.
     fn flattened(&self) -> usize {
         self.entry.matches(':').count()
     }
 }
 
 #[test]
-fn a_launch_takes_what_the_kernel_declares() {
+fn a_launch_function_has_the_parameters_of_the_kernel() {
     for kind in &KINDS {
         let host = on_host(&kind.module());
         let (rank, launch) = (kind.rank, kind.launch);
@@ -277,7 +278,7 @@ fn the_cpu_device_calls_the_body_with_the_whole() {
     }
 }
 
-/// What the descriptor says, the addresses that a launch passes, what the CPU device reads, and the entry point's parameters.
+/// The descriptor, the addresses that a launch passes, the CPU device's arguments, and the entry point's parameters.
 #[test]
 fn all_agree_on_the_number_of_parts() {
     for kind in &KINDS {
@@ -299,7 +300,7 @@ fn all_agree_on_the_number_of_parts() {
 
 /// Each part has its own address, and each extent its own place.
 #[test]
-fn parts_come_in_their_order() {
+fn parts_keep_their_order() {
     for kind in KINDS.iter().filter(|kind| kind.accesses.starts_with("__p1") && kind.flattened() > 1) {
         let host = on_host(&kind.module());
         let views = kind.flattened() - usize::from(kind.accesses.contains("claims"));
@@ -341,7 +342,7 @@ fn slices_are_staged_before_the_launch_and_finished_after_it() {
 }
 
 #[test]
-fn what_belongs_to_blocks_is_there_for_each_block_of_the_grid() {
+fn outputs_of_blocks_are_checked_against_the_grid() {
     let rows = on_host("mod m { #[kernel] pub fn k(t: Thread<1>, a: DisjointRows<f32>) {} }");
     has(&rows, "p::rows_for_blocks(&__FERROGRID_KERNEL_k,stream,__grid,\"a\",&__p1)?;");
     has(&rows, "{p::Grid::blocks(p::Extent::<1usize>::extent(__extent))};");
@@ -361,10 +362,13 @@ fn what_belongs_to_blocks_is_there_for_each_block_of_the_grid() {
         assert!(!host.contains("_for_blocks"), "{host}");
     }
     let order = on_host("mod m { #[kernel] pub fn k(t: Thread<1>, a: BlockOrder<u64>) {} }");
-    has(&order, "let__p1=p::OrderState::new::<u64,1>(&__FERROGRID_KERNEL_k,__grid,stream)?;let__params");
+    has(
+        &order,
+        "let__p1=p::LaunchZeros::block_order::<u64,1>(&__FERROGRID_KERNEL_k,__grid,stream)?;let__params",
+    );
 }
 
-/// Regions lie one behind the other; slices begin where the launch says.
+/// Regions follow one another; slices begin at offsets that the launch gives.
 #[test]
 fn regions_of_shared_memory_do_not_overlap() {
     let module = "mod m { #[kernel] pub fn k(t: Thread<1>, a: Shared<[f32; 8]>, n: u32, b: SharedSlice<u8>, c: Shared<[u64; 3]>) {} }";
@@ -407,7 +411,7 @@ fn regions_of_shared_memory_do_not_overlap() {
 }
 
 #[test]
-fn blocks_that_follow_each_other_say_when_they_end() {
+fn blocks_in_order_mark_their_end() {
     let module = "mod m { #[kernel(block = 64)] pub fn k(t: Thread<1>, a: BlockOrder<u32>, x: &[u32]) {} }";
     let device = on_device(module);
     has(&device, "letp1_ordered=d::BlockOrder::from_raw(p1_order,&current);self::k::<>(current,p1_ordered,");
@@ -432,7 +436,7 @@ fn the_cpu_device_runs_threads_as_they_wait() {
 }
 
 #[test]
-fn inputs_are_read_as_what_they_are() {
+fn inputs_have_kinds() {
     let of = |rank: usize, ty: &str| {
         on_host(&format!("mod m {{ #[kernel] pub fn k(t: Thread<{rank}>, a: {ty}) {{}} }}"))
     };

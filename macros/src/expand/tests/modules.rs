@@ -1,4 +1,4 @@
-//! Modules: what stands in them besides kernels, where their device code is, and what a kernel promises.
+//! Modules: their items besides kernels, the location of their device code, and the launch bounds of kernels.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use syn::Item;
 use super::*;
 
 #[test]
-fn what_a_kernel_promises_is_in_its_descriptor() {
+fn launch_bounds_are_in_the_descriptor() {
     let host = on_host(
         "mod m { #[kernel(block = [16, 4], min_blocks = 2)] pub fn a(t: Thread<2>) {} \
          #[kernel(max_threads = 96, cluster = 2)] pub fn b(t: Thread<1>) {} \
@@ -31,13 +31,13 @@ fn what_a_kernel_promises_is_in_its_descriptor() {
     );
     has(of("c"), "rank:3usize,block:::core::option::Option::None,");
     has(of("c"), "cluster_at_launch:true,dependent_launch:true,");
-    assert_eq!(host.matches("cooperative:true").count(), 1, "{host}");
+    assert_eq!(host.matches(",true,&__params,").count(), 1, "one launch is cooperative: {host}");
     has(&host, "pubconstBLOCK:[u32;3]=[16u32,4u32,1u32];");
     has(&host, "__grid.with_block([[16u32,4u32,1u32][0usize],[16u32,4u32,1u32][1usize]])}");
     assert_eq!(host.matches(".with_block(").count(), 1, "{host}");
 }
 
-/// One for each kernel that has clusters: no block's shared memory goes before all have read it.
+/// One for each kernel that has clusters: no block releases its shared memory before all have read it.
 #[test]
 fn blocks_of_a_cluster_leave_together() {
     let device = on_device(
@@ -67,7 +67,7 @@ fn a_block_of_constants_is_computed_once_on_each_side() {
     has_not(&on_device("mod m { #[kernel(block = 64)] pub fn k(t: Thread<1>) {} }"), "[0usize]asu64");
 }
 
-/// Where the kernel is not, nothing of it is.
+/// A disabled kernel leaves nothing in the expansion.
 #[test]
 fn conditions_hold_for_all_that_is_made_of_a_kernel() {
     let plain =
@@ -189,11 +189,11 @@ fn names_of_parameters_do_not_clash_with_those_of_a_launch() {
     let host = on_host("mod m { #[kernel] pub fn k(t: Thread<1>, stream: u32, grid: u32, grid_: u32) {} }");
     has(&host, "(stream_:&p::Stream,grid__:implp::IntoGrid<1usize>,stream:u32,grid:u32,grid_:u32,)");
     has(&host, "let__grid=p::IntoGrid::into_grid(grid__);");
-    has(&host, "Launches the kernel `k` on `stream_`, one thread for each place of `grid__`,");
+    has(&host, "Launches the kernel `k` on `stream_`, with the threads of `grid__`,");
 }
 
 #[test]
-fn an_unsafe_kernel_has_an_unsafe_launch_that_says_what_to_keep() {
+fn an_unsafe_kernel_has_an_unsafe_launch_that_documents_its_contract() {
     let [unsafe_one, safe] = ["unsafe ", ""].map(|unsafety| {
         on_host(&format!(
             "mod m {{ /// Twice.\n#[kernel] #[must_use] pub(crate) {unsafety}fn r#k(t: Thread<1>) {{}} }}"
@@ -218,7 +218,7 @@ fn slices_of_one_shape_are_compared_and_share_extents() {
     has_not(&on_host(&module.replace("(same_shape(x, y))", "")), "same_shape(&");
 }
 
-/// `other::W`, `s.W` and `W` of a function that does not read it are something else.
+/// `other::W`, `s.W` and `W` of a function that does not read it are other items.
 #[test]
 fn constants_are_read_by_reference_where_they_are_named() {
     let module = "mod m { #[constant] pub static W: Constant<[f32; 2]> = Constant::new([1.0, 2.0]); \
@@ -243,7 +243,7 @@ fn constants_are_read_by_reference_where_they_are_named() {
     has(&host, "p::InitialValue::new(p::device::Constant::<DeviceAtomic<u32>>::new(initial))};");
     has(&host, "p::device::constant::read(reading,self::W.here())");
     has(&host, "p::device::statics::read(reading,self::F.here())");
-    // The limit is that of constants alone.
+    // The limit counts constants only.
     has(
         &host,
         "lettotal=0;lettotal=p::add_constant(total,\"W\",::core::mem::size_of::<[f32;2]>(),::core::mem::align_of::<[f32;2]>(),);let_=total;",
@@ -262,14 +262,14 @@ fn constants_are_read_by_reference_where_they_are_named() {
         ),
     );
     has(&device, &format!("d::statics::read(reading,::core::ptr::addr_of!(self::{symbol}))"));
-    // Both sides compare how values lie.
+    // Both sides compare layouts.
     has(
         &device,
         "<[f32;2]asd::DeviceCopy>::LAYOUT,#[cfg(x)]::core::mem::size_of::<<DeviceAtomic<u32>asd::statics::StaticValue>::Value>()asu64",
     );
 }
 
-/// Those of the crate that has kernels: a variable is there once.
+/// Only in the crate with kernels, so that each variable exists once.
 #[test]
 fn a_library_has_neither_entry_points_nor_variables() {
     let module = "mod m { #[constant] static W: Constant<f32> = Constant::new(1.0); \
@@ -299,7 +299,7 @@ fn kernels_call_each_others_bodies() {
 }
 
 #[test]
-fn functions_of_other_device_code_have_a_native_counterpart_or_say_so() {
+fn functions_of_other_device_code_call_their_native_counterpart_or_panic() {
     let module = "mod m { #[cfg(x)] #[link(file = \"f.ptx\")] unsafe extern \"C\" { #[native(cpu::f)] #[cfg(y)] pub safe fn f(a: f32, b: u32) -> f32; \
                   #[link_name = \"_Zg\"] fn g(p: *const u8); } extern \"C\" { #[link_name = \"llvm.x\"] fn h(); } }";
     let (host, device) = (on_host(module), on_device(module));
@@ -396,7 +396,7 @@ fn device_code_is_embedded_once_and_compared_with_the_host() {
 }
 
 #[test]
-fn a_module_without_device_code_says_why() {
+fn a_module_without_device_code_has_the_reason() {
     let kernel = parsed("mod m { #[kernel] pub fn k(t: Thread<1>) {} }");
     let constant = parsed("mod m { #[constant] static W: Constant<f32> = Constant::new(1.0); }");
     let of = |module: &Module, code: &Code| text(host::module(module, code, None));
@@ -413,13 +413,13 @@ fn a_module_without_device_code_says_why() {
 }
 
 #[test]
-fn a_warning_stands_where_panics_abort_and_there_are_kernels() {
+fn modules_with_kernels_warn_if_panics_abort() {
     let warns =
         |module: &str| on_host(module).contains("#[cfg(panic=\"abort\")]const_:()={#[deprecated(note=");
     assert!(warns("mod m { #[kernel] pub fn k(t: Thread<1>) {} }") && !warns("mod m { pub fn f() {} }"));
 }
 
-/// An error of the device compiler stands at the user's tokens, and the function that has it is not compiled for the host.
+/// Errors of the device compiler appear at the user's tokens, and the host half omits functions with errors.
 #[test]
 fn a_refused_function_has_its_error_and_no_body() {
     let source = "#[cfg(x)] mod m {\n    fn f() { let a: u32 = 1; }\n    fn g() -> u32 { 2 }\n    fn h() -> impl Fn() { let a = 3; move || {} }\n\
@@ -445,7 +445,7 @@ fn a_refused_function_has_its_error_and_no_body() {
     has(&half, "->implFn(){leta=3;move||{}}");
     has(&half, &format!("fni(){empty}"));
     has(&half, &format!("fnj(){empty}fnk();"));
-    has(&half, "p::ModuleImage::unbuilt(\"the device compiler refused it\");");
+    has(&half, "p::ModuleImage::unbuilt(\"the device compiler rejected it\");");
     has(&half, "#[cfg(test)]#[cfg(x)]const_:()={");
     for Diagnostic { message, .. } in &all {
         has(&half, &format!("compile_error!{{\"{message}\"}}"));
@@ -461,7 +461,7 @@ fn a_refused_function_has_its_error_and_no_body() {
         ),
         (17, Some(23))
     );
-    // The bounds of a body: its first brace, and not what comes behind its last.
+    // The bounds of a body: from its first brace up to its last.
     has(&text(refused(&[at((2, 12), (2, 13), "brace")])), &format!("fnf(){empty}"));
     has(&text(refused(&[at((2, 31), (2, 31), "behind")])), "fnf(){leta:u32=1;}");
 }

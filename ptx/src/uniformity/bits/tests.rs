@@ -1,9 +1,9 @@
-//! What is said of bits holds for all values that it is said of, and is as much as can be said where an operation works bit by bit:
-//! tried for all that may be known of three bits.
+//! Claims about bits hold for all values, and are as precise as possible for bitwise operations: an
+//! exhaustive test over three bits.
 
 use super::*;
 
-/// What may be known of a value below 8, and the values that two lanes of a warp may have.
+/// A state of knowledge about a value below 8, and the values that two lanes of a warp may have.
 struct Known {
     bits: Bits,
     lanes: Vec<(u64, u64)>,
@@ -26,7 +26,7 @@ fn is_value(value: u64, bits: Bits) -> bool {
     value & bits.zero == 0 && value & bits.one == bits.one
 }
 
-/// The most that can be said of these pairs.
+/// The most precise claim about these pairs.
 fn best(pairs: impl Iterator<Item = (u64, u64)>) -> Bits {
     pairs.fold(Bits::NONE, |bits, (a, b)| Bits {
         varies: bits.varies | (a ^ b),
@@ -35,7 +35,7 @@ fn best(pairs: impl Iterator<Item = (u64, u64)>) -> Bits {
     })
 }
 
-/// That nothing is said which does not hold for these pairs.
+/// Asserts that the claim holds for these pairs.
 #[track_caller]
 fn holds(said: Bits, best: Bits, of: impl std::fmt::Debug) {
     assert_eq!(best.varies & !said.varies, 0, "more differs than {said:?} of {of:?}");
@@ -56,7 +56,7 @@ fn of_two(a: &Known, b: &Known, operation: fn(u64, u64) -> u64) -> Bits {
 }
 
 #[test]
-fn what_is_known_after_operations_bit_by_bit_is_all_that_can_be_known() {
+fn bitwise_operations_lose_no_precision() {
     let all = all();
     for known in &all {
         let a = known.bits;
@@ -83,9 +83,9 @@ fn what_is_known_after_operations_bit_by_bit_is_all_that_can_be_known() {
     }
 }
 
-/// Below the last bit of one the other stays as it is; what differs is carried upwards only.
+/// Below the lowest bit of one operand the other is unchanged; differences carry upwards only.
 #[test]
-fn sums_hold_and_keep_what_is_below() {
+fn sums_hold_and_keep_lower_bits() {
     let all = all();
     for known in &all {
         for other in &all {
@@ -124,7 +124,7 @@ fn products_hold_and_are_exact_by_powers_of_two() {
     }
 }
 
-/// A value that differs in its last bits alone is compared alike with multiples of what differs.
+/// A value that differs in its low bits only compares uniformly with multiples of a larger power of two.
 #[test]
 fn comparisons_that_are_together_have_one_result_in_a_warp() {
     let all = all();
@@ -147,7 +147,7 @@ fn comparisons_that_are_together_have_one_result_in_a_warp() {
             assert_eq!(a.is_together_below(number, 32), bound & differs == 0, "{a:?} < {bound}");
             assert_eq!(a.is_together_up_to(number, 32), bound & differs == differs, "{a:?} <= {bound}");
         }
-        // Where any bit may differ, nothing is below.
+        // If any bit may differ, no comparison is uniform.
         let bits = 64 - a.varies.leading_zeros();
         assert!(
             !a.is_together_below(Bits::constant(0), bits)
@@ -169,7 +169,7 @@ fn a_value_is_known_where_all_its_bits_are() {
 
 /// The threads of a block of each shape, 32 of them in a warp, x fastest.
 #[test]
-fn what_is_said_of_indices_holds_for_the_threads_of_each_shape() {
+fn claims_about_indices_hold_for_each_block_shape() {
     let shapes = [
         [1, 1, 1],
         [2, 2, 2],
@@ -218,7 +218,7 @@ fn what_is_said_of_indices_holds_for_the_threads_of_each_shape() {
             assert_eq!(special(name, [None; 3]), None);
         }
     }
-    // Rows of whole warps are those that differ in nothing but x.
+    // Rows of whole warps differ in x only.
     assert_eq!(special("%tid.y", [Some(64), None, None]).unwrap().varies, 0);
     assert_eq!(special("%tid.y", [Some(16), Some(8), None]).unwrap().varies, 1);
     assert_eq!(special("%tid.x", [None, Some(1), Some(1)]).unwrap(), Bits::below(10, 31));

@@ -1,4 +1,4 @@
-//! The barriers that threads may not reach together, and why.
+//! The barriers that threads may not reach together, with the reason.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,7 +19,7 @@ impl Analysis<'_, '_> {
                 None => None,
             };
             let brought = statement.instruction().and_then(|it| {
-                // Behind the place in the source; or last, and the same in those that it names.
+                // After the place in the source, or last, uniform in the threads that the mark names.
                 let region = || it.operands.get(4).filter(|_| mark(it).is_some());
                 let mask = || it.operands.last().filter(|it| !self.names_a_tile(at, it));
                 if needs == Level::Warp && it.callee().is_none() { mask() } else { region() }
@@ -33,7 +33,7 @@ impl Analysis<'_, '_> {
         found
     }
 
-    /// The branch by which a block is not reached together by those that need to.
+    /// The divergent branch because of which threads do not reach a block together.
     fn branch_around(&self, block: usize, needs: Level) -> Option<usize> {
         (0..self.body.statements.len()).find(|&at| {
             let Some(instruction) = self.body.statements[at].instruction() else { return false };
@@ -43,7 +43,7 @@ impl Analysis<'_, '_> {
         })
     }
 
-    /// The statements from the condition of a branch back to where it differs more than is needed, by the shortest way.
+    /// The shortest chain of statements from a branch's condition back to the source of the divergence.
     fn because(&self, branch: usize, needs: Level) -> Vec<usize> {
         let mut came_from: HashMap<usize, usize> = HashMap::new();
         let mut open = VecDeque::from([branch]);
@@ -70,7 +70,7 @@ impl Analysis<'_, '_> {
         Vec::new()
     }
 
-    /// Whether what a statement makes differs so by itself, and not only by what it reads.
+    /// Whether a statement is itself the source of a divergence, rather than the values that it reads.
     fn is_source(&self, at: usize, needs: Level) -> bool {
         let Some(instruction) = self.body.statements[at].instruction() else { return false };
         if self.registers.defined_by(at).is_empty() {

@@ -1,4 +1,4 @@
-//! What the lanes of a warp have in common: the bits of registers, and masks.
+//! Uniformity within a warp: the bits of registers, and masks.
 
 use super::super::Level;
 use super::super::bits::{self, Bits};
@@ -7,7 +7,7 @@ use super::Analysis;
 use crate::{Instruction, Operand, Register};
 
 impl<'t> Analysis<'_, 't> {
-    /// Finds out the bits of a register from its definitions; whether they change.
+    /// Recomputes the bits of a register from its definitions; returns whether they change.
     pub(super) fn update_bits(&mut self, register: Register) -> bool {
         if !self.follows_lanes {
             return false;
@@ -20,7 +20,7 @@ impl<'t> Analysis<'_, 't> {
         *known != before
     }
 
-    /// The bits of what a statement makes.
+    /// The bits of a statement's result.
     fn bits_made_by(&self, at: usize) -> Bits {
         let Some(instruction) = self.body.statements[at].instruction() else { return Bits::ANY };
         let is_same = self.level_of_definition(at, instruction) <= Level::Warp;
@@ -65,7 +65,7 @@ impl<'t> Analysis<'_, 't> {
         tiles.all(|tile| if self.is_mixed[register.0] { tile == Some(first) } else { tile.is_some() })
     }
 
-    /// The lanes of a tile, if a statement makes its mask: `lanes` shifted by `laneid & (32 - n)`, or by `laneid` if it is 1.
+    /// The lanes of a tile, if a statement computes its mask: `lanes` shifted by `laneid & (32 - n)`, or by `laneid` if it is 1.
     fn tile_made_by(&self, at: usize) -> Option<u64> {
         let made = |at: usize, operand: &Operand<'_>| {
             let [made] = self.registers.definitions(self.registers.named(at, operand.name()?)?) else {

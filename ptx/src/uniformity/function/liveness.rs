@@ -1,17 +1,17 @@
-//! Where the value of a register is still read: a sum is that of its terms as long as no term is given another value meanwhile.
+//! Liveness of registers: a sum equals that of its terms while no term is reassigned.
 
 use std::collections::HashMap;
 
 use crate::{Body, ControlFlow, Register, Registers};
 
-/// The registers that were asked about, each with the blocks at whose start its value is still read.
+/// A cache: the blocks at whose start each queried register is live.
 #[derive(Default)]
 pub(super) struct Liveness {
     known: HashMap<Register, Vec<bool>>,
 }
 
 impl Liveness {
-    /// Whether a value that `register` has before the statement `at` may be read after it.
+    /// Whether `register` is live before the statement `at`.
     pub(super) fn outlasts(
         &mut self,
         register: Register,
@@ -35,7 +35,7 @@ impl Liveness {
     }
 }
 
-/// The blocks at whose start a register's value is still read.
+/// The blocks at whose start a register is live.
 fn starts(register: Register, body: &Body<'_>, registers: &Registers<'_>, flow: &ControlFlow) -> Vec<bool> {
     let of_blocks: Vec<Option<bool>> =
         flow.blocks.iter().map(|block| first(register, block.statements.clone(), body, registers)).collect();
@@ -51,7 +51,7 @@ fn starts(register: Register, body: &Body<'_>, registers: &Registers<'_>, flow: 
     is_read
 }
 
-/// Whether the first of some statements that reads a register or replaces its value reads it; `None` if none does either.
+/// Whether the first statement that reads or overwrites a register reads it; `None` if there is none.
 fn first(
     register: Register,
     statements: std::ops::Range<usize>,
@@ -64,7 +64,7 @@ fn first(
     })
 }
 
-/// Whether a statement gives a register another value in any case.
+/// Whether a statement overwrites a register unconditionally.
 fn replaces(register: Register, at: usize, body: &Body<'_>, registers: &Registers<'_>) -> bool {
     registers.defined_by(at).contains(&register)
         && body.statements[at].instruction().is_some_and(|it| it.predicate.is_none())

@@ -13,7 +13,7 @@ pub mod functions {
             #[repr(u32)]
             pub enum Function {
                 $(
-                    /// As its name says.
+                    /// The function of this name.
                     $name,
                 )*
             }
@@ -142,7 +142,7 @@ pub mod functions {
 pub mod fast {
     use ferrogrid::device::prelude::*;
 
-    /// How many functions [`all`] computes.
+    /// The number of functions that [`all`] computes.
     pub const COUNT: usize = 12;
 
     /// Each fast function of x, and of x and y where it takes two.

@@ -1,4 +1,4 @@
-//! Graphs in graphs: order, buffers, functions of the host, and what is refused.
+//! Child graphs: order, buffers, host functions, and refused calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use crate::runtime::{Case, Gate, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_child_is_one_node_in_the_order_of_its_buffers", a_child_is_one_node_in_the_order_of_its_buffers),
-    ("a_child_comes_after_what_is_said", a_child_comes_after_what_is_said),
+    ("a_child_node_follows_its_named_dependencies", a_child_node_follows_its_named_dependencies),
     ("a_child_and_its_parent_read_one_buffer", a_child_and_its_parent_read_one_buffer),
     ("keys_of_children_name_their_buffers", keys_of_children_name_their_buffers),
     ("functions_of_a_child_are_called_at_each_launch", functions_of_a_child_are_called_at_each_launch),
@@ -18,12 +18,12 @@ pub(crate) const CASES: &[Case] = &[
         "a_graph_takes_over_one_whose_child_has_the_same_form",
         a_graph_takes_over_one_whose_child_has_the_same_form,
     ),
-    ("what_cannot_be_a_child_is_refused", what_cannot_be_a_child_is_refused),
+    ("graphs_that_cannot_be_children_are_refused", graphs_that_cannot_be_children_are_refused),
     ("a_buffer_of_a_child_is_handed_out_once", a_buffer_of_a_child_is_handed_out_once),
     ("children_are_nested_to_a_limit", children_are_nested_to_a_limit),
 ];
 
-/// A graph that fills a buffer of its own.
+/// A graph that fills its own buffer.
 fn filling(stream: &Stream, value: u32) -> ferrogrid::Result<(Graph<'static>, GraphKey<u32>)> {
     let data = stream.zeros::<u32>(100)?;
     stream.capture(|capture| {
@@ -57,7 +57,7 @@ fn a_child_is_one_node_in_the_order_of_its_buffers(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_child_comes_after_what_is_said(device: &Device) -> Outcome {
+fn a_child_node_follows_its_named_dependencies(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let order = Arc::new(AtomicU32::new(0));
     let digit = |digit: u32| {
@@ -99,7 +99,7 @@ fn a_child_and_its_parent_read_one_buffer(device: &Device) -> Outcome {
         Ok(([nodes[0], nodes[1], node], own.key()))
     })?;
     for node in nodes {
-        assert_eq!(graph.dependencies(node)?, [], "they share what they read");
+        assert_eq!(graph.dependencies(node)?, [], "they share an input");
     }
     let mut graph = graph.instantiate()?;
     graph.launch(&stream)?;
@@ -201,7 +201,7 @@ fn a_graph_takes_over_one_whose_child_has_the_same_form(device: &Device) -> Outc
     Ok(())
 }
 
-fn what_cannot_be_a_child_is_refused(device: &Device) -> Outcome {
+fn graphs_that_cannot_be_children_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let flag = stream.zeros::<u32>(1)?;
     let (conditional, ()) = stream.capture(|capture| {

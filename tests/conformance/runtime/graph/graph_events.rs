@@ -1,4 +1,4 @@
-//! Event nodes of graphs: when they are recorded, what waits for them, and what is refused.
+//! Event nodes of graphs: recording, waits, and refused calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Memory that graph nodes allocate and free: its lifetime, its contents, and who may use it.
+//! Memory that graph nodes allocate and free: its lifetime, its contents, and its permitted uses.
 
 use std::mem::MaybeUninit;
 
@@ -7,8 +7,8 @@ use ferrogrid::{CpuOptions, Device, Error, Graph, GraphError};
 use crate::runtime::{Case, Gate, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
-    ("each_launch_allocates_what_it_needs", each_launch_allocates_what_it_needs),
-    ("what_a_launch_allocates_is_zero", what_a_launch_allocates_is_zero),
+    ("each_launch_allocates_its_memory", each_launch_allocates_its_memory),
+    ("memory_that_a_launch_allocates_is_zeroed", memory_that_a_launch_allocates_is_zeroed),
     ("nodes_are_between_those_that_allocate_and_free", nodes_are_between_those_that_allocate_and_free),
     ("each_allocation_is_freed_once", each_allocation_is_freed_once),
     ("memory_is_allocated_again_after_it_was_freed", memory_is_allocated_again_after_it_was_freed),
@@ -22,13 +22,16 @@ pub(crate) const CASES: &[Case] = &[
         a_graph_that_allocates_may_be_dropped_while_it_runs,
     ),
     ("graphs_that_allocate_run_at_the_same_time", graphs_that_allocate_run_at_the_same_time),
-    ("what_no_graph_with_allocations_can_be_is_refused", what_no_graph_with_allocations_can_be_is_refused),
+    (
+        "unsupported_uses_of_graphs_with_allocations_are_refused",
+        unsupported_uses_of_graphs_with_allocations_are_refused,
+    ),
     ("bodies_use_and_do_not_allocate", bodies_use_and_do_not_allocate),
     ("more_memory_than_there_is_cannot_be_allocated", more_memory_than_there_is_cannot_be_allocated),
     ("figures_tell_of_memory_of_graphs", figures_tell_of_memory_of_graphs),
 ];
 
-/// How many nodes allocate, and how many free.
+/// The number of nodes that allocate, and of those that free.
 fn allocations(graph: &Graph<'_>) -> (usize, usize) {
     let text = graph.to_dot();
     let count = |word: &str| text.lines().filter(|line| line.contains(&format!(": {word}\\n"))).count();
@@ -39,7 +42,7 @@ fn is_not_recordable<T>(result: ferrogrid::Result<T>) -> bool {
     matches!(result, Err(Error::Graph(GraphError::NotRecordable { .. })))
 }
 
-fn each_launch_allocates_what_it_needs(device: &Device) -> Outcome {
+fn each_launch_allocates_its_memory(device: &Device) -> Outcome {
     let streams = [device.new_stream()?, device.new_stream()?];
     let (mut x, mut y) = (streams[0].zeros::<u32>(100_000)?, streams[0].zeros::<u32>(100_000)?);
     let (graph, (x, y)) = streams[0].capture(|capture| {
@@ -65,7 +68,7 @@ fn each_launch_allocates_what_it_needs(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn what_a_launch_allocates_is_zero(device: &Device) -> Outcome {
+fn memory_that_a_launch_allocates_is_zeroed(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut y = stream.fill(1_u64, 1000)?;
     let (graph, y) = stream.capture(|capture| {
@@ -132,7 +135,7 @@ fn each_allocation_is_freed_once(device: &Device) -> Outcome {
         graph.launch(&stream)?;
     }
     stream.synchronize()?;
-    // What a recording that fails has allocated goes with it.
+    // A failed recording frees its allocations.
     let failed = stream.capture(|capture| {
         let _buffer = capture.zeros::<u8>(10)?;
         capture.synchronize()
@@ -279,7 +282,7 @@ fn no_bytes_are_allocated_by_no_node(device: &Device) -> Outcome {
     Ok(stream.synchronize()?)
 }
 
-/// Fills `y` through memory of its own.
+/// Fills `y` through its own memory.
 fn through_memory<'b>(
     stream: &ferrogrid::Stream,
     value: u32,
@@ -297,7 +300,7 @@ fn through_memory<'b>(
 fn a_graph_that_allocates_may_be_dropped_while_it_runs(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut y = stream.zeros::<u32>(100_000)?;
-    // Without an instance as well.
+    // Also without an instance.
     drop(through_memory(&stream, 1, &mut y)?);
     for round in 1..5 {
         let mut graph = through_memory(&stream, round, &mut y)?.instantiate()?;
@@ -333,7 +336,7 @@ fn graphs_that_allocate_run_at_the_same_time(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn what_no_graph_with_allocations_can_be_is_refused(device: &Device) -> Outcome {
+fn unsupported_uses_of_graphs_with_allocations_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut results = [stream.zeros::<u32>(10)?, stream.zeros::<u32>(10)?, stream.zeros::<u32>(10)?];
     let [first, second, third] = &mut results;
@@ -346,7 +349,7 @@ fn what_no_graph_with_allocations_can_be_is_refused(device: &Device) -> Outcome 
     assert!(error.to_string().contains("node 0 allocates memory"), "{error}");
     let refused = stream.capture(|capture| capture.node(&[], |line| line.zeros::<u32>(10).map(drop)));
     assert!(is_not_recordable(refused), "on the stream of a node");
-    // It is as before.
+    // The graph is unchanged.
     graph.launch(&stream)?;
     drop(graph);
     let values =

@@ -1,4 +1,4 @@
-//! Graphs of copies, fills and host functions: recording, order, launches, buffers, and what is refused.
+//! Graphs of copies, fills and host functions: recording, order, launches, buffers, and refused calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,10 +22,10 @@ pub(crate) const CASES: &[Case] = &[
     ("a_forgotten_graph_leaves_its_buffers_usable", a_forgotten_graph_leaves_its_buffers_usable),
     ("branches_that_share_a_buffer_are_ordered", branches_that_share_a_buffer_are_ordered),
     ("forks_joins_and_events_become_dependencies", forks_joins_and_events_become_dependencies),
-    ("explicit_nodes_depend_on_what_is_said", explicit_nodes_depend_on_what_is_said),
+    ("explicit_nodes_have_their_stated_dependencies", explicit_nodes_have_their_stated_dependencies),
     ("host_functions_are_called_at_each_launch", host_functions_are_called_at_each_launch),
     ("a_panic_of_a_host_function_is_reported", a_panic_of_a_host_function_is_reported),
-    ("what_cannot_be_recorded_is_refused", what_cannot_be_recorded_is_refused),
+    ("calls_that_cannot_be_recorded_are_refused", calls_that_cannot_be_recorded_are_refused),
     ("buffers_that_the_graph_does_not_hold_are_refused", buffers_that_the_graph_does_not_hold_are_refused),
     ("streams_of_a_recording_end_with_it", streams_of_a_recording_end_with_it),
     ("one_thread_records", one_thread_records),
@@ -204,7 +204,7 @@ fn branches_that_share_a_buffer_are_ordered(device: &Device) -> Outcome {
     let mut copy = stream.zeros::<u32>(10)?;
     let (graph, nodes) = stream.capture(|capture| {
         let (mut data, mut copy) = (capture.write(&mut data)?, capture.write(&mut copy)?);
-        // No dependency is stated anywhere.
+        // No dependency is stated explicitly.
         let fill = capture.node(&[], |stream| stream.fill_into(1, &mut data))?;
         let read = capture.node(&[], |stream| stream.copy(&data, &mut copy))?;
         let refill = capture.node(&[], |stream| stream.fill_into(2, &mut data))?;
@@ -250,7 +250,7 @@ fn forks_joins_and_events_become_dependencies(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn explicit_nodes_depend_on_what_is_said(device: &Device) -> Outcome {
+fn explicit_nodes_have_their_stated_dependencies(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let order = Arc::new(AtomicU32::new(0));
     let (graph, [first, second, join, last]) = stream.capture(|capture| {
@@ -304,7 +304,7 @@ fn a_panic_of_a_host_function_is_reported(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn what_cannot_be_recorded_is_refused(device: &Device) -> Outcome {
+fn calls_that_cannot_be_recorded_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let outside = stream.record()?;
     let mut data = stream.upload(&[1_u32, 2])?;
@@ -398,7 +398,7 @@ fn one_thread_records(device: &Device) -> Outcome {
         assert_eq!(forked, Err(Error::Graph(GraphError::OtherThread)));
         Ok(())
     })?;
-    // It is launched by any.
+    // Any thread may launch it.
     std::thread::scope(|scope| scope.spawn(|| graph.instantiate()?.launch(&stream)).join().unwrap())?;
     Ok(())
 }

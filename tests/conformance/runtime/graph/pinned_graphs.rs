@@ -1,4 +1,5 @@
-//! Graphs that copy from and to page-locked memory: what each launch copies, and what the host sees of it.
+//! Graphs that copy from and to page-locked memory: the values copied at each launch, and the host's view of
+//! them.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("each_launch_uploads_and_downloads", each_launch_uploads_and_downloads),
     ("parts_and_rows_of_page_locked_memory_are_copied", parts_and_rows_of_page_locked_memory_are_copied),
     ("copies_with_the_host_are_explicit_nodes", copies_with_the_host_are_explicit_nodes),
-    ("the_host_reads_what_the_last_launch_wrote", the_host_reads_what_the_last_launch_wrote),
+    ("the_host_reads_the_output_of_the_last_launch", the_host_reads_the_output_of_the_last_launch),
     ("the_host_writes_when_no_launch_reads", the_host_writes_when_no_launch_reads),
     ("page_locked_memory_outlives_its_graph", page_locked_memory_outlives_its_graph),
     ("a_registered_vec_is_memory_of_a_graph", a_registered_vec_is_memory_of_a_graph),
@@ -78,7 +79,7 @@ fn copies_with_the_host_are_explicit_nodes(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn the_host_reads_what_the_last_launch_wrote(device: &Device) -> Outcome {
+fn the_host_reads_the_output_of_the_last_launch(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (data, host) = (stream.fill(7_u32, 1000)?, device.pinned_zeros::<u32>(1000)?);
     let (graph, host) = stream.capture(|capture| {

@@ -13,7 +13,7 @@ use ferrogrid::{Capture, Device, Error, Graph, GraphBody, GraphError, GraphKey, 
 use crate::runtime::{Case, Gate, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
-    ("a_recording_takes_no_memory_of_others", a_recording_takes_no_memory_of_others),
+    ("a_recording_refuses_memory_of_other_libraries", a_recording_refuses_memory_of_other_libraries),
     ("conditional_nodes_are_nested_to_a_limit", conditional_nodes_are_nested_to_a_limit),
     (
         "what_comes_after_a_body_comes_after_what_it_writes",
@@ -24,7 +24,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_refused_node_runs_nothing", a_refused_node_runs_nothing),
 ];
 
-/// What needs a device whose streams run by themselves.
+/// Cases that need a device whose streams run on their own.
 pub(crate) const LIVE_CASES: &[Case] = &[
     (
         "graphs_and_waits_of_several_handles_keep_their_order",
@@ -41,8 +41,8 @@ fn is_not_recordable<T>(result: &ferrogrid::Result<T>) -> bool {
     matches!(result, Err(Error::Graph(GraphError::NotRecordable { .. })))
 }
 
-/// They would be allocated while nothing runs, of no use to the graph, and never freed.
-fn a_recording_takes_no_memory_of_others(device: &Device) -> Outcome {
+/// They would be allocated during the recording, useless to the graph, and never freed.
+fn a_recording_refuses_memory_of_other_libraries(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let tensor = DlpackTensor::from_buffer(&stream, stream.fill(5_u32, 1000)?)?;
     let refused = stream.capture(|capture| tensor.into_buffer::<u32>(capture).map(drop));
@@ -51,7 +51,7 @@ fn a_recording_takes_no_memory_of_others(device: &Device) -> Outcome {
     assert!(is_not_recordable(&refused), "{refused:?}");
     // A GPU may have no memory for several processes.
     let Ok(shared) = stream.ipc_zeros::<u32>(1000) else { return Ok(()) };
-    // SAFETY: any bytes are a `u32`, and the other handle is used by nobody.
+    // SAFETY: any bytes are a `u32`, and the other handle is unused.
     let refused = stream.capture(|capture| unsafe { capture.ipc_open::<u32>(shared.ipc_handle()) }.map(drop));
     assert!(is_not_recordable(&refused), "{refused:?}");
     Ok(())
@@ -97,8 +97,8 @@ fn what_comes_after_a_body_comes_after_what_it_writes(device: &Device) -> Outcom
     Ok(())
 }
 
-/// Records a fill of a buffer of its own, then, on another stream, one of `x`: which comes after nothing, unless the
-/// stream of the first was told of a use of `x`.
+/// Records a fill of its own buffer, then, on another stream, one of `x`. The second depends on nothing,
+/// unless a refused call left a use of `x` on the first stream.
 fn dependencies_of_a_later_use(
     stream: &Stream,
     call: impl FnOnce(&Capture<'_, '_>, &mut ferrogrid::GraphBuffer<'_, u32>),
@@ -190,7 +190,7 @@ fn a_refused_node_runs_nothing(device: &Device) -> Outcome {
         let last = capture.node(&[], |line| line.fill_into(3, x.view_mut().slice(5..)?))?;
         Ok((last, x.key()))
     })?;
-    assert_eq!(graph.dependencies(last)?, [], "the fills before it are gone");
+    assert_eq!(graph.dependencies(last)?, [], "the fills before it were removed");
     let mut graph = graph.instantiate()?;
     graph.launch(&stream)?;
     assert_eq!(stream.download(graph.view(key)?)?, [7, 7, 7, 7, 7, 3, 3, 3, 3, 3]);
@@ -220,8 +220,8 @@ fn launches_of_one_graph_run_one_after_the_other(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// CUDA's driver loses a wait that one thread asks for while another launches a graph on the same stream. Handles that mean
-/// one stream, the legacy one or that of another library, keep the two apart by one lock.
+/// CUDA's driver loses a wait that one thread enqueues while another launches a graph on the same stream.
+/// Handles of one stream (the legacy one, or one of another library) share a lock that prevents it.
 fn graphs_and_waits_of_several_handles_keep_their_order(device: &Device) -> Outcome {
     const TURNS: u32 = 50;
     let (owner, elsewhere) = (device.new_stream()?, device.new_stream()?);
@@ -243,7 +243,7 @@ fn graphs_and_waits_of_several_handles_keep_their_order(device: &Device) -> Outc
                 while !ended.load(Ordering::Relaxed) {
                     (0..8)
                         .try_for_each(|_| graph.launch(launching).and_then(|()| graph.upload(launching)))?;
-                    // Whoever waits would wait for all that is enqueued here meanwhile.
+                    // A wait would include all work that is enqueued here meanwhile.
                     launching.synchronize()?;
                 }
                 Ok(())

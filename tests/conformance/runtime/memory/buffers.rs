@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_view_is_cast_if_its_bytes_allow_it", a_view_is_cast_if_its_bytes_allow_it),
     ("a_buffer_is_taken_apart", a_buffer_is_taken_apart),
     ("unwritten_buffers_become_buffers", unwritten_buffers_become_buffers),
-    ("memory_of_others_is_used_in_order_and_given_up_at_the_end", memory_of_others),
+    ("foreign_memory_is_used_in_order_and_released_at_the_end", memory_of_others),
     ("pointers_that_cannot_be_buffers_are_refused", pointers_that_cannot_be_buffers_are_refused),
     ("the_host_and_the_device_use_managed_memory_in_turn", managed_memory_in_turn),
     (
@@ -22,7 +22,7 @@ pub(crate) const CASES: &[Case] = &[
         managed_memory_is_read_after_parts_that_two_streams_write,
     ),
     ("managed_memory_is_prefetched_and_advised", managed_memory_is_prefetched_and_advised),
-    ("a_pool_counts_what_buffers_use", a_pool_counts_what_buffers_use),
+    ("a_pool_counts_the_memory_of_its_buffers", a_pool_counts_the_memory_of_its_buffers),
 ];
 
 fn check_fill<const N: usize>(device: &Device) -> Outcome {
@@ -137,14 +137,14 @@ fn memory_of_others(device: &Device) -> Outcome {
     assert_eq!((&found[..500], &found[500..]), (&[1; 500][..], &[2; 500][..]));
     other.synchronize()?;
     stream.synchronize()?;
-    assert!(dropped.load(Ordering::SeqCst), "nothing uses it any more");
+    assert!(dropped.load(Ordering::SeqCst), "no work uses it any more");
     Ok(())
 }
 
 fn pointers_that_cannot_be_buffers_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let take_over = |address: usize| {
-        // SAFETY: they are refused before anything leads there.
+        // SAFETY: they are refused before any access.
         unsafe {
             let pointer = DevicePtrMut::<u64>::from_raw(std::ptr::without_provenance_mut(address));
             DeviceBuffer::from_raw(&stream, pointer, 1, ())
@@ -227,8 +227,8 @@ fn managed_memory_is_prefetched_and_advised(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The only case that sets a limit, and it does so high above what others ask for at the same time.
-fn a_pool_counts_what_buffers_use(device: &Device) -> Outcome {
+/// The only case that sets a limit, and it does so far above the use of other cases at the same time.
+fn a_pool_counts_the_memory_of_its_buffers(device: &Device) -> Outcome {
     const BYTES: usize = 64 << 20;
     let (stream, pool) = (device.new_stream()?, device.memory_pool());
     pool.reset_statistics()?;

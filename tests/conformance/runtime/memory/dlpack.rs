@@ -1,4 +1,4 @@
-//! Tensors of DLPack that leave a device and come back: all kinds of memory, layouts and element types.
+//! DLPack tensors that leave a device and return: all kinds of memory, layouts and element types.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,12 +22,12 @@ pub(crate) const CASES: &[Case] = &[
     ("tensors_are_taken_over_in_the_order_of_a_stream", tensors_are_taken_over_in_the_order_of_a_stream),
     ("a_recording_exchanges_no_tensors", a_recording_exchanges_no_tensors),
     ("elements_of_all_types_leave_and_return", elements_of_all_types_leave_and_return),
-    ("tensors_elsewhere_are_refused", tensors_elsewhere_are_refused),
+    ("tensors_of_other_devices_are_refused", tensors_of_other_devices_are_refused),
 ];
 
-/// The tensor as whoever it is given to would take it over.
+/// The tensor as its receiver would take it over.
 fn given_away(tensor: DlpackTensor) -> Result<DlpackTensor> {
-    // SAFETY: from `into_raw`, and nobody else has it.
+    // SAFETY: from `into_raw`, and nothing else refers to it.
     unsafe { DlpackTensor::from_raw(tensor.into_raw()) }
 }
 
@@ -100,14 +100,14 @@ fn read_only_tensors_are_read_and_not_written(device: &Device) -> Outcome {
     assert_eq!(tensor()?.into_managed::<u32>(&stream).unwrap_err(), Error::Dlpack(DlpackError::ReadOnly));
     let unsayable = tensor()?.into_raw_unversioned().unwrap_err();
     assert_eq!(unsayable, Error::Dlpack(DlpackError::UnversionedReadOnly));
-    // What may be written may be read.
+    // Writable memory is readable, too.
     let writable = DlpackTensor::from_buffer(&stream, stream.upload(&[9_u8])?)?;
     let read_only = given_away(writable)?.into_read_only_buffer::<u8>(&stream)?;
     assert_eq!(stream.download(&read_only)?, [9]);
     Ok(())
 }
 
-/// A shape, strides, the first element, and what the elements are then.
+/// A shape, strides, the first element, and the expected elements.
 type Layout = (&'static [usize], &'static [i64], usize, &'static [u16]);
 
 fn tensors_of_any_layout_are_copied(device: &Device) -> Outcome {
@@ -175,7 +175,7 @@ fn shared_and_copied_buffers_leave(device: &Device) -> Outcome {
     assert!(tensor.is_read_only() && !tensor.is_copied());
     let theirs = tensor.into_read_only_buffer::<u32>(&other)?;
     assert_eq!((other.download(&theirs)?, stream.download(&*shared)?), (vec![4; 1000], vec![4; 1000]));
-    assert!(Arc::get_mut(&mut shared).is_none(), "nobody writes it while it is shared");
+    assert!(Arc::get_mut(&mut shared).is_none(), "it is not writable while it is shared");
     drop(theirs);
     other.synchronize()?;
     let buffer = Arc::get_mut(&mut shared).ok_or("it is not shared any more")?;
@@ -200,7 +200,7 @@ fn returns<T: DlpackElement + PartialEq + std::fmt::Debug>(
     Ok(())
 }
 
-/// Calls `work`, which must not wait for what a stream is held before.
+/// Calls `work`, which must not wait for the blocked stream.
 fn without_waiting<R>(
     held: &Stream,
     work: impl FnOnce() -> Result<R>,
@@ -230,8 +230,8 @@ fn tensors_leave_in_the_order_of_a_stream(device: &Device) -> Outcome {
     })?;
     assert_eq!((tensor.shape(), tensor.device()), (&[100, 100][..], place(device, abi::CUDA)));
     assert!(read_only.is_read_only() && !tensor.is_read_only());
-    // Whoever works in that order finds all of it.
-    // SAFETY: from `into_raw`, nobody else has it, and it is ready on that stream.
+    // Work in that order sees the data.
+    // SAFETY: from `into_raw`, nothing else refers to it, and it is ready on that stream.
     let tensor = unsafe { DlpackTensor::from_raw_async(&consumer, tensor.into_raw())? };
     assert_eq!(third.download(&tensor.into_buffer::<u32>(&third)?)?, [7; 10_000]);
     assert_eq!(third.download(&*read_only.into_read_only_buffer::<u32>(&third)?)?, [0; 100]);
@@ -248,7 +248,7 @@ fn tensors_are_taken_over_in_the_order_of_a_stream(device: &Device) -> Outcome {
         let mut buffer = theirs.zeros::<u32>(len)?;
         without_waiting(&theirs, || {
             theirs.fill_into(5, &mut buffer)?;
-            // SAFETY: from `into_raw`, nobody else has it, and it is ready on that stream.
+            // SAFETY: from `into_raw`, nothing else refers to it, and it is ready on that stream.
             unsafe {
                 DlpackTensor::from_raw_async(
                     &ours,
@@ -266,7 +266,7 @@ fn tensors_are_taken_over_in_the_order_of_a_stream(device: &Device) -> Outcome {
     let mut memory = device.pinned_zeros::<u32>(3)?;
     theirs.fill_into(9, &mut memory)?;
     let raw = DlpackTensor::from_pinned(memory)?.into_raw_unversioned()?;
-    // SAFETY: from `into_raw_unversioned`, and nobody else has it.
+    // SAFETY: from `into_raw_unversioned`, and nothing else refers to it.
     let tensor = unsafe { DlpackTensor::from_raw_unversioned_async(&ours, raw)? };
     assert_eq!(*tensor.into_pinned::<u32>(device)?, [9; 3]);
     Ok(())
@@ -280,7 +280,7 @@ fn a_recording_exchanges_no_tensors(device: &Device) -> Outcome {
     let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<u32>(4)?)?.into_raw();
     let (graph, errors) = stream.capture(|capture| {
         let out = DlpackTensor::from_buffer_async(capture, stream.zeros::<u32>(4)?);
-        // SAFETY: from `into_raw`, and nobody else has it.
+        // SAFETY: from `into_raw`, and nothing else refers to it.
         let taken = unsafe { DlpackTensor::from_raw_async(capture, raw) };
         Ok([out.map(drop), taken.map(drop)])
     })?;
@@ -302,11 +302,11 @@ fn elements_of_all_types_leave_and_return(device: &Device) -> Outcome {
     returns(stream, &[[1.0_f64, -1.0]], abi::COMPLEX)
 }
 
-fn tensors_elsewhere_are_refused(device: &Device) -> Outcome {
+fn tensors_of_other_devices_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let elsewhere = |change: fn(&mut DLManagedTensorVersioned)| -> Result<DlpackTensor> {
         let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<u8>(4)?)?.into_raw();
-        // SAFETY: from `into_raw`; where it says that it is, it is refused.
+        // SAFETY: from `into_raw`; invalid ones are refused.
         unsafe {
             change(&mut *raw);
             DlpackTensor::from_raw(raw)

@@ -12,12 +12,12 @@ pub(crate) const CASES: &[Case] = &[
     ("a_growable_buffer_may_be_dropped_before_its_work", a_growable_buffer_may_be_dropped_before_its_work),
     ("a_buffer_shrinks_after_its_work", a_buffer_shrinks_after_its_work),
     ("a_grown_buffer_counts_in_the_limit", a_grown_buffer_counts_in_the_limit),
-    ("a_grown_buffer_goes_into_a_graph", a_grown_buffer_goes_into_a_graph),
+    ("a_graph_keeps_a_grown_buffer", a_graph_keeps_a_grown_buffer),
     ("buffers_of_no_bytes_grow", buffers_of_no_bytes_grow),
     ("peers_use_a_buffer_that_grows", peers_use_a_buffer_that_grows),
 ];
 
-/// `None` where the device has no such buffers.
+/// `None` if the device does not support them.
 fn growable(stream: &Stream, max_len: usize) -> ferrogrid::Result<Option<GrowableBuffer<u32>>> {
     match stream.growable(max_len) {
         Err(Error::Unsupported { operation: "a buffer that grows", .. }) => Ok(None),
@@ -47,7 +47,7 @@ fn a_buffer_grows_and_its_elements_stay(device: &Device) -> Outcome {
     model.truncate(model.len() - 2);
     buffer.resize(&stream, 760_000, 1)?; // fewer
     model.truncate(760_000);
-    // What was there once does not come back.
+    // Earlier contents do not reappear.
     buffer.resize_zeroed(&stream, 760_010)?;
     model.extend_from_slice(&[0; 10]);
     let part = stream.upload(&[5_u32, 6, 7])?;
@@ -77,7 +77,7 @@ fn growing_is_amortised(device: &Device) -> Outcome {
     }
     assert!(growths <= 10, "{growths} growths to {capacity}");
     buffer.reserve((8 << 20) - buffer.len())?;
-    assert_eq!(buffer.capacity(), 8 << 20, "no more than it may have");
+    assert_eq!(buffer.capacity(), 8 << 20, "no more than its maximum");
     assert!(stream.download(&buffer)? == [3; 4_000_000]);
     Ok(())
 }
@@ -92,8 +92,8 @@ fn a_buffer_that_cannot_grow_keeps_its_elements(device: &Device) -> Outcome {
     let huge = buffer.reserve(usize::MAX);
     assert!(matches!(huge, Err(Error::CapacityExceeded { len: usize::MAX, .. })), "{huge:?}");
     assert!(matches!(stream.growable::<u64>(usize::MAX), Err(Error::SizeOverflow { .. })));
-    assert!(stream.growable::<u8>(isize::MAX as usize).is_err(), "so many addresses there are not");
-    // A stream of another device cannot write what is to come.
+    assert!(stream.growable::<u8>(isize::MAX as usize).is_err(), "there are not that many addresses");
+    // A stream of another device cannot write future elements.
     let other = Device::cpu_with(CpuOptions::new().workers(1))?.new_stream()?;
     let mismatch = buffer.extend_from_slice(&other, &[4]);
     assert!(matches!(mismatch, Err(Error::DeviceMismatch { .. })), "{mismatch:?}");
@@ -179,7 +179,7 @@ fn a_grown_buffer_counts_in_the_limit(device: &Device) -> Outcome {
     buffer.resize(&stream, 1 << 20, 1)?;
     let used = pool.statistics()?.used;
     assert!((4 << 20..5 << 20).contains(&used), "{used}");
-    // Not as much as it wants is there, but as much as it needs.
+    // Less than it requests is available, but as much as it needs.
     buffer.resize(&stream, (1 << 20) + 300_000, 2)?;
     let full = buffer.resize(&stream, 3 << 20, 2);
     assert!(matches!(full, Err(Error::OutOfMemory { .. })), "{full:?}");
@@ -194,15 +194,12 @@ fn a_grown_buffer_counts_in_the_limit(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_grown_buffer_goes_into_a_graph(device: &Device) -> Outcome {
+fn a_graph_keeps_a_grown_buffer(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let Some(mut buffer) = growable(&stream, 1000)? else { return Ok(()) };
     buffer.extend_from_slice(&stream, &[1, 2, 3])?;
     let refused = stream.capture(|capture| capture.fill_into(5, &mut buffer));
-    assert!(
-        matches!(refused, Err(Error::Graph(GraphError::UnknownBuffer))),
-        "it is to be given to the graph"
-    );
+    assert!(matches!(refused, Err(Error::Graph(GraphError::UnknownBuffer))), "it must be given to the graph");
     let (graph, key) = stream.capture(|capture| {
         let mut kept = capture.keep(buffer.into_buffer())?;
         capture.fill_into(5, kept.view_mut().slice(1..)?)?;
@@ -240,7 +237,7 @@ fn peers_use_a_buffer_that_grows(device: &Device) -> Outcome {
         let Some(mut buffer) = growable(&here, 8 << 20)? else { return Ok(()) };
         buffer.resize(&here, 10, 1)?;
         peer.enable_peer_access(device)?;
-        buffer.resize(&there, 6 << 20, 2)?; // what was there before, and what comes after
+        buffer.resize(&there, 6 << 20, 2)?; // before and after
         there.fill_into(3, buffer.slice_mut(..2)?)?;
         assert_eq!(here.download(buffer.slice(..3)?)?, [3, 3, 1]);
         assert_eq!(here.download(buffer.slice((6 << 20) - 1..)?)?, [2]);

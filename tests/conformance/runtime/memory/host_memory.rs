@@ -1,4 +1,4 @@
-//! Page-locked memory, and copies that go on while the host does something else.
+//! Page-locked memory, and copies in the background.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -13,7 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_copy_lets_no_other_work_use_the_buffer", a_copy_lets_no_other_work_use_the_buffer),
     ("peer_access_lets_streams_use_other_buffers", peer_access_lets_streams_use_other_buffers),
     ("wrong_copies_between_devices_are_refused", wrong_copies_between_devices_are_refused),
-    ("random_work_on_two_devices_comes_out_in_order", random_work_on_two_devices_comes_out_in_order),
+    ("random_work_on_two_devices_is_ordered", random_work_on_two_devices_is_ordered),
 ];
 
 /// Devices to copy to and from: for a GPU all others and the CPU, for a CPU device a new one.
@@ -69,7 +69,7 @@ fn copies_between_devices_are_in_order(device: &Device) -> Outcome {
 }
 
 fn buffers_of_other_devices_may_be_dropped_at_once(device: &Device) -> Outcome {
-    // Others allocate on the devices of the suite meanwhile, but not on new ones.
+    // Other cases allocate on the devices of the suite meanwhile, but not on new ones.
     let device = if device.is_cuda() { device.clone() } else { Device::cpu_with(CpuOptions::new())? };
     for partner in partners(&device)? {
         let (here, there) = (device.new_stream()?, partner.new_stream()?);
@@ -90,7 +90,7 @@ fn buffers_of_other_devices_may_be_dropped_at_once(device: &Device) -> Outcome {
         here.synchronize()?;
         there.synchronize()?;
         if device.is_cuda() == partner.is_cuda() {
-            // Streams that only free are nobody's to wait for.
+            // Streams that only free memory need no wait.
             std::thread::sleep(Duration::from_millis(20));
             device.synchronize()?;
             partner.synchronize()?;
@@ -100,7 +100,7 @@ fn buffers_of_other_devices_may_be_dropped_at_once(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The stream has used it, but only as that copy may.
+/// The stream has used it, but only for that copy.
 fn a_copy_lets_no_other_work_use_the_buffer(device: &Device) -> Outcome {
     for partner in partners(device)? {
         let (here, there) = (device.new_stream()?, partner.new_stream()?);
@@ -146,7 +146,7 @@ fn peer_access_lets_streams_use_other_buffers(device: &Device) -> Outcome {
         let ours = here.duplicate(&theirs)?;
         assert_eq!(there.download(&theirs)?, [1, 7, 7]);
         assert_eq!(here.download(&ours)?, [1, 7, 7]);
-        // Buffers that come later, too.
+        // Later buffers, too.
         assert_eq!(here.download(&there.fill(5_u32, 1000)?)?, [5; 1000]);
         // Not the other way round.
         let refused = there.download(&ours).unwrap_err();
@@ -182,7 +182,7 @@ fn wrong_copies_between_devices_are_refused(device: &Device) -> Outcome {
 }
 
 /// A few buffers on two devices, and what they must hold.
-fn random_work_on_two_devices_comes_out_in_order(device: &Device) -> Outcome {
+fn random_work_on_two_devices_is_ordered(device: &Device) -> Outcome {
     let mut random = fastrand::Rng::with_seed(0xfe44);
     for partner in partners(device)? {
         let devices = [device, &partner];

@@ -11,7 +11,7 @@ pub(crate) const CASES: &[Case] = &[
     ("strides_are_copied", strides_are_copied),
     ("a_single_row_may_have_any_pitch", a_single_row_may_have_any_pitch),
     ("rows_of_a_pitched_buffer_are_aligned", rows_of_a_pitched_buffer_are_aligned),
-    ("rows_must_lie_side_by_side", rows_must_lie_side_by_side),
+    ("rows_must_be_contiguous", rows_must_be_contiguous),
     ("shapes_of_copies_must_agree", shapes_of_copies_must_agree),
 ];
 
@@ -101,7 +101,7 @@ fn rows_of_a_pitched_buffer_are_aligned(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn rows_must_lie_side_by_side(device: &Device) -> Outcome {
+fn rows_must_be_contiguous(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut buffer = stream.zeros::<u8>(100)?;
     for (width, height, pitch) in

@@ -150,7 +150,7 @@ fn the_host_uses_memory_of_a_pool(device: &Device) -> Outcome {
             numbers.write()?[1] = 7;
             assert_eq!(other.download(&numbers)?, [round, 7, 3, 100 + round]);
             assert_eq!(other.download(&copy)?, [round, 2, 3, 100 + round]);
-            // Freed in order, and perhaps given out again.
+            // Freed in order, and possibly reused.
             let gate = Gate::close(&stream)?;
             let old = pool.managed_zeros::<u32>(&stream, 4)?;
             let kept = stream.duplicate(&old)?;

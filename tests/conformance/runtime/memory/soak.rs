@@ -10,11 +10,11 @@ pub(crate) const CASES: &[Case] =
     &[("after_many_allocations_there_is_as_much_memory_as_before", memory_is_as_before)];
 
 const STREAMS: usize = 4;
-/// Buffers that are there at the same time.
+/// The number of buffers alive at the same time.
 const LIVE: usize = 64;
 const MOST_BYTES: usize = 1 << 20;
 
-/// Bytes that buffers use, that the pool holds, and that the device has free (if nobody else uses the device).
+/// Bytes that buffers use, that the pool holds, and that the device has free (if no other process uses the device).
 #[derive(Debug, PartialEq, Eq)]
 struct Memory {
     used: u64,
@@ -54,11 +54,11 @@ fn allocate(streams: &[Stream], count: usize) -> Result<()> {
 }
 
 fn memory_is_as_before(device: &Device) -> Outcome {
-    // Of its own, since other cases use the other one meanwhile.
+    // A new device, because other cases use the shared one meanwhile.
     let own = if device.is_cuda() { device.clone() } else { Device::cpu_with(CpuOptions::new())? };
     let count = std::env::var("FERROGRID_SOAK").ok().and_then(|count| count.parse().ok()).unwrap_or(10_000);
     let streams = (0..STREAMS).map(|_| own.new_stream()).collect::<Result<Vec<_>>>()?;
-    // What the driver and the runtime make once, they have made after this.
+    // After this the driver and the runtime have made their one-time allocations.
     allocate(&streams, 1000)?;
     let before = Memory::of(&own)?;
     allocate(&streams, count)?;

@@ -8,12 +8,12 @@ use ferrogrid::{CpuOptions, Device, Error, GraphError, Result, Stream};
 use crate::runtime::{Case, Gate, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
-    ("the_host_reads_what_a_device_wrote_in_place", the_host_reads_what_a_device_wrote_in_place),
+    ("the_host_reads_writes_of_a_device_in_place", the_host_reads_writes_of_a_device_in_place),
     ("the_host_writes_after_devices_have_read_in_place", the_host_writes_after_devices_have_read_in_place),
     ("uses_in_place_on_two_streams_are_ordered", uses_in_place_on_two_streams_are_ordered),
     ("first_reads_in_place_do_not_wait_for_each_other", first_reads_in_place_do_not_wait_for_each_other),
     ("memory_in_use_in_place_may_be_dropped", memory_in_use_in_place_may_be_dropped),
-    ("copies_in_the_background_come_after_uses_in_place", copies_in_the_background_come_after_uses_in_place),
+    ("background_copies_follow_uses_in_place", background_copies_follow_uses_in_place),
     ("every_kind_of_page_locked_memory_is_used_in_place", every_kind_of_page_locked_memory_is_used_in_place),
     ("borrowed_memory_is_free_after_uses_in_place", borrowed_memory_is_free_after_uses_in_place),
     ("threads_share_memory_that_is_used_in_place", threads_share_memory_that_is_used_in_place),
@@ -23,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
 
 const LENGTH: usize = 1000;
 
-fn the_host_reads_what_a_device_wrote_in_place(device: &Device) -> Outcome {
+fn the_host_reads_writes_of_a_device_in_place(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut host = device.pinned_zeros::<u32>(LENGTH)?;
     for round in 1..10 {
@@ -74,7 +74,7 @@ fn uses_in_place_on_two_streams_are_ordered(device: &Device) -> Outcome {
         assert_eq!(second.download(&seen)?, [round; LENGTH]);
         assert_eq!(*host, [round + 100; LENGTH]);
     }
-    // A stream that is gone has used it.
+    // A dropped stream has used it.
     let gone = device.new_stream()?;
     gone.fill_into(5, &mut host)?;
     drop(gone);
@@ -99,7 +99,7 @@ fn first_reads_in_place_do_not_wait_for_each_other(device: &Device) -> Outcome {
     second.synchronize()?;
     done.send(())?;
     assert!(opens.join().unwrap(), "the second stream waited for the first one");
-    // A stream that read first may write without asking anybody; others must come after that.
+    // A stream that read first may write without a wait; others must follow.
     first.fill_into(2, &mut host)?;
     second.copy(&host, &mut y)?;
     assert_eq!((first.download(&x)?, second.download(&y)?), (vec![1; LENGTH], vec![2; LENGTH]));
@@ -121,7 +121,7 @@ fn memory_in_use_in_place_may_be_dropped(device: &Device) -> Outcome {
         let (read, mut written) =
             (device.pinned_copy(&[round; LENGTH])?, device.pinned_zeros::<u32>(LENGTH)?);
         let registered = device.pin(vec![round; LENGTH])?;
-        // Any call may free what was dropped in the round before, for which the driver waits.
+        // Any call may free memory dropped in the previous round, for which the driver waits.
         Gate::close(&stream)?.open_soon();
         stream.copy(&read, &mut sum)?;
         stream.copy(&registered, &mut written)?;
@@ -134,7 +134,7 @@ fn memory_in_use_in_place_may_be_dropped(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn copies_in_the_background_come_after_uses_in_place(device: &Device) -> Outcome {
+fn background_copies_follow_uses_in_place(device: &Device) -> Outcome {
     let (first, second) = (device.new_stream()?, device.new_stream()?);
     let mut host = device.pinned_zeros::<u32>(LENGTH)?;
     let (mut x, mut y) = (second.zeros::<u32>(LENGTH)?, first.zeros::<u32>(LENGTH)?);

@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     ("many_futures_are_awaited_in_any_order", many_futures_are_awaited_in_any_order),
     ("a_future_may_be_dropped_before_it_is_ready", a_future_may_be_dropped_before_it_is_ready),
     ("only_the_last_waker_is_woken", only_the_last_waker_is_woken),
-    ("a_failure_comes_out_of_the_future", a_failure_comes_out_of_the_future),
+    ("a_future_returns_the_failure", a_future_returns_the_failure),
 ];
 
 fn a_stream_is_awaited(device: &Device) -> Outcome {
@@ -56,7 +56,7 @@ fn a_copy_is_awaited(device: &Device) -> Outcome {
     let upload = stream.upload_async(source, &mut buffer)?;
     let download = stream.download_async(&buffer, target)?;
     gate.open_soon();
-    // On another thread: futures travel.
+    // On another thread: futures are `Send`.
     let task =
         std::thread::spawn(move || block_on(async { Ok::<_, Error>((upload.await?, download.await?)) }));
     let (source, target) = task.join().expect("the thread does not panic")?;
@@ -138,7 +138,7 @@ fn only_the_last_waker_is_woken(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_failure_comes_out_of_the_future(device: &Device) -> Outcome {
+fn a_future_returns_the_failure(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let gate = Gate::close(&stream)?;
     stream.launch_host_func(|| std::panic::resume_unwind(Box::new("lost")))?;

@@ -1,4 +1,4 @@
-//! Events: recording, waiting, timing, and what they refuse.
+//! Events: recording, waiting, timing, and refused calls.
 
 use ferrogrid::{Device, Error, EventOptions};
 
@@ -7,9 +7,9 @@ use crate::runtime::{Case, Gate, Outcome};
 pub(crate) const CASES: &[Case] = &[
     ("an_event_that_was_never_recorded_is_complete", an_event_that_was_never_recorded_is_complete),
     ("an_event_stands_for_its_last_record", an_event_stands_for_its_last_record),
-    ("who_waits_keeps_the_record_from_before", who_waits_keeps_the_record_from_before),
+    ("a_wait_keeps_the_earlier_record", a_wait_keeps_the_earlier_record),
     ("options_can_be_combined", options_can_be_combined),
-    ("times_that_are_not_there_are_errors", times_that_are_not_there_are_errors),
+    ("missing_times_are_errors", missing_times_are_errors),
     ("an_event_is_recorded_on_streams_of_its_device", an_event_is_recorded_on_streams_of_its_device),
     ("work_is_timed_as_often_as_asked", work_is_timed_as_often_as_asked),
 ];
@@ -30,16 +30,16 @@ fn an_event_stands_for_its_last_record(device: &Device) -> Outcome {
     event.synchronize()?;
     assert!(event.is_complete()?);
     let gate = Gate::close(&stream)?;
-    assert!(event.is_complete()?, "what it stands for has run");
+    assert!(event.is_complete()?, "the recorded work has run");
     stream.record_into(&event)?;
-    assert!(!event.is_complete()?, "it stands for the end of the gate now");
+    assert!(!event.is_complete()?, "it now marks the end of the gate");
     gate.open_soon();
     event.synchronize()?;
     assert!(event.is_complete()?);
     Ok(())
 }
 
-fn who_waits_keeps_the_record_from_before(device: &Device) -> Outcome {
+fn a_wait_keeps_the_earlier_record(device: &Device) -> Outcome {
     let (first, second) = (device.new_stream()?, device.new_stream()?);
     let event = first.record()?;
     second.wait(&event)?;
@@ -74,7 +74,7 @@ fn options_can_be_combined(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn times_that_are_not_there_are_errors(device: &Device) -> Outcome {
+fn missing_times_are_errors(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let recorded = stream.record()?;
     let reason_of = |error: ferrogrid::Result<_>| match error {

@@ -15,7 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     ("handles_are_equal_if_their_stream_is_one", handles_are_equal_if_their_stream_is_one),
 ];
 
-/// Whether work on `second` sees what a later end of earlier work on `first` leaves.
+/// Whether work on `second` waits for earlier work on `first`.
 fn waits(first: &Stream, second: &Stream) -> Result<bool, Box<dyn std::error::Error>> {
     let (ended, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let gate = Gate::close(first)?;

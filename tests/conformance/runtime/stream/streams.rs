@@ -17,15 +17,18 @@ pub(crate) const CASES: &[Case] = &[
     ("a_stream_waits_for_another", a_stream_waits_for_another),
     ("forks_start_after_their_stream_and_joins_after_them", forks_and_joins),
     ("priorities_lie_in_the_range_of_the_device", priorities_lie_in_the_range_of_the_device),
-    ("a_stream_of_another_library_takes_part", a_stream_of_another_library_takes_part),
+    (
+        "a_stream_of_another_library_is_ordered_with_buffers",
+        a_stream_of_another_library_is_ordered_with_buffers,
+    ),
     ("a_stream_may_end_before_buffers_used_on_it", a_stream_may_end_before_buffers_used_on_it),
     ("each_thread_has_a_default_stream", each_thread_has_a_default_stream),
     ("only_its_thread_enqueues_on_a_default_stream", only_its_thread_enqueues_on_a_default_stream),
     ("other_threads_wait_for_a_default_stream", other_threads_wait_for_a_default_stream),
-    ("buffers_outlive_the_thread_whose_stream_they_were_used_on", buffers_outlive_the_thread),
+    ("buffers_outlive_the_thread_of_their_stream", buffers_outlive_the_thread),
 ];
 
-/// What host functions have noted, in order.
+/// The records of host functions, in order.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<&'static str>>>);
 
@@ -81,7 +84,7 @@ fn a_host_function_that_panics_is_an_error(device: &Device) -> Outcome {
     assert_eq!(error, Error::HostFnPanic { message: "no more paper".into() });
     stream.synchronize()?;
     let buffer = stream.fill(3_u8, 2)?;
-    assert_eq!(stream.download(&buffer)?, [3, 3], "the stream goes on");
+    assert_eq!(stream.download(&buffer)?, [3, 3], "the stream remains usable");
 
     stream.launch_host_func(|| std::panic::resume_unwind(Box::new(7_i32)))?;
     let copy = stream.download_async(&buffer, device.pinned_zeros(2)?)?;
@@ -146,7 +149,7 @@ fn priorities_lie_in_the_range_of_the_device(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_stream_of_another_library_takes_part(device: &Device) -> Outcome {
+fn a_stream_of_another_library_is_ordered_with_buffers(device: &Device) -> Outcome {
     let (owner, other) = (device.new_stream()?, device.new_stream()?);
     let Some(raw) = owner.as_raw() else {
         // SAFETY: a device without handles refuses before it looks.
@@ -163,8 +166,8 @@ fn a_stream_of_another_library_takes_part(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The stream's owner ends it when the handle is dropped; buffers that it used last are still freed, and
-/// used elsewhere, in order.
+/// The owner ends the stream when the handle is dropped; buffers that it used last are still freed, and used
+/// on other streams, in order.
 fn a_stream_may_end_before_buffers_used_on_it(device: &Device) -> Outcome {
     let other = device.new_stream()?;
     for round in 0..10_u32 {
@@ -188,7 +191,7 @@ fn a_stream_may_end_before_buffers_used_on_it(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// What `work` gives on another thread.
+/// The result of `work` on another thread.
 fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().expect("the thread does not panic"))
 }
@@ -250,7 +253,7 @@ fn other_threads_wait_for_a_default_stream(device: &Device) -> Outcome {
             Ok::<_, Error>(())
         })?;
         assert_eq!(notes.take(), ["filled"], "round {round}");
-        // Not at once, if another case gives the legacy stream work meanwhile: this one waits for it.
+        // Possibly later, if another case uses the legacy stream meanwhile: this one waits for it.
         let begun = Instant::now();
         while !elsewhere(|| here.is_complete())? {
             assert!(begun.elapsed() < Duration::from_secs(10), "round {round}: all its work has run");
@@ -261,8 +264,9 @@ fn other_threads_wait_for_a_default_stream(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The streams of the threads are held, so that their work is put off until they are about to end. Whether the end of a
-/// thread waits for its stream is the driver's affair: 580 does not, and does so under compute-sanitizer.
+/// The streams of the threads are blocked, so that their work runs only when they are about to end. Whether
+/// the end of a thread waits for its stream is up to the driver: 580 does not wait, but does under
+/// compute-sanitizer.
 fn buffers_outlive_the_thread(device: &Device) -> Outcome {
     Gate::allowed()?;
     let other = device.new_stream()?;

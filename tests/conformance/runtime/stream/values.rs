@@ -1,4 +1,4 @@
-//! Numbers that streams write, and wait for. The fake driver would run nothing meanwhile.
+//! Stream-ordered writes of values, and waits for them. The fake driver would run nothing meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,8 +12,8 @@ use crate::runtime::{Case, Gate, Outcome};
 pub(crate) const LIVE_CASES: &[Case] = &[
     ("a_stream_waits_for_a_value_that_another_writes", a_stream_waits_for_a_value_that_another_writes),
     ("a_stream_waits_for_each_kind_of_condition", a_stream_waits_for_each_kind_of_condition),
-    ("a_value_is_written_when_its_turn_has_come", a_value_is_written_when_its_turn_has_come),
-    ("memory_in_which_there_can_be_no_number_is_named", memory_in_which_there_can_be_no_number_is_named),
+    ("a_value_is_written_in_stream_order", a_value_is_written_in_stream_order),
+    ("memory_that_cannot_hold_a_value_is_named", memory_that_cannot_hold_a_value_is_named),
     ("a_recording_takes_no_values", a_recording_takes_no_values),
 ];
 
@@ -36,7 +36,7 @@ fn a_stream_waits_for_a_value_that_another_writes(device: &Device) -> Outcome {
     stream.synchronize()?;
     other.synchronize()?;
     assert_eq!(order.load(Ordering::SeqCst), 12);
-    assert_eq!(*flag, [0, 7], "the other number is as before");
+    assert_eq!(*flag, [0, 7], "the other number is unchanged");
     Ok(())
 }
 
@@ -64,7 +64,7 @@ fn a_stream_waits_for_each_kind_of_condition(device: &Device) -> Outcome {
     }
 }
 
-fn a_value_is_written_when_its_turn_has_come(device: &Device) -> Outcome {
+fn a_value_is_written_in_stream_order(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut number = device.pinned_zeros::<u64>(1)?;
     let gate = Gate::close(&stream)?;
@@ -82,8 +82,8 @@ fn a_value_is_written_when_its_turn_has_come(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Driver 580 takes no number in memory of a pool.
-fn memory_in_which_there_can_be_no_number_is_named(device: &Device) -> Outcome {
+/// Driver 580 refuses a value in pool memory.
+fn memory_that_cannot_hold_a_value_is_named(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut number = stream.zeros::<u32>(1)?;
     // SAFETY: the number is there until the stream has run, and nothing else uses it.

@@ -7,35 +7,35 @@ use ferrogrid::{Device, DeviceBuffer, Error, Result, Stream};
 
 use super::{Checked, Failure, LENGTH, Worker};
 
-/// A kernel that does what [`Launch`](super::Launch) does and may panic: if its last argument is not 0, it does, with the
-/// message `failure N`.
+/// A kernel that does the same as [`Launch`](super::Launch) and may panic: if its last argument is not 0, it
+/// panics with the message `failure N`.
 type MayFail = fn(&Stream, &DeviceBuffer<u32>, &mut DeviceBuffer<u32>, u32, u32) -> Result<()>;
 
-/// What random work fails with.
+/// The failures of random work.
 #[derive(Clone, Copy)]
 pub(crate) struct Failing {
     pub(crate) launch: MayFail,
-    /// One in so many kernels fails.
+    /// One in this many kernels fails.
     pub(crate) rate: u32,
 }
 
-/// What reading a buffer must give.
+/// The expected result of reading a buffer.
 #[derive(Debug, Default, Clone)]
 pub(super) struct State {
-    /// The failure that it, or what it was made of, was written by.
+    /// The failure that wrote it, or one of its inputs.
     failed: Option<u32>,
-    /// Whether a GPU may take it for failed, since a kernel that may panic wrote it, or what it was made of.
+    /// Whether a GPU may treat it as failed, because a kernel that may panic wrote it or one of its inputs.
     is_in_doubt: bool,
 }
 
 impl State {
-    /// It is about to be made of something in the other state.
+    /// It is about to be computed from a buffer in the other state.
     pub(super) fn take_over(&mut self, other: &State) {
         self.failed = self.failed.or(other.failed);
         self.is_in_doubt |= other.is_in_doubt;
     }
 
-    /// A kernel that may fail was given it to write, with this number.
+    /// A kernel that may fail writes it, with this number.
     pub(super) fn launched(&mut self, number: u32, device: &Device) {
         self.is_in_doubt |= device.is_cuda();
         if number != 0 {
@@ -43,7 +43,7 @@ impl State {
         }
     }
 
-    /// Fails if it was read nevertheless.
+    /// Fails if it could be read.
     pub(super) fn refuse_if_failed(&self, what: &str) -> std::result::Result<(), Failure> {
         match self.failed {
             Some(number) => Err(format!("{what}: failure {number} was lost, its data were read").into()),
@@ -52,7 +52,7 @@ impl State {
     }
 }
 
-/// The failures on purpose, and what came of them.
+/// The deliberate failures, and their reports.
 #[derive(Default)]
 pub(super) struct Made(Mutex<Counts>);
 
@@ -60,9 +60,9 @@ pub(super) struct Made(Mutex<Counts>);
 pub(super) struct Counts {
     /// The last one, by number.
     pub(super) made: u32,
-    /// Those that whoever had to be told was told of.
+    /// Those that were reported where required.
     pub(super) told: BTreeSet<u32>,
-    /// Buffers that a GPU took for failed because it could not tell.
+    /// Buffers that a GPU treated as failed because it could not tell.
     pub(super) in_doubt: u64,
     pub(super) launches: u64,
 }
@@ -78,7 +78,7 @@ impl Made {
         counts.made
     }
 
-    /// Fails unless `error` is a failure on purpose that has been made.
+    /// Fails unless `error` is a deliberate failure.
     pub(super) fn expect(&self, error: Error) -> Result<()> {
         let Error::KernelPanic { message, .. } = &error else { return Err(error) };
         let made = self.counts().made;
@@ -91,7 +91,7 @@ impl Made {
 }
 
 impl Checked {
-    /// Checks what was read of it, on a stream that has no failures of its own to tell of.
+    /// Checks the contents that were read on a stream without failures of its own.
     pub(super) fn judge(&mut self, found: Result<Vec<u32>>, made: &Made) -> std::result::Result<(), Failure> {
         let error = match found {
             Ok(found) => {
@@ -108,7 +108,7 @@ impl Checked {
                 counts.told.insert(number);
             }
             None if self.state.is_in_doubt => {
-                // From now on it stays so.
+                // It stays in this state.
                 counts.in_doubt += 1;
                 let (_, number) = text.rsplit_once("failure ").unwrap_or_default();
                 self.state.failed = Some(number.parse().unwrap_or(1));
@@ -120,7 +120,7 @@ impl Checked {
 }
 
 impl Worker<'_> {
-    /// The number for a launch of the kernel that may fail, 0 if it is not to; `None` for the other kernel.
+    /// The number for a launch of the kernel that may fail, 0 if it must not fail; `None` for the other kernel.
     pub(super) fn next_number(&mut self) -> Option<u32> {
         self.common.made.counts().launches += 1;
         let failing = self.common.failing?;
@@ -130,7 +130,7 @@ impl Worker<'_> {
         self.random.bool().then_some(0)
     }
 
-    /// Reads a buffer that failed work wrote, which must be an error, and writes it anew.
+    /// Reads a buffer that failed work wrote, which must be an error, and rewrites it.
     pub(super) fn repair(&mut self, stream: &Stream, chosen: usize) -> std::result::Result<(), Failure> {
         if self.buffers[chosen].state.failed.is_none() {
             return Ok(());
@@ -139,7 +139,7 @@ impl Worker<'_> {
         Ok(self.upload(stream, chosen)?)
     }
 
-    /// A failure on a stream that nobody else uses is told by the first wait, and by no other.
+    /// A failure on an unshared stream is reported by the first wait, and by no other.
     pub(super) fn fail_alone(&mut self) -> std::result::Result<(), Failure> {
         let Some(failing) = self.common.failing else { return Ok(()) };
         if self.random.u32(..failing.rate) != 0 {

@@ -4,14 +4,14 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-/// How many operations are remembered.
+/// The number of operations in the history.
 const REMEMBERED: usize = 8;
 
-/// The contents that a buffer must have, and how they came about.
+/// The expected contents of a buffer, with their history.
 #[derive(Clone)]
 pub(super) struct History {
     now: Vec<u32>,
-    /// The last operations, each with what there was before it.
+    /// The last operations, each with the contents before it.
     past: VecDeque<(String, Vec<u32>)>,
 }
 
@@ -24,7 +24,7 @@ impl History {
         &self.now
     }
 
-    /// What the operation `what` is to change.
+    /// The contents for the operation `what` to change.
     pub(super) fn change(&mut self, what: fmt::Arguments<'_>) -> &mut [u32] {
         if self.past.len() == REMEMBERED {
             self.past.pop_front();
@@ -33,7 +33,7 @@ impl History {
         &mut self.now
     }
 
-    /// Whether `found` is what there must be; else what it is.
+    /// Compares `found` with the expected contents; an error says which contents were found.
     pub(super) fn check(&self, what: &str, found: &[u32]) -> Result<(), String> {
         let differs = |place: &usize| found[*place] != self.now[*place];
         let places: Vec<usize> = (0..self.now.len()).filter(differs).collect();
@@ -50,7 +50,7 @@ impl History {
         ))
     }
 
-    /// Which earlier contents `found` are.
+    /// Identifies `found` among earlier contents.
     fn explain(&self, found: &[u32]) -> String {
         let before = self.past.iter().rev().position(|(_, contents)| contents == found);
         match before {

@@ -1,8 +1,8 @@
 //! Random work with deliberate failures for a given time, on several devices at once in one process;
 //! afterwards memory use must be the same as before.
 //!
-//! `FERROGRID_SOAK_SECONDS` sets how long (2 without it), `FERROGRID_STRESS_SEED` what is done, as elsewhere. It gives
-//! a line of JSON.
+//! `FERROGRID_SOAK_SECONDS` sets the duration (default 2), `FERROGRID_STRESS_SEED` the sequence of
+//! operations. The result is a line of JSON.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use super::failures::Failing;
 use super::{Common, Failure, Launch, Until, number};
 use crate::runtime::Outcome;
 
-/// What a GPU may have less of after hours: the driver keeps some for itself.
+/// The loss of free memory that is allowed after hours: the driver keeps some for itself.
 const DRIVERS_OWN: u64 = 64 << 20;
 
-/// Steps after which a device has made what it makes once.
+/// Steps after which a device has made its one-time allocations.
 const WARM_UP: usize = 300;
 
 /// Bytes that buffers use, that the pool holds, and that a GPU has free.
@@ -27,8 +27,8 @@ struct Memory {
 
 impl Memory {
     fn of(device: &Device) -> Result<Self> {
-        // The failures of streams that are gone are told here, one at each call. What was kept for work that is done
-        // then goes; the second wait is for its memory to be freed.
+        // The failures of dropped streams are reported here, one at each call. Memory kept for finished work
+        // is then released; the second wait is for its memory to be freed.
         while device.synchronize().is_err() {}
         device.synchronize()?;
         device.memory_pool().trim(0)?;
@@ -50,13 +50,13 @@ impl Memory {
     }
 }
 
-/// What a device did, and what was wrong.
+/// The result of a device.
 struct Report {
     json: String,
     wrong: Vec<String>,
 }
 
-/// Random work on all of `devices` at once. Gives the line of JSON, and whether all was well.
+/// Random work on all of `devices` at once. Returns the line of JSON, and whether all checks passed.
 pub(crate) fn soak(
     devices: &[&Device],
     launch: Launch,

@@ -18,18 +18,18 @@ use super::block::{BlockExecutor, stacks};
 use super::overflow;
 use super::panic::{self, catch};
 use super::stack::ThreadStack;
+use crate::backend::LaunchConfig;
 use crate::backend::cpu::device::CpuDevice;
 use crate::error::divergence::{BarrierReach, SourcePlace};
-use crate::error::{Error, LaunchSites, Result};
+use crate::error::{Error, KernelError, LaunchError, LaunchSites, Result};
 use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
 
 /// The most stacks of one launch, which take memory and, on Linux, two of the 65530 mappings of a process
 /// each: one for each thread and one for each block.
 const MAX_STACKS: u64 = 16_384;
 
 /// Checks that all blocks of a cooperative launch can be resident.
-pub(crate) fn check(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) -> Result<()> {
+pub(crate) fn check(kernel: &Kernel, shape: &LaunchConfig, device: &CpuDevice) -> Result<()> {
     let threads: u32 = shape.block.iter().product();
     let blocks: u64 = shape.grid.iter().copied().map(u64::from).product();
     let limit = MAX_STACKS / (u64::from(threads) + 1);
@@ -37,7 +37,7 @@ pub(crate) fn check(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) ->
         return Ok(());
     }
     let (kernel, device) = (kernel.name(), device.to_string().into());
-    Err(Error::TooManyResidentBlocks { kernel, device, blocks, threads, limit })
+    Err(Error::Launch(LaunchError::TooManyResidentBlocks { kernel, device, blocks, threads, limit }))
 }
 
 /// Runs all blocks of `launch`.
@@ -171,30 +171,17 @@ impl Phase {
         let (waiting, first_waiting) = (take(&mut self.waiting), self.first_waiting.take());
         self.go_on = waiting > 0 && self.ended == 0;
         if let (None, Some((block, place)), Some(ended)) = (&self.failure, first_waiting, self.first_ended) {
-            let (kernel, ended_blocks, waiting_blocks) = (launch.kernel.name(), self.ended, waiting);
-            let (waiting, ended) = (launch.block_idx(block), launch.block_idx(ended));
-            let launched = LaunchSites::default();
-            let error = match reach {
-                BarrierReach::Cluster => Error::ClusterBarrierDivergence {
-                    kernel,
-                    launched,
-                    place,
-                    waiting,
-                    waiting_blocks,
-                    ended,
-                    ended_blocks,
-                },
-                _ => Error::GridBarrierDivergence {
-                    kernel,
-                    launched,
-                    place,
-                    waiting,
-                    waiting_blocks,
-                    ended,
-                    ended_blocks,
-                },
+            let error = KernelError::BlockDivergence {
+                kernel: launch.kernel.name(),
+                launched: LaunchSites::default(),
+                reach,
+                place,
+                waiting: launch.block_idx(block),
+                waiting_blocks: waiting,
+                ended: launch.block_idx(ended),
+                ended_blocks: self.ended,
             };
-            self.failure = Some((block, error));
+            self.failure = Some((block, error.into()));
         }
     }
 }

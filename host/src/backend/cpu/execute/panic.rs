@@ -6,7 +6,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::backend::payload;
-use crate::error::{Error, LaunchSites};
+use crate::error::{Error, KernelError, LaunchSites};
 use crate::kernel::Kernel;
 use crate::kernel::extern_function::NoNativeFunction;
 
@@ -25,7 +25,11 @@ impl Caught {
     pub(crate) fn into_error(self, kernel: &Kernel, block: [u32; 3], thread: [u32; 3]) -> Error {
         let launched = LaunchSites::default();
         if let Some(NoNativeFunction(function)) = self.missing {
-            return Error::NoNativeFunction { kernel: kernel.name(), launched, function };
+            return Error::Kernel(KernelError::NoNativeFunction {
+                kernel: kernel.name(),
+                launched,
+                function,
+            });
         }
         let (file, line) = kernel.location();
         let (file, line, column) = self.location.unwrap_or_else(|| (file.into(), line, 0));

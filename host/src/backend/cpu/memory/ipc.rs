@@ -15,8 +15,9 @@ mod linux {
     use crate::backend::cpu::device::CpuDevice;
     use crate::backend::cpu::memory::out_of_memory;
     use crate::device::Device;
+    use crate::error::ipc::IpcError;
     use crate::error::{Error, Result};
-    use crate::memory::ipc::{IpcError, IpcMemoryOrigin};
+    use crate::memory::ipc::IpcMemoryOrigin;
 
     /// A mapping of a file in memory, and the file, which others open by way of this process.
     pub(crate) struct IpcMemory {
@@ -114,6 +115,7 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 mod nowhere {
     use crate::device::Device;
+    use crate::error::ipc::IpcError;
     use crate::error::{Error, Result};
     use crate::memory::ipc::IpcMemoryOrigin;
 

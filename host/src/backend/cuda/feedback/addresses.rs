@@ -1,12 +1,11 @@
 //! Reading of what device addresses lead to: the constants of modules that messages name.
 
-use ferrogrid_device::message::{ArgumentHead, Description, LITERAL, MessageHead, NESTED, OPAQUE};
+use ferrogrid_device::message::{
+    ArgumentHead, Description, FormatTrait, LITERAL, MessageHead, NESTED, OPAQUE,
+};
 
 use super::super::device::CudaDevice;
 use crate::output::message::{self, Argument, Item};
-
-/// The number of `core::fmt::Display`, as the build step counts traits.
-const DISPLAY: u8 = 0;
 
 /// The longest constant that is believed: device code that has gone wrong may have written any length.
 const LONGEST: u64 = 1 << 16;
@@ -85,7 +84,8 @@ fn item<'a>(device: &impl Source, words: &'a [u64], depth: usize) -> Option<(Ite
     let described = description_at(device, head.description)?;
     if described.shape == NESTED && size > 0 {
         let bytes = Some(message_inside(device, words, depth + 1).into_bytes());
-        return Some((Item::Argument(Argument { of_trait: DISPLAY, ty: "str".to_owned(), bytes }), rest));
+        let of_trait = Some(FormatTrait::Display);
+        return Some((Item::Argument(Argument { of_trait, ty: "str".to_owned(), bytes }), rest));
     }
     let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).take(size).collect();
     let name = text(
@@ -95,13 +95,13 @@ fn item<'a>(device: &impl Source, words: &'a [u64], depth: usize) -> Option<(Ite
     );
     let is_known = ![OPAQUE, NESTED].contains(&described.shape);
     let bytes = is_known.then_some(value);
-    Some((Item::Argument(Argument { of_trait: described.of_trait, ty: name, bytes }), rest))
+    let of_trait = FormatTrait::from_number(described.of_trait);
+    Some((Item::Argument(Argument { of_trait, ty: name, bytes }), rest))
 }
 
 fn description_at(device: &impl Source, address: u64) -> Option<Description> {
     let bytes = bytes(device, address, size_of::<Description>() as u64)?;
-    let &[shape, references, size, of_trait, a, b, c, d] = bytes.as_slice() else { return None };
-    Some(Description { shape, references, size, of_trait, name_length: u32::from_le_bytes([a, b, c, d]) })
+    bytes.try_into().ok().map(Description::from_bytes)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The ring of printed messages on the host's side; `ferrogrid_device::output` says how it works.
+//! The ring of printed messages on the host's side; `abi/src/output.rs` says how it works.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -18,7 +18,7 @@ use crate::backend::cuda::feedback::Lent;
 use crate::backend::cuda::module::foreign::LoadedModule;
 use crate::backend::recording::node::{Address, ConditionalNode, Repeat};
 use crate::error::{Error, Result};
-use crate::foreign::{Image, JitOptions};
+use crate::image::{Image, JitOptions};
 
 /// Two kernels of one thread each. `ferrogrid_begin` sets the condition `handle` to whether the word at `place` is not
 /// 0, and keeps the count at `alarm` in `before`. `ferrogrid_repeat` sets it to whether that word is not 0 and the

@@ -5,11 +5,11 @@ use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 
 use cudarc::driver::sys::{CUfunction, CUmodule};
 
-use super::jit::Jit;
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver::Code;
 use crate::error::Result;
-use crate::foreign::{ForeignError, Image, JitOptions};
+use crate::error::foreign::ForeignError;
+use crate::image::{Image, JitOptions};
 use crate::kernel::attributes::KernelAttributes;
 
 /// A module that the driver has loaded. It stays loaded for the rest of the process, unless it is
@@ -34,24 +34,11 @@ impl LoadedModule {
         options: &JitOptions,
     ) -> Result<(Self, String)> {
         device.bind()?;
-        let mut jit = Jit::new(options);
-        let (count, keys, values) = jit.arguments();
-        let mut module = null_mut();
-        // SAFETY: the image is complete by its own headers (a text ends in 0), keys and values are as many
-        // as stated, and they and the logs outlive the call.
-        let code =
-            unsafe { device.driver().module_load(&mut module, image.start().cast(), count, keys, values) };
-        if let Err(error) = device.check(code, "cuModuleLoadDataEx", "") {
-            return Err(ForeignError::Load {
-                kind: image.kind().name(),
-                device: device.to_string().into(),
-                // SAFETY: the call has returned.
-                log: unsafe { jit.explain(&error.to_string()) },
-            }
-            .into());
-        }
-        // SAFETY: the call has returned.
-        let log = unsafe { jit.information() };
+        let (module, log) = super::load(device, image, options).map_err(|log| ForeignError::Load {
+            kind: image.kind().name(),
+            device: device.to_string().into(),
+            log: log.into(),
+        })?;
         Ok((LoadedModule { device, raw: Handle(module) }, log))
     }
 

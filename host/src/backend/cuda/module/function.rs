@@ -11,7 +11,7 @@ use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::module;
 use crate::backend::cuda::stream::attributes::Attribute;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};
 use crate::kernel::{Kernel, Loaded};
 
@@ -88,19 +88,23 @@ impl CudaDevice {
         cluster: [u32; 3],
     ) -> Result<()> {
         if self.capability() < (9, 0) {
-            return Err(Error::NoClusters {
+            return Err(Error::Launch(LaunchError::NoClusters {
                 kernel: kernel.name(),
                 cluster,
                 device: self.to_string().into(),
                 capability: self.capability(),
-            });
+            }));
         }
         // Of foreign code it is not known whether it minds.
         let is_ours = kernel.descriptor().image.id().is_some();
         let architecture = if is_ours { self.compiled_for(function)? } else { 90 };
         if architecture < 90 {
             let device = self.to_string().into();
-            return Err(Error::NoClusterCode { kernel: kernel.name(), device, architecture });
+            return Err(Error::Launch(LaunchError::NoClusterCode {
+                kernel: kernel.name(),
+                device,
+                architecture,
+            }));
         }
         if cluster.iter().product::<u32>() > PORTABLE_CLUSTER {
             self.allow_large_clusters(function)?;

@@ -7,7 +7,7 @@ use std::ffi::{c_uint, c_void};
 use cudarc::driver::sys::CUjit_option as Key;
 
 use crate::backend::cuda::device::option_value;
-use crate::foreign::{JitCacheMode, JitOptions};
+use crate::image::{JitCacheMode, JitOptions};
 
 /// The room for each log in bytes.
 const LOG_BYTES: usize = 64 * 1024;
@@ -98,9 +98,9 @@ impl Jit {
     ///
     /// # Safety
     /// As for `information`.
-    pub(crate) unsafe fn explain(&self, error: &str) -> Box<str> {
+    pub(crate) unsafe fn explain(&self, error: &str) -> String {
         // SAFETY: passed on.
         let log = unsafe { self.errors.text() };
-        if log.is_empty() { error.into() } else { format!("{error}\n{log}").into() }
+        if log.is_empty() { error.to_owned() } else { format!("{error}\n{log}") }
     }
 }

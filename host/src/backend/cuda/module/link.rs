@@ -9,7 +9,8 @@ use super::jit::Jit;
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver::Code;
 use crate::error::Result;
-use crate::foreign::{CodeType, ForeignError, Image, JitOptions};
+use crate::error::foreign::ForeignError;
+use crate::image::{CodeType, Image, JitOptions};
 
 /// A link in progress.
 pub(crate) struct CudaLinker<'d> {
@@ -81,7 +82,7 @@ impl<'d> CudaLinker<'d> {
     fn check(&mut self, code: Code, operation: &'static str, input: &str) -> Result<()> {
         let Err(error) = self.device.check(code, operation, "") else { return Ok(()) };
         // SAFETY: the call has returned.
-        let log = unsafe { self.jit.explain(&error.to_string()) };
+        let log = unsafe { self.jit.explain(&error.to_string()) }.into();
         Err(ForeignError::Link { linker: "the driver's linker", input: input.into(), log }.into())
     }
 }

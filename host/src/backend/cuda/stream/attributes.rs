@@ -7,15 +7,13 @@ use cudarc::driver::sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeValue,
 
 use super::CudaStream;
 use super::event::CudaEvent;
-use crate::backend::EventBackend;
 use crate::backend::cuda::device::CudaDevice;
-use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::module::function;
-use crate::error::{Error, Result};
+use crate::backend::{EventBackend, LaunchConfig};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::access_policy::{AccessPolicyWindow, AccessProperty};
-use crate::launch::attributes::{LaunchAttributes, MemorySyncDomain};
-use crate::launch::grid::LaunchShape;
+use crate::launch::attributes::MemorySyncDomain;
 
 /// The most attributes that a launch of this crate has.
 const MOST: usize = 7;
@@ -109,28 +107,21 @@ pub(crate) struct AttributeList {
 }
 
 impl AttributeList {
-    /// Those in which `attributes` differ from those of every launch.
-    pub(crate) fn new(attributes: LaunchAttributes) -> Self {
-        let LaunchAttributes { cooperative, cluster, priority, memory_sync_domain, .. } = attributes;
+    /// Those in which a launch of `kernel` differs from all that have none.
+    pub(crate) fn new(kernel: &Kernel, config: &LaunchConfig) -> Self {
+        let (attributes, window) = (config.attributes(), config.attributes().access_policy_window);
         let mut all = AttributeList { list: [Attribute::new(Id::Ignore, [0]); MOST], len: 0 };
-        if cooperative {
-            all.push(Attribute::new(Id::Cooperative, [1]));
-        }
-        if cluster != [1; 3] {
-            all.push(Attribute::cluster(cluster));
-        }
-        if attributes.dependent_launch {
-            all.push(Attribute::new(Id::ProgrammaticStreamSerialization, [1]));
-        }
-        if let Some(priority) = priority {
-            all.push(Attribute::new(Id::Priority, [priority.cast_unsigned()]));
-        }
-        if let Some(domain) = memory_sync_domain {
-            all.push(Attribute::memory_sync_domain(domain));
-        }
-        if attributes.access_policy_window.is_some() {
-            all.push(Attribute::access_policy_window(attributes.access_policy_window));
-        }
+        let flag = |id, on: bool| on.then(|| Attribute::new(id, [1]));
+        let priority = |priority: i32| Attribute::new(Id::Priority, [priority.cast_unsigned()]);
+        let asked = [
+            flag(Id::Cooperative, attributes.cooperative),
+            config.stated_cluster(kernel).map(Attribute::cluster),
+            flag(Id::ProgrammaticStreamSerialization, attributes.dependent_launch),
+            attributes.priority.map(priority),
+            attributes.memory_sync_domain.map(Attribute::memory_sync_domain),
+            window.map(|window| Attribute::access_policy_window(Some(window))),
+        ];
+        asked.into_iter().flatten().for_each(|attribute| all.push(attribute));
         all
     }
 
@@ -154,17 +145,19 @@ impl CudaStream {
         &self,
         function: CUfunction,
         kernel: &'static Kernel,
-        shape: &LaunchShape,
+        shape: &LaunchConfig,
         params: &[*const c_void],
     ) -> Result<()> {
         self.bind()?;
         let params = params.as_ptr().cast_mut().cast();
-        let mut attributes = shape.attributes();
-        attributes.dependent_launch =
-            attributes.dependent_launch && self.device().can_wait_for_launches(function)?;
-        let mut list = AttributeList::new(attributes);
+        let mut shape = *shape;
+        if let Some(attributes) = shape.attributes.as_mut().filter(|it| it.dependent_launch) {
+            attributes.dependent_launch = self.device().can_wait_for_launches(function)?;
+        }
+        let mut list = AttributeList::new(kernel, &shape);
         // Held until the launch is enqueued.
-        let event = attributes.completion_event.map(|event| event.find().ok_or_else(|| gone(kernel)));
+        let event = shape.attributes().completion_event;
+        let event = event.map(|event| event.find().ok_or_else(|| gone(kernel)));
         let event = event.transpose()?;
         if let Some(EventBackend::Cuda(event)) = event.as_deref() {
             self.driver().require("CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT", (12, 3))?;
@@ -178,16 +171,9 @@ impl CudaStream {
         // SAFETY: the context of function and stream is bound; the attributes are valid for the call; the
         // caller vouches for the parameters, which the driver copies (it does not write through them).
         let code = unsafe { self.driver().launch_with_attributes(&config, function, params, null_mut())? };
-        match code {
-            Code::SUCCESS => {
-                self.watch().recent().note(kernel, shape.site);
-                if let Some(EventBackend::Cuda(event)) = event.as_deref() {
-                    event.note_recorded();
-                }
-            }
-            Code::COOPERATIVE_LAUNCH_TOO_LARGE => return Err(self.too_many_blocks(function, kernel, shape)),
-            Code::INVALID_CLUSTER_SIZE => return Err(self.cluster_too_large(function, kernel, shape)),
-            code => return Err(self.launch_error(code, function, kernel, shape.block)),
+        self.finish_launch(code, function, kernel, &shape)?;
+        if let Some(EventBackend::Cuda(event)) = event.as_deref() {
+            event.note_recorded();
         }
         Ok(())
     }
@@ -216,7 +202,10 @@ impl CudaStream {
 /// The event was there when the launch was checked.
 #[cold]
 fn gone(kernel: &'static Kernel) -> Error {
-    Error::LaunchEvent { kernel: kernel.name(), reason: "it was dropped before the launch" }
+    Error::Launch(LaunchError::LaunchEvent {
+        kernel: kernel.name(),
+        reason: "it was dropped before the launch",
+    })
 }
 
 const PERSISTING_L2_CACHE_SIZE: c_uint = CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE as c_uint;

@@ -1,5 +1,5 @@
 //! Launches of kernels on CUDA streams: the call that every launch is, what follows when the driver refuses it, and launches
-//! that are cooperative or on default streams.
+//! on default streams.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -7,10 +7,10 @@ use std::ptr::null_mut;
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute};
 
 use super::CudaStream;
+use crate::backend::LaunchConfig;
 use crate::backend::cuda::driver::Code;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::{Kernel, Loaded};
-use crate::launch::grid::LaunchShape;
 
 const MAX_THREADS_PER_BLOCK: c_uint = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK as c_uint;
 
@@ -41,7 +41,7 @@ impl CudaStream {
         &self,
         function: *mut c_void,
         kernel: &'static Kernel,
-        shape: &LaunchShape,
+        shape: &LaunchConfig,
         params: &[*const c_void],
     ) -> Result<()> {
         self.device.check_not_reset()?;
@@ -62,7 +62,12 @@ impl CudaStream {
     /// # Safety
     /// As for `launch`.
     #[inline]
-    unsafe fn launch_now(&self, function: CUfunction, shape: &LaunchShape, params: &[*const c_void]) -> Code {
+    unsafe fn launch_now(
+        &self,
+        function: CUfunction,
+        shape: &LaunchConfig,
+        params: &[*const c_void],
+    ) -> Code {
         let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
         // Within the device's limit.
         let (shared, stream) = (shape.shared_bytes as c_uint, self.raw.0);
@@ -86,7 +91,7 @@ impl CudaStream {
         code: Code,
         function: CUfunction,
         kernel: &'static Kernel,
-        shape: &LaunchShape,
+        shape: &LaunchConfig,
         params: &[*const c_void],
     ) -> Result<()> {
         let mut code = code;
@@ -95,14 +100,27 @@ impl CudaStream {
             // SAFETY: passed on.
             code = unsafe { self.launch_now(function, shape, params) };
         }
-        if code == Code::INVALID_CLUSTER_SIZE {
-            return Err(self.cluster_too_large(function, kernel, shape));
+        self.finish_launch(code, function, kernel, shape)
+    }
+
+    /// Notes a launch that the driver took, or says why it did not.
+    #[cold]
+    pub(super) fn finish_launch(
+        &self,
+        code: Code,
+        function: CUfunction,
+        kernel: &'static Kernel,
+        shape: &LaunchConfig,
+    ) -> Result<()> {
+        match code {
+            Code::SUCCESS => {
+                self.watch.recent().note(kernel, shape.site);
+                Ok(())
+            }
+            Code::COOPERATIVE_LAUNCH_TOO_LARGE => Err(self.too_many_blocks(function, kernel, shape)),
+            Code::INVALID_CLUSTER_SIZE => Err(self.cluster_too_large(function, kernel, shape)),
+            code => Err(self.launch_error(code, function, kernel, shape.block)),
         }
-        if !code.is_success() {
-            return Err(self.launch_error(code, function, kernel, shape.block));
-        }
-        self.watch.recent().note(kernel, shape.site);
-        Ok(())
     }
 
     /// A launch on a default stream, or with attributes.
@@ -114,66 +132,22 @@ impl CudaStream {
         &self,
         function: CUfunction,
         kernel: &'static Kernel,
-        shape: &LaunchShape,
+        shape: &LaunchConfig,
         params: &[*const c_void],
     ) -> Result<()> {
-        let attributes = shape.attributes();
-        if !attributes.are_default_but_cooperative() {
+        if shape.attributes.is_some() {
             // SAFETY: passed on.
             return unsafe { self.launch_with_attributes(function, kernel, shape, params) };
-        }
-        if attributes.cooperative {
-            let params = params.as_ptr().cast_mut().cast();
-            // SAFETY: passed on.
-            unsafe { self.launch_cooperative(function, kernel, shape, params)? };
-            self.watch.recent().note(kernel, shape.site);
-            return Ok(());
         }
         self.bind()?;
         let _marked = self.enter()?;
         // SAFETY: passed on.
         let code = unsafe { self.launch_now(function, shape, params) };
-        if code.is_success() {
-            self.watch.recent().note(kernel, shape.site);
-            return Ok(());
-        }
-        // SAFETY: passed on.
-        unsafe { self.retry_launch(code, function, kernel, shape, params) }
-    }
-
-    /// # Safety
-    /// As for `launch`.
-    unsafe fn launch_cooperative(
-        &self,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        params: *mut *mut c_void,
-    ) -> Result<()> {
-        let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
-        let entered = self.enter()?;
-        let (shared, stream) = (shape.shared_bytes as c_uint, entered.raw);
-        // SAFETY: as for `launch`.
-        let code = self.call(|| unsafe {
-            self.driver.launch_cooperative(function, grid_x, grid_y, grid_z, x, y, z, shared, stream, params)
-        })?;
-        if code.is_success() {
-            return Ok(());
-        }
-        if code == Code::COOPERATIVE_LAUNCH_TOO_LARGE {
-            return Err(self.too_many_blocks(function, kernel, shape));
-        }
-        Err(self.launch_error(code, function, kernel, shape.block))
+        self.finish_launch(code, function, kernel, shape)
     }
 
     /// A cooperative launch has more blocks than fit on the device at the same time.
-    #[cold]
-    pub(crate) fn too_many_blocks(
-        &self,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-    ) -> Error {
+    fn too_many_blocks(&self, function: CUfunction, kernel: &'static Kernel, shape: &LaunchConfig) -> Error {
         let threads: u32 = shape.block.iter().product();
         let mut on_each = 0;
         // Where it cannot be bound, the driver refuses to tell.
@@ -183,38 +157,36 @@ impl CudaStream {
             self.driver.occupancy_blocks(&mut on_each, function, threads as c_int, shape.shared_bytes)
         };
         let on_each = if code.is_success() { on_each.unsigned_abs() } else { 0 };
-        Error::TooManyResidentBlocks {
+        Error::Launch(LaunchError::TooManyResidentBlocks {
             kernel: kernel.name(),
             device: self.device.to_string().into(),
             blocks: shape.grid.iter().copied().map(u64::from).product(),
             threads,
             limit: u64::from(on_each) * u64::from(self.device.multiprocessors()),
-        }
+        })
     }
 
     /// A cluster has more blocks than the device takes of this kernel.
-    #[cold]
-    pub(crate) fn cluster_too_large(
+    fn cluster_too_large(
         &self,
         function: CUfunction,
         kernel: &'static Kernel,
-        shape: &LaunchShape,
+        shape: &LaunchConfig,
     ) -> Error {
         let shared = shape.shared_bytes as c_uint;
         match self.device.max_potential_cluster_size(function, shape.grid, shape.block, shared) {
-            Ok(limit) => Error::ClusterTooLarge {
+            Ok(limit) => Error::Launch(LaunchError::ClusterTooLarge {
                 kernel: kernel.name(),
                 device: self.device.to_string().into(),
                 cluster: shape.cluster,
                 limit,
-            },
+            }),
             Err(_) => self.launch_error(Code::INVALID_CLUSTER_SIZE, function, kernel, shape.block),
         }
     }
 
     /// Why a launch was refused; a kernel may take fewer threads than the device, by its registers.
-    #[cold]
-    pub(crate) fn launch_error(
+    fn launch_error(
         &self,
         code: Code,
         function: CUfunction,
@@ -231,7 +203,12 @@ impl CudaStream {
                 unsafe { self.driver.function_attribute(&mut limit, MAX_THREADS_PER_BLOCK, function) };
             let limit = limit.unsigned_abs();
             if asked.is_success() && threads > u64::from(limit) {
-                return Error::TooManyThreads { kernel: kernel.name(), block, threads, limit };
+                return Error::Launch(LaunchError::TooManyThreads {
+                    kernel: kernel.name(),
+                    block,
+                    threads,
+                    limit,
+                });
             }
         }
         let object = format!("kernel `{}`", kernel.name());

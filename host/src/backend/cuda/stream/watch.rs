@@ -17,12 +17,12 @@ use super::CudaStream;
 use super::event::CudaEvent;
 use super::interval::{Ended, Intervals};
 use super::recent::Recent;
+use crate::backend::LaunchConfig;
 use crate::backend::Prepared;
 use crate::backend::cuda::feedback::Lent;
 use crate::backend::failure::{Failure, Fault};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
 use crate::order::writers::{Effect, Outcome, are_named, name};
 
 /// The most streams that are gone and whose unreported failures a device remembers.
@@ -270,7 +270,7 @@ impl CudaStream {
         &self,
         prepared: Prepared,
         kernel: &'static Kernel,
-        shape: &LaunchShape,
+        shape: &LaunchConfig,
         params: &[*const c_void],
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {

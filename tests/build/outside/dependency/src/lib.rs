@@ -1,4 +1,4 @@
-//! A `no_std` crate that kernels use as hosts do.
+//! A `no_std` crate that both kernels and hosts use.
 #![no_std]
 
 /// The greatest common divisor.

@@ -1,6 +1,6 @@
 //! Kernels two files deep.
 
-/// Used by kernels elsewhere.
+/// Used by kernels of another module.
 #[ferrogrid::module]
 pub mod constants {
     /// Nothing.

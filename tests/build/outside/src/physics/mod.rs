@@ -1,4 +1,4 @@
-//! Holds a module in a file of another name.
+//! Declares a module whose file has another name.
 
 #[path = "force_fields.rs"]
 pub mod fields;

@@ -1,4 +1,4 @@
-//! A library with a kernel and what other crates' kernels use, beside a program with another kernel.
+//! A library with a kernel and with device code for other crates, beside a program with another kernel.
 
 #[ferrogrid::module]
 pub mod kernels {

@@ -1,4 +1,4 @@
-//! The program beside: who depends on the library compiles none of this.
+//! The program of the package: users of the library do not compile it.
 
 #[ferrogrid::module]
 pub mod kernels {

@@ -6,7 +6,7 @@ use super::barrier::same;
 use super::{BlockExecutor, Wait};
 use crate::backend::cpu::execute::panic::Caught;
 use crate::error::divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
-use crate::error::{Error, LaunchSites};
+use crate::error::{Error, KernelError, LaunchSites};
 use crate::kernel::Kernel;
 
 type Site = &'static Location<'static>;
@@ -65,27 +65,43 @@ impl Failure {
             Failure::Overflow { thread, bytes } => {
                 let ((file, line), kernel) = (kernel.location(), kernel.name());
                 let thread = thread.map(place);
-                Error::KernelStackOverflow { kernel, launched, file, line, block, thread, bytes }
+                Error::Kernel(KernelError::KernelStackOverflow {
+                    kernel,
+                    launched,
+                    file,
+                    line,
+                    block,
+                    thread,
+                    bytes,
+                })
             }
             Failure::NoStack { stacks, reason } => {
-                Error::ThreadStacks { kernel: kernel.name(), launched, stacks, reason }
+                Error::Kernel(KernelError::ThreadStacks { kernel: kernel.name(), launched, stacks, reason })
             }
-            Failure::NotCooperative { site } => {
-                Error::NotCooperative { kernel: kernel.name(), launched, place: site.into() }
-            }
+            Failure::NotCooperative { site } => Error::Kernel(KernelError::NotCooperative {
+                kernel: kernel.name(),
+                launched,
+                place: site.into(),
+            }),
             Failure::Barrier { waiting, exited } => {
                 let words = |at: Waiting| WaitingThreads::new(at.site.into(), at.reach, places(at.threads));
                 let (waiting, exited) = (waiting.into_iter().map(words).collect(), places(exited));
-                Error::BarrierDivergence { kernel: kernel.name(), launched, block, waiting, exited }
+                Error::Kernel(KernelError::BarrierDivergence {
+                    kernel: kernel.name(),
+                    launched,
+                    block,
+                    waiting,
+                    exited,
+                })
             }
-            Failure::Disagreement { thread, site } => Error::Disagreement {
+            Failure::Disagreement { thread, site } => Error::Kernel(KernelError::Disagreement {
                 kernel: kernel.name(),
                 launched,
                 block,
                 thread: place(thread),
                 place: site.into(),
-            },
-            Failure::Warp { thread, mask, site, lane, fault } => Error::WarpDivergence {
+            }),
+            Failure::Warp { thread, mask, site, lane, fault } => Error::Kernel(KernelError::WarpDivergence {
                 kernel: kernel.name(),
                 launched,
                 block,
@@ -94,7 +110,7 @@ impl Failure {
                 place: site.into(),
                 lane,
                 fault,
-            },
+            }),
         }
     }
 }
