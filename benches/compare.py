@@ -1,9 +1,9 @@
-"""Runs the GPU benches (Rust against CUDA C++ in one process) and writes what came out with the machine.
+"""Runs the GPU benches (Rust against CUDA C++ in one process) and writes the results and a description of the machine.
 
 python3 benches/compare.py RUST_PROGRAM CUBIN OUTPUT
 
 Writes OUTPUT.json and OUTPUT.csv. The program prints one JSON line per
-figure. The bars are those of the design.
+figure. The limits are the design's goals.
 """
 
 import csv

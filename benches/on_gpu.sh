@@ -1,9 +1,9 @@
 #!/bin/sh
-# What is run on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
-# comparisons with CUDA C++, and the CPU device's benches. Before: `cargo ferrogrid bundle`. Then there:
+# Runs on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
+# comparisons with CUDA C++, and the CPU device's benches. Make a bundle first (`cargo ferrogrid bundle`), then run there:
 #   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers memcheck_examples stress kernels
-#   runtime math cpu; none is all of these. `soak` is half an hour of random work with failures on all devices at once, or FERROGRID_SOAK_SECONDS.
-# One part more is about the driver alone: lost_waits
+#   runtime math cpu; without PART all of these. On request only: `soak`, random work with failures on all devices at once for
+#   half an hour or FERROGRID_SOAK_SECONDS; `lost_waits`, a test of the driver alone.
 set -u
 bundle=$(realpath "$1")
 out=$(realpath -m "$2")
@@ -19,10 +19,10 @@ tests() {
     sed -n '/^program  .*seconds/,$p' "$out/logs/tests.txt" | tee "$out/gallery.txt"
 }
 
-# A call that the driver refuses is an error to a sanitizer, by its default options. These cases have calls refused on
-# purpose: for memory, addresses, shared memory, threads, blocks or clusters that no GPU has, functions, parameters and
-# variables that no module has, PTX that does not compile, an attribute and a handle that mean nothing. They run
-# without reports of such calls.
+# By default compute-sanitizer reports every driver call that fails. These cases make calls fail on purpose: they ask for
+# memory, addresses, shared memory, threads, blocks or clusters beyond every GPU's limits, for functions, parameters and
+# variables that the module lacks, load PTX that does not compile, or pass an invalid attribute or handle. They run
+# without such reports.
 refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a_typed_error \
     more_blocks_than_can_wait_are_refused_with_the_limit clusters_of_sixteen_blocks_run_or_are_refused \
     too_many_threads_in_a_block_are_refused a_kernel_with_a_thread_limit_keeps_it a_device_reports_its_properties \
@@ -34,9 +34,9 @@ refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a
     a_launch_asks_for_clusters_that_the_kernel_takes a_buffer_that_cannot_grow_keeps_its_elements \
     memory_that_cannot_hold_a_value_is_named more_memory_than_there_is_cannot_be_allocated"
 
-# Other processes are left out: one traps on purpose. racecheck at times loses track of launches that several threads make
-# at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a sanitizer the driver takes half a
-# program, which it refuses else.
+# Child processes are not checked: one traps on purpose. racecheck sometimes loses track of concurrent launches from several
+# threads ("Internal Sanitizer Error") and hangs, so it skips those cases. Under a sanitizer the driver accepts a truncated
+# program that it rejects otherwise, so that case is skipped too.
 #
 # sanitize "TOOL OPTION.." NAME PROGRAM ARGUMENT..
 sanitize() {
@@ -44,15 +44,16 @@ sanitize() {
     name=$2
     shift 2
     log="$out/logs/${checker%% *}-$name.txt"
-    # shellcheck disable=SC2086 # the tool's options are words of their own
+    # shellcheck disable=SC2086 # the tool's options are separate words
     timeout -k 5 300 compute-sanitizer --tool $checker --error-exitcode 9 --target-processes application-only "$@" >"$log" 2>&1
     code=$?
     echo "${checker%% *} $name: exit $code, $(grep -E 'SUMMARY|^test result|^PASS' "$log" | tr '\n' ' ')"
     [ "$code" -eq 0 ] || status=1
 }
 
-# The cases of the suite that are not skipped, each in a process of its own, as many at a time as there are processors. A
-# case that compares the device's free memory would see the others'. CASES names a file with the names of those to take.
+# The suite's cases except SKIPPED, each in its own process, as many at a time as there are processors. The cases that
+# compare the device's free memory would see the other processes' allocations. CASES may name a file that lists the cases
+# to run.
 #
 # sanitize_cases TOOL SKIPPED..
 sanitize_cases() {
@@ -102,21 +103,21 @@ memcheck_examples() {
     for example in "$bundle"/examples/*; do
         name_of_example=$(basename "$example")
         case $name_of_example in
-        # They show what a linker or a device refuses.
+        # They show errors of the linker or the device.
         linking | pitfalls) sanitize "memcheck --report-api-errors no" "$name_of_example" "$example" ;;
         *) sanitize memcheck "$name_of_example" "$example" ;;
         esac
     done
 }
 
-# Eight threads and four streams at random against a model, and a million allocations.
+# Random operations of eight threads and four streams, compared with a model, and a million allocations.
 stress() {
     suite="$bundle/tests/conformance"
     for device in cuda0 cpu; do
         FERROGRID_STRESS=100000 "$suite" "$device::random_launches" >>"$out/logs/stress.txt" 2>&1 || status=1
         FERROGRID_SOAK=1000000 "$suite" "$device::after_many" >>"$out/logs/stress.txt" 2>&1 || status=1
     done
-    # On a GPU that others use at the same time more is under way.
+    # Other processes may use the GPU at the same time.
     for process in 1 2 3; do
         FERROGRID_STRESS=100000 "$suite" cuda0::random_launches >"$out/logs/stress-$process.txt" 2>&1 &
     done
@@ -126,14 +127,14 @@ stress() {
     FERROGRID_STRESS=10000 sanitize memcheck stress "$bundle/tests/conformance" cuda0::random_launches
 }
 
-# Random work on the GPU and the CPU devices at once, with one kernel of 1000 failing on purpose: its line is soak.json.
+# Random work on the GPU and the CPU devices at once, with one kernel in 1000 failing on purpose. Its JSON line is soak.json.
 soak() {
     FERROGRID_SOAK_SECONDS=${FERROGRID_SOAK_SECONDS:-1800} FERROGRID_SOAK_RESULT="$out/soak.json" \
         "$bundle/tests/conformance" cuda0::random_work_with_failures >"$out/logs/soak.txt" 2>&1 || status=1
     cat "$out/soak.json" || grep -E 'FERROGRID_|seed|panicked' "$out/logs/soak.txt"
 }
 
-# Whether the driver still loses waits, in four processes at once.
+# Tests whether the driver still loses waits, in four processes at once.
 lost_waits() {
     nvcc -O2 -std=c++17 -o "$out/lost_waits" benches/cuda/lost_waits.cu -lcuda || { status=1; return; }
     for how in free apart; do

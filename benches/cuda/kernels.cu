@@ -1,5 +1,5 @@
-// The kernels of benches/gpu in CUDA C++, each the same algorithm with the same blocks: what Ferrogrid is
-// measured against. Build: nvcc -O3 -arch=native -cubin kernels.cu -o kernels.cubin
+// The kernels of benches/gpu in CUDA C++, with the same algorithms and block sizes: the baseline for
+// Ferrogrid. Build: nvcc -O3 -arch=native -cubin kernels.cu -o kernels.cubin
 #include <math_constants.h>
 
 #define KERNEL extern "C" __global__ void
@@ -146,7 +146,7 @@ KERNEL __launch_bounds__(256) softmax_fast(int width, const float* __restrict__ 
     softmax_row<Fast>(width, x, y);
 }
 
-// One block is enough for a multiprocessor, so that ptxas may give a thread many registers.
+// At least one resident block per multiprocessor, so that ptxas may use many registers per thread.
 KERNEL __launch_bounds__(256, 1) pull(int n, const float4* __restrict__ bodies, float4* __restrict__ pulls) {
     __shared__ float4 tile[256];
     int i = blockIdx.x * 256 + threadIdx.x;
@@ -256,7 +256,7 @@ KERNEL philox(int groups, unsigned long long seed, float4* __restrict__ out) {
 #if __has_include(<cub/block/block_radix_sort.cuh>)
 #include <cub/block/block_radix_sort.cuh>
 
-// The keys of each block in order.
+// Sorts the keys of each block.
 KERNEL __launch_bounds__(256) block_sort(int n, const unsigned* __restrict__ x, unsigned* __restrict__ y) {
     using Sort = cub::BlockRadixSort<unsigned, 256, 8>;
     __shared__ typename Sort::TempStorage scratch;

@@ -1,9 +1,9 @@
-// Whether a stream keeps a wait that one thread asks for while another thread launches a graph on that stream. Nothing of
-// Ferrogrid is in it; with driver 580.159 it shows why host/src/backend/cuda/stream.rs lets no wait and no launch of a
-// graph on one stream overlap.
+// Tests whether cuStreamWaitEvent takes effect when another thread launches a graph on the same stream at the same time. It
+// uses the driver API alone; with driver 580.159 it shows why host/src/backend/cuda/stream.rs serialises waits and graph
+// launches on each stream.
 //   nvcc -O2 -std=c++17 -o lost_waits lost_waits.cu -lcuda
-//   ./lost_waits free     some of the runs fail, soonest where other processes use the GPU, too
-//   ./lost_waits apart    waits and launches on one stream one after the other: passes
+//   ./lost_waits free     some runs fail, more often while other processes use the GPU
+//   ./lost_waits apart    serialises waits and launches on each stream: passes
 #include <cuda.h>
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct Stream {
     std::shared_mutex waits;
 };
 
-/// Each is used by one thread alone, on one stream after the other.
+/// Each is used by one thread only, on one stream after another.
 struct Buffer {
     CUdeviceptr memory;
     int last;
@@ -58,7 +58,7 @@ CUevent take_event() {
     return event;
 }
 
-/// What is enqueued on `later` from now on comes after all that `earlier` holds.
+/// Work enqueued on `later` from now on runs after all work that is already on `earlier`.
 void wait_for(int later, int earlier) {
     if (later == earlier) return;
     CUevent event = take_event();

@@ -1,8 +1,8 @@
-// The host runtime's work in CUDA C++: what benches/runtime is measured against, in the same process, context and
-// streams, on the same memory. Build: nvcc -O3 -arch=native -shared -Xcompiler -fPIC runtime.cu -o libruntime.so -ldl
+// The host runtime's operations in CUDA C++: the baseline for benches/runtime, in the same process, context and streams,
+// on the same memory. Build: nvcc -O3 -arch=native -shared -Xcompiler -fPIC runtime.cu -o libruntime.so -ldl
 //
-// A function that measures returns seconds, or, if a call fails, its code, negated. What the driver offers under
-// its own names is called by them, at the addresses that dlsym gives, as for every program that links libcuda.
+// Functions that measure return seconds, or the negated error code of a call that failed. Driver functions are called at
+// the addresses that dlsym returns, as in programs that link libcuda.
 #include <chrono>
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -42,7 +42,7 @@ EXPORT void* load_function(const char* ptx, const char* name) {
     return get(&function, module, name) == CUDA_SUCCESS ? function : nullptr;
 }
 
-// All launches of one block of 256 threads, by turns on the streams, each with its parameters; without the wait.
+// Launches of one block of 256 threads each, round-robin over the streams, with parameters; without the synchronisation.
 EXPORT double launches(void* function, CUstream* streams, void*** params, unsigned lanes, unsigned count) {
     static auto launch = driver<decltype(&cuLaunchKernel)>("cuLaunchKernel");
     auto start = Clock::now();
@@ -65,7 +65,7 @@ EXPORT double queries(CUevent event, unsigned count) {
     return seconds_since(start);
 }
 
-// A graph of empty kernels, one after the other, ready to be launched; null if that fails.
+// An instantiated graph of empty kernels in sequence; null on failure.
 EXPORT void* new_graph(unsigned nodes) {
     cudaStream_t stream;
     cudaGraph_t graph;
@@ -78,7 +78,7 @@ EXPORT void* new_graph(unsigned nodes) {
     return instance;
 }
 
-// All replays, and the wait for them.
+// All replays and the synchronisation.
 EXPORT double replays(void* graph, cudaStream_t stream, unsigned count) {
     auto start = Clock::now();
     for (unsigned i = 0; i < count; ++i) TRY(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream));
@@ -86,7 +86,7 @@ EXPORT double replays(void* graph, cudaStream_t stream, unsigned count) {
     return seconds_since(start);
 }
 
-// All copies, each with the wait for it.
+// All copies, each followed by a synchronisation.
 EXPORT double copies(void* to, const void* from, size_t bytes, cudaStream_t stream, unsigned count) {
     auto start = Clock::now();
     for (unsigned i = 0; i < count; ++i) {
@@ -96,8 +96,8 @@ EXPORT double copies(void* to, const void* from, size_t bytes, cudaStream_t stre
     return seconds_since(start);
 }
 
-// Chunk by chunk, by turns on the streams: to the device, through the kernel, and back; and the wait for all. The kernel
-// is the other side's, so that only the host's part differs: its parameters are rounds, a, b, and a slice.
+// For each chunk, round-robin over the streams: upload, kernel, download; then synchronisation of all. The kernel is
+// Ferrogrid's, so that only the host code differs: its parameters are rounds, a, b, and a slice.
 EXPORT double pipeline(void* function, const float* input, float* output, float* const* buffers, unsigned chunks,
                        size_t length, unsigned rounds, cudaStream_t* streams, unsigned lanes) {
     static auto launch = driver<decltype(&cuLaunchKernel)>("cuLaunchKernel");

@@ -109,7 +109,7 @@ impl Compiler<'_> {
         let key = self.key(&command, device_crate, linked);
         let variables = process::variables(&command);
         let mut checked = None;
-        let (text, mut inputs) = Kept::in_folder(self.folder).find_or_make(&key, &variables, || {
+        let (text, mut inputs) = Kept::in_folder(self.folder).find_or_compile(&key, &variables, || {
             self.run(&mut command, device_crate, &work)?;
             let text = self.run_passes(&assembly, device_crate)?;
             let text = self.prove(&assembly, text, device_crate)?;

@@ -83,7 +83,7 @@ const PASSES: &[Pass] = &[
     pass("formatters", &["lanes", "panics"], |module, _, edits| formatters::describe(module, edits)),
     // These and the following read only the remaining code: a fraction of the text.
     pass("symbols", &["formatters"], |module, _, edits| symbols::define(module, edits)),
-    pass("record", &["formatters"], |module, _, edits| record::hand_on(module, edits)),
+    pass("record", &["formatters"], |module, _, edits| record::pass_record(module, edits)),
     pass("peephole", &["formatters"], |module, _, edits| peephole::rewrite(module, edits)),
     pass("core atomics", &["formatters"], |module, _, edits| core_atomics::order(module, edits)),
     pass("launch bounds", &["formatters", "layouts"], launch_bounds::declare),

@@ -23,11 +23,11 @@ pub(crate) fn pass_through<S: AsRef<OsStr>>(
 
 /// Runs a command; its output is inherited.
 pub(crate) fn run(command: &mut Command) -> Result<ExitCode, Failure> {
-    let status = command.status().map_err(|error| cannot_start(command, &error))?;
+    let status = command.status().map_err(|error| start_failure(command, &error))?;
     Ok(exit_code(status))
 }
 
-fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
+fn start_failure(command: &Command, error: &std::io::Error) -> Failure {
     format!("cannot start {}: {error}", command.get_program().display()).into()
 }
 
@@ -136,7 +136,7 @@ fn target_kind(target: &Value) -> Option<&str> {
 /// errors go to `errors`.
 pub(crate) fn workspace(errors: impl Fn() -> Stdio) -> Result<(PathBuf, Vec<Package>), Failure> {
     let ask = |command: &mut Command| -> Result<String, Failure> {
-        let output = command.stderr(errors()).output().map_err(|error| cannot_start(command, &error))?;
+        let output = command.stderr(errors()).output().map_err(|error| start_failure(command, &error))?;
         if !output.status.success() {
             return Err("cargo found no package here".into());
         }
@@ -179,7 +179,7 @@ pub(crate) struct Executable {
 /// Runs a build and returns its executables, also those that were up to date.
 pub(crate) fn build(command: &mut Command) -> Result<Vec<Executable>, Failure> {
     command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
-    let output = command.output().map_err(|error| cannot_start(command, &error))?;
+    let output = command.output().map_err(|error| start_failure(command, &error))?;
     if !output.status.success() {
         return Err("the build failed".into());
     }
@@ -201,7 +201,7 @@ pub(crate) fn out_dir(package: &Package, features: &[String]) -> Result<PathBuf,
     if let Some((kind, name)) = package.only_target() {
         command.args([format!("--{kind}"), name]);
     }
-    let output = command.output().map_err(|error| cannot_start(&command, &error))?;
+    let output = command.output().map_err(|error| start_failure(&command, &error))?;
     if !output.status.success() {
         return Err("the build failed".into());
     }

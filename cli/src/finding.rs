@@ -83,7 +83,7 @@ impl fmt::Display for Finding {
 }
 
 /// Whether no finding is `wrong`.
-pub(crate) fn is_well(findings: &[Finding]) -> bool {
+pub(crate) fn none_is_wrong(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| finding.status != Status::Wrong)
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn report(findings: &[Finding]) -> Value {
         })
     };
     let all: Vec<Value> = findings.iter().map(one).collect();
-    json!({ "schema": 1, "ok": is_well(findings), "findings": all })
+    json!({ "schema": 1, "ok": none_is_wrong(findings), "findings": all })
 }
 
 #[cfg(test)]
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_wrong_finding_is_the_verdict() {
         let mut findings = vec![Finding::ok("core", "there"), Finding::note("ptxas", "not there", None)];
-        assert!(is_well(&findings));
+        assert!(none_is_wrong(&findings));
         findings.push(Finding::wrong("device compiler", "none", "run it"));
         assert_eq!(report(&findings)["ok"], false);
         assert_eq!(report(&findings)["findings"][1]["advice"], Value::Null);

@@ -68,7 +68,7 @@ impl Selection {
     }
 
     fn of(&self, members: &Members) -> Result<Vec<Package>, Failure> {
-        let Some(name) = &self.package else { return Ok(members.at_hand()) };
+        let Some(name) = &self.package else { return Ok(members.current_or_all()) };
         match members.all.iter().find(|member| member.name() == name) {
             Some(member) => Ok(vec![member.clone()]),
             None => {
@@ -106,7 +106,7 @@ impl Members {
     }
 
     /// The package of the current folder; else all.
-    pub(crate) fn at_hand(&self) -> Vec<Package> {
+    pub(crate) fn current_or_all(&self) -> Vec<Package> {
         let here = |member: &&Package| is_same(&member.manifest, &self.manifest);
         self.all.iter().find(here).map_or_else(|| self.all.clone(), |package| vec![package.clone()])
     }

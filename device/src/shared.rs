@@ -23,7 +23,7 @@ use core::ops::Deref;
 pub(crate) use address::in_shared;
 pub use address::{ALIGNMENT, offset_after, region};
 pub(crate) use array::without_elements;
-pub use array::{Padded, Scratch, SharedArray};
+pub use array::{ArrayElement, Padded, Scratch, SharedArray, assert_shared_array, assert_shared_element};
 pub use claim::{ClaimScratch, Claims};
 pub use double::{Double, DoubleShared};
 pub use element::{AnyBits, SharedElement};
@@ -71,7 +71,7 @@ use crate::thread::Thread;
 /// assert_eq!((y[0], y[63]), (1, 0));
 /// # Ok(()) }
 /// ```
-pub struct Shared<'b, A: SharedArray, const ID: usize = 0> {
+pub struct Shared<'b, A, const ID: usize = 0> {
     pub(crate) start: *mut A,
     pub(crate) block: PhantomData<&'b mut A>,
 }
@@ -115,19 +115,21 @@ pub struct Published<'b, A: SharedArray, const ID: usize = 0> {
     block: PhantomData<&'b A>,
 }
 
-impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
+impl<A, const ID: usize> Shared<'_, A, ID> {
     /// The region that starts at `start`.
     ///
     /// # Safety
-    /// For `'b`, `start` must be valid for reads and writes of an `A` in the shared memory of the calling
-    /// thread's block, and the same for all threads of the block. Nothing else may reach it except the one
-    /// region with this `ID` that each of them creates.
+    /// `A` must be a [`SharedArray`] of [`SharedElement`]s. For `'b`, `start` must be valid for reads and writes of an
+    /// `A` in the shared memory of the calling thread's block, and the same for all threads of the block. Nothing else
+    /// may reach it except the one region with this `ID` that each of them creates.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw(start: *mut A) -> Self {
         Shared { start, block: PhantomData }
     }
+}
 
+impl<A: SharedArray, const ID: usize> Shared<'_, A, ID> {
     /// The first of the thread's own elements, which is the only one if the array has at most as many
     /// elements as the block has threads; `None` if the array has fewer.
     #[inline(always)]
@@ -295,7 +297,7 @@ impl<'b, A: SharedArray, const ID: usize> Published<'b, A, ID> {
     /// # Ok(()) }
     /// ```
     #[inline(always)]
-    pub fn retype<B: SharedArray>(self) -> Retyped<'b, B, ID> {
+    pub fn retype<B: SharedArray<Element: SharedElement>>(self) -> Retyped<'b, B, ID> {
         const {
             assert!(size_of::<B>() <= size_of::<A>(), "the new type of a region of shared memory is larger");
             assert!(align_of::<B>() <= address::ALIGNMENT);

@@ -18,11 +18,10 @@ pub(crate) mod retired;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::backend::DeviceBackend;
 use crate::backend::cuda::CudaDevice;
+use crate::backend::{DeviceBackend, Limits};
 use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
-use crate::launch::grid::Limits;
 
 /// A device that runs kernels: a CUDA GPU, or the CPU. A cheap handle; clones are the same device.
 ///

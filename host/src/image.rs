@@ -12,6 +12,8 @@ mod linked;
 mod parameter;
 pub(crate) mod ptx;
 
+use std::path::Path;
+
 pub use code_type::CodeType;
 pub use jit::{JitCacheMode, JitOptions};
 pub use link_input::LinkInput;
@@ -107,6 +109,15 @@ impl Image {
     pub(crate) fn len(&self) -> usize {
         self.len
     }
+}
+
+/// The name of a file, and its bytes.
+pub(crate) fn read_file(path: &Path) -> Result<(String, Vec<u8>), ForeignError> {
+    let bytes = std::fs::read(path).map_err(|error| ForeignError::Read {
+        path: path.to_string_lossy().into(),
+        reason: error.to_string().into(),
+    })?;
+    Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), bytes))
 }
 
 fn invalid(kind: CodeType, reason: impl Into<Box<str>>) -> ForeignError {

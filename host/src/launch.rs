@@ -20,7 +20,7 @@ pub(crate) mod zeros;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use crate::backend::{LaunchAttributes, LaunchConfig};
+use crate::backend::{Launch, LaunchAttributes, LaunchConfig};
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::grid::Grid;
@@ -107,7 +107,7 @@ pub(crate) unsafe fn enqueue(
     }
     // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
     // this device; `config` is within the device's limits; `prepared` is this kernel on this stream.
-    unsafe { stream.launch(prepared, kernel, config, params, accesses, names_writers) }
+    unsafe { stream.launch(Launch { kernel, prepared, config, params }, accesses, names_writers) }
 }
 
 /// The end of `enqueue` for a launch with attributes, or of a kernel that may read constants.
@@ -131,7 +131,7 @@ unsafe fn enqueue_slow(
     let _enqueueing = constant::begin_launch(kernel.descriptor().constants, stream)?;
     accesses.iter().try_for_each(|access| access.begin(stream))?;
     // SAFETY: passed on; the memory has been ordered, on this device.
-    unsafe { stream.launch_slow(prepared, kernel, config, params, accesses) }
+    unsafe { stream.launch_slow(Launch { kernel, prepared, config, params }, accesses) }
 }
 
 /// After a launch that was refused: it leaves no trace in a recording.

@@ -61,6 +61,7 @@ mod texture;
 mod toolkit;
 mod view;
 
+pub use backend::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub use copy::scope::StreamScope;
 pub use copy::transfer::Transfer;
 pub use copy::value::{StreamValue, WaitValue};
@@ -97,9 +98,7 @@ pub use kernel::math_library::MathLibrary;
 pub use kernel::occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
-pub use launch::access_policy::{AccessPolicyWindow, AccessProperty};
-pub use launch::attributes::MemorySyncDomain;
-pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
+pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
 pub use memory::buffer::DeviceBuffer;
 pub use memory::constant::DeviceConstant;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Changes code that only GPUs execute, and the passes that rewrite PTX, and says which changes the tests notice.
+"""Mutates code that only GPUs execute, and the passes that rewrite PTX, and reports which mutants the tests detect.
 
     tests/mutants/gpu.py [--count N] [--seed N] [--only TEXT] [--results FILE.csv]
 
@@ -24,17 +24,17 @@ from pathlib import Path
 
 from tree import BUILD_LIMIT, HERE, TEST_LIMIT, changed, failed, outcome, parsed, record, renewed_clone, use_target_of
 
-# For an architecture of each kind: the newest alone notices most. Device code that does not compile is no error of a build, but of
-# the facts.
+# For one architecture of each kind: the newest one alone detects most mutants. Device code that does not compile fails the facts,
+# not the build.
 ARCHITECTURES = ["sm_90", "sm_75,sm_80,sm_90"]
 FACTS = f"FERROGRID_ARCH={ARCHITECTURES[-1]} -p ferrogrid-ptx-tests"
 PASSES = "-p ferrogrid-build --lib passes"
-# Of gpu.csv: what says which mutant it is.
+# The columns of gpu.csv that identify a mutant.
 COLUMNS = ("file", "from", "to", "occurrence")
 
 
 def mutated(text, row):
-    """The text with the row's occurrence replaced, if there is one."""
+    """The text with the row's occurrence replaced, or None if the text has none."""
     at = -1
     for _ in range(int(row["occurrence"])):
         at = text.find(row["from"], at + 1)
@@ -44,8 +44,8 @@ def mutated(text, row):
 
 
 class Facts:
-    """Compiles the kernels of the facts again, and nothing of the host's half, which has none of the code in question: runs the build
-    script as cargo ran it, and shows what it makes to the facts, which are the same program for all mutants."""
+    """Recompiles the kernels of the facts but no host code, which has none of the mutated code: runs the build script as cargo ran it,
+    and gives its output to the facts, which are the same program for all mutants."""
 
     def __init__(self, clone):
         self.clone, self.last = clone, None
@@ -74,7 +74,7 @@ class Facts:
         return "missed", ""
 
     def close(self):
-        """What was made of the last mutant must not count as made of the file."""
+        """Keeps the output of the last mutant from being reused for the file."""
         if self.last:
             self.compile(self.last, self.last.read_text(), ARCHITECTURES[-1])
 
@@ -84,11 +84,11 @@ class Facts:
         times, environment = path.stat(), self.environment | {"FERROGRID_ARCH": architectures}
         with changed(path, text):
             subprocess.run([self.script], cwd=self.clone / "tests/ptx", env=environment, timeout=BUILD_LIMIT, capture_output=True)
-        # To cargo nothing has changed.
+        # Cargo sees no change.
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def missed_by(self):
-        """The fact that does not hold."""
+        """The fact that fails."""
         environment = os.environ | {"FERROGRID_TEST_PTX": str(self.folder)}
         command = [self.program, "--quiet"]
         facts = subprocess.run(command, cwd=self.clone / "tests/ptx", env=environment, timeout=TEST_LIMIT, capture_output=True, text=True)
@@ -110,13 +110,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, help="how many; all unless given")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="which, if not all")
-    parser.add_argument("--only", default="", help="files whose path contains this")
+    parser.add_argument("--only", default="", help="those whose file or text contains this")
     parser.add_argument("--results", type=Path, help="where each outcome is added")
     arguments = parser.parse_args()
     clone, commit = renewed_clone("gpu")
     use_target_of(clone)
     with (HERE / "gpu.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if arguments.only in row["file"]]
+        rows = [row for row in csv.DictReader(file) if arguments.only in row["file"] + "\n" + row["from"]]
     if arguments.results and arguments.results.exists():
         known = [[row[column] for column in COLUMNS] for row in csv.DictReader(arguments.results.open(newline=""))]
         rows = [row for row in rows if [row[column] for column in COLUMNS] not in known]

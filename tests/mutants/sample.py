@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a sample of cargo-mutants' mutants of the code that runs natively, and says which the tests notice.
+"""Runs a sample of cargo-mutants' mutants of the code that runs natively, and reports which ones the tests detect.
 
     tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--since COMMIT] [--results FILE.csv] [--again FILE.csv]
                             [--clone NAME] [--stages N]
@@ -31,25 +31,24 @@ from tree import BUILD_LIMIT, HERE, ROOT, changed, noticed, outcome, output, par
 
 HOST = "-p ferrogrid-host"
 LIB = f"{HOST} --lib"
-# Those on the CPU device that take no second each.
+# The cases on the CPU device that take less than a second each.
 CPU = (f"{HOST} --test cpu --test cpu_devices --test cpu_failures --test cpu_grids --test cpu_overflow --test cpu_process"
        " --test cpu_warps --test dlpack --test toolkit")
 WAITING = f"{HOST} --test cpu_barriers --test cpu_output"
 DRIVER = f"{HOST} --test driver"
 LOOM = f"{HOST} --test loom"
-# Less random work than on its own: it runs for many mutants.
+# Fewer random steps than usual, because it runs for many mutants.
 RUNTIME = f"FERROGRID_STRESS=150 FERROGRID_SOAK=500 {HOST} --test runtime"
-# The builder's unit tests but for those that compile whole programs for GPUs, which take minutes.
-BUILD = "-p ferrogrid-build --lib -- --skip program::tests"
-# Kernels run natively: these find out what the crates of the device half and the macros do.
+BUILD = "-p ferrogrid-build --lib"
+# Tests with native kernels: they cover the device crate and the macros.
 NATIVE = [
     f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output",
-    # Without code for GPUs; two cases need that, or run the suite again.
+    # Without GPU code; the two excluded cases need it, or rerun the suite.
     "FERROGRID_DEVICE_RUSTC=none -p ferrogrid-tests --test conformance"
     " -- cpu:: --skip companions_know_name_and_ptx --skip the_suite_holds_with",
 ]
-# Name, weight, files, stages of tests (with variables), the quick ones first; and stages whose tests are themselves compiled by the
-# code in question. Of several areas that have a file, the first counts.
+# Name, weight, files, stages of tests (with variables), quick ones first; and the stages whose tests the mutated code itself
+# compiles. A file belongs to the first area that lists it.
 AREAS = [
     ("host/order", 5, ["order*", "memory/access.rs", "device/retired*", "stream/order.rs"], [LIB, CPU, DRIVER, LOOM, RUNTIME]),
     ("host/memory", 5, ["memory*", "copy*", "device/account*", "view/pitched.rs", "device/peer.rs", "kernel/image.rs", "stream/completion.rs"],
@@ -65,7 +64,7 @@ AREAS = [
     ("host/cuda", 6, ["backend/cuda/*", "backend/*"], [LIB, DRIVER, LOOM, RUNTIME]),
     ("host/rest", 3, ["*"], [LIB, CPU, DRIVER, f"{HOST} --test cpu_output", RUNTIME]),
     ("builder", 20, ["builder/src/*"],
-     [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test settings --test contents --test panics --test stale"]),
+     [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test program --test settings --test contents --test panics --test stale"]),
     ("syntax", 10, ["syntax/src/*"],
      ["-p ferrogrid-syntax --lib", BUILD, "-p ferrogrid-macros-tests"], ["-p ferrogrid --test ui"]),
     ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros-tests"], [*NATIVE, "-p ferrogrid --test ui"]),
@@ -82,7 +81,7 @@ def area_of(file):
 
 
 def is_left_out(clone, mutant, cache={}):
-    """Whether a `cfg` leaves it to GPUs, or to other systems than Unix: here nothing could notice it."""
+    """Whether a `cfg` limits it to GPUs or to systems other than Unix, where no test here could detect it."""
     file = mutant["file"]
     if file not in cache:
         lines, hidden, end = (clone / file).read_text().splitlines(), set(), 0
@@ -101,19 +100,19 @@ def is_left_out(clone, mutant, cache={}):
 
 
 def plain(name):
-    """A mutant's name without line and column."""
+    """The mutant's name without line and column."""
     return re.sub(r":\d+:\d+:", ":", name, count=1)
 
 
 def mutants(clone):
-    # The clone may lack the configuration, as long as git does not know it.
+    # The clone lacks the configuration while it is untracked.
     command = ["cargo", "mutants", "--config", ROOT / ".cargo/mutants.toml", "--list", "--json", "--workspace"]
     listed = json.loads(subprocess.run(command, cwd=clone, check=True, capture_output=True).stdout)
     return [mutant for mutant in listed if not is_left_out(clone, mutant)]
 
 
 def is_since(commit, mutant, cache={}):
-    """Whether it begins in a line that this checkout has and the commit has not."""
+    """Whether it starts on a line that is in this checkout but not in the commit."""
     file = mutant["file"]
     if file not in cache:
         changes = output("git", "diff", "--unified=0", "--find-renames", commit, "--", file)
@@ -123,7 +122,7 @@ def is_since(commit, mutant, cache={}):
 
 
 def sample(all_mutants, count, seed, only):
-    """`count` mutants, by the weights of the areas; the same ones for the same seed."""
+    """Chooses `count` mutants by the areas' weights, the same ones for the same seed."""
     areas = [area for area in AREAS if not only or area[0].startswith(only)]
     weight = sum(area[1] for area in areas)
     chosen = []
@@ -137,13 +136,13 @@ def sample(all_mutants, count, seed, only):
 
 
 def judge(clone, mutant):
-    """What the tests make of it, by the patch that cargo-mutants lists."""
+    """Applies the patch that cargo-mutants lists and runs the tests."""
     lines = mutant["diff"].splitlines(keepends=True)
     patch = f"--- a/{mutant['file']}\n+++ b/{mutant['file']}\n" + "".join(lines[2:])
     path = clone / mutant["file"]
     with changed(path, path.read_text()):
         subprocess.run(["git", "apply", "-"], cwd=clone, input=patch, text=True, check=True)
-        return outcome(clone, all_stages(mutant))
+        return outcome(clone, all_stages(mutant), mutant["package"])
 
 
 def quick_stages(mutant):
@@ -156,7 +155,7 @@ def all_stages(mutant):
 
 
 class Limits:
-    """How long a stage may take: some times what it takes without a mutant, when it must succeed."""
+    """A stage's time limit: a multiple of its time without a mutant, with which it must succeed."""
 
     def __init__(self, clone):
         self.clone, self.known = clone, {}
@@ -170,7 +169,7 @@ class Limits:
                 sys.exit(f"without a mutant, this fails: cargo test {stage}: {by}")
             taken = time.monotonic() - begun
             if taken > 10:
-                # The first run may have compiled a driver, or examples.
+                # The first run may have compiled tools or examples.
                 begun = time.monotonic()
                 noticed(self.clone, ["test", "--quiet", *arguments], BUILD_LIMIT, variables)
                 taken = time.monotonic() - begun
@@ -180,8 +179,8 @@ class Limits:
 
 
 def judge_together(clone, chosen, judged, most):
-    """Compiles those of one crate into its tests at once, and judges by at most so many stages, or by all; returns those that must be
-    judged one by one."""
+    """Compiles the mutants of one crate into its tests at once, and runs the first stages, or all; returns the mutants that must run
+    one by one."""
     able = weavable(clone, chosen)
     alone = [mutant for mutant in chosen if mutant not in able]
     stages = list(dict.fromkeys(stage for mutant in able for stage in quick_stages(mutant)[:most]))
@@ -193,7 +192,7 @@ def judge_together(clone, chosen, judged, most):
             judged(mutant, "unviable", "")
         alone += apart
         limits = Limits(clone)
-        # All of them by their first stages, then what is left by the next: the quick ones notice most.
+        # Runs the first stages for all mutants, then the next ones for the rest: the quick stages detect most.
         for at in range(max(len(quick_stages(mutant)[:most]) for mutant in able) if able else 0):
             for number, mutant in list(numbered.items()):
                 stage = next(iter(quick_stages(mutant)[:most][at:]), None)

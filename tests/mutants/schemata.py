@@ -1,4 +1,4 @@
-"""Compiles many mutants into one program: an environment variable says which of them a process executes.
+"""Compiles many mutants into one program: an environment variable selects the one that a process executes.
 
 A function that has mutants gets its body once for each, and once as it is, and chooses at its beginning:
 
@@ -14,7 +14,7 @@ import re
 import subprocess
 
 VARIABLE = "FERROGRID_TEST_MUTANT"
-# Needs no std, allocates nothing, takes no locks of this process: kernels, allocators and loom's models have mutants, too.
+# Uses no std, allocations or locks, because kernels, allocators and loom's models have mutants too.
 CHOICE = (
     '{ static CHOICE: ::core::sync::atomic::AtomicI32 = ::core::sync::atomic::AtomicI32::new(-1);'
     ' let mut choice = CHOICE.load(::core::sync::atomic::Ordering::Relaxed);'
@@ -23,7 +23,7 @@ CHOICE = (
     ' choice = if text.is_null() { 0 } else { unsafe { atoi(text) } };'
     ' CHOICE.store(choice, ::core::sync::atomic::Ordering::Relaxed); } choice }'
 )
-# Comments, literals and lifetimes of Rust, in which no brace counts.
+# Rust comments, literals and lifetimes, whose braces do not count.
 OPAQUE = re.compile(
     r"""//[^\n]*|/\*.*?\*/|[bc]?r(?P<hashes>\#*)".*?"(?P=hashes)|[bc]?"(?:\\.|[^"\\])*"|b?'(?:\\[^\n']*'?|[^\\\n'])'|'\w+""",
     re.DOTALL | re.VERBOSE,
@@ -39,7 +39,7 @@ def line_starts(text):
 
 
 def body_start(text, begin, end):
-    """Where the brace opens that `end` closes; none if the function has no body."""
+    """The position of the brace that `end` closes; None if the function has no body."""
     depth_at = []
     at = begin
     while at < end:
@@ -58,7 +58,7 @@ def body_start(text, begin, end):
 
 
 def can_be_woven(text, function):
-    """Whether a body can have arms; `function` is (begin, end) in the text."""
+    """Whether a body can be split into arms; `function` is (begin, end) in the text."""
     opened = body_start(text, *function)
     if opened is None:
         return False
@@ -76,7 +76,7 @@ def places(text, mutant):
 
 
 def weavable(clone, mutants):
-    """Those that can be compiled together."""
+    """The mutants that can be compiled together."""
     chosen, by_file = [], {}
     for mutant in mutants:
         if mutant["function"]:
@@ -93,7 +93,7 @@ def weavable(clone, mutants):
 
 
 def woven(text, mutants):
-    """The text with arms for these mutants, a dictionary by number."""
+    """The text with arms for these mutants, a dictionary keyed by number."""
     by_function = {}
     for number, mutant in mutants.items():
         function, span = places(text, mutant)
@@ -105,14 +105,14 @@ def woven(text, mutants):
         for number, (first, last), replacement in of_function:
             changed = text[opened:first] + f" {replacement} " + text[last:end]
             arms += f"\n/*ARM {number}*/ {number} => {changed}\n/*END*/"
-        # Negative: not theirs alone.
+        # Negative: shared by all mutants.
         numbers = " ".join(str(-number) for number, *_ in of_function)
         text = f"{text[:opened]}{{ match {CHOICE} {{{arms}\n/*ARM {numbers}*/ _ => {body}\n/*END*/ }} }}{text[end:]}"
     return text
 
 
 def arms_by_line(text):
-    """For each line of a woven text the number of the mutant whose arm it is in; negative ones, of all, in what is as it was."""
+    """For each line of a woven text the number of the mutant whose arm contains it; negative in unchanged text, which all share."""
     lines, within = [], []
     for line in text.split("\n"):
         begun = re.match(r"/\*ARM ([-\d ]+)\*/", line)
@@ -122,7 +122,7 @@ def arms_by_line(text):
 
 
 def write(clone, originals, mutants):
-    """Weaves these mutants into the clone's files, and nothing else."""
+    """Weaves these mutants, and no others, into the clone's files."""
     for file, text in originals.items():
         mine = {number: mutant for number, mutant in mutants.items() if mutant["file"] == file}
         result = woven(text, mine)
@@ -131,8 +131,8 @@ def write(clone, originals, mutants):
 
 
 def refused(clone, stage_arguments, variables):
-    """Builds tests. Returns the mutants whose own arm rustc refuses, those of functions whose last arm it refuses, and what else
-    is wrong."""
+    """Builds tests. Returns the mutants whose arms rustc rejects, those of functions whose last arm it rejects, and other
+    errors."""
     command = ["cargo", "test", "--no-run", "--message-format=json", *stage_arguments]
     result = subprocess.run(command, cwd=clone, env=os.environ | variables, capture_output=True, text=True)
     own, shared, other = set(), set(), []
@@ -155,8 +155,8 @@ def refused(clone, stage_arguments, variables):
 
 
 def compile_all(clone, mutants, stages):
-    """Leaves the clone with all of these that compile, built for the stages. Returns the original texts, the mutants by number,
-    those that do not compile, and those that may compile on their own. A stage is arguments of `cargo test` and variables."""
+    """Leaves the clone with all of these mutants that compile, built for the stages. Returns the original texts, the mutants by
+    number, those that do not compile, and those that may compile alone. A stage is arguments of `cargo test` and variables."""
     numbered = dict(enumerate(mutants, start=1))
     originals = {mutant["file"]: (clone / mutant["file"]).read_text() for mutant in mutants}
     unviable, alone = [], []

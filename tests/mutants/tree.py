@@ -1,4 +1,4 @@
-"""What both runners of mutants share: the clone that they change, and how they write what came out."""
+"""The clone that both mutation runners change, and the format of their results."""
 
 import csv
 import os
@@ -9,7 +9,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-# Seconds; a mutant that loops is noticed by the second.
+# Time limits in seconds; the second one catches mutants that loop forever.
 BUILD_LIMIT, TEST_LIMIT = 900, 300
 
 HERE = Path(__file__).resolve().parent
@@ -21,8 +21,8 @@ def output(*command, text=True):
 
 
 def renewed_clone(name):
-    """A clone at this checkout's commit, with the changes of files that git knows, and the name of that state. What is built
-    stays, since files keep their time where nothing changes in them."""
+    """A clone at this checkout's commit with the uncommitted changes of tracked files, and the name of that state. Builds remain
+    valid, because unchanged files keep their modification times."""
     clone = ROOT / "target/mutants" / name
     if not clone.exists():
         output("git", "clone", "--quiet", "--shared", ROOT, clone)
@@ -37,14 +37,14 @@ def renewed_clone(name):
 
 
 def use_target_of(clone):
-    """Builds go into a folder of the clone's own: cargo takes the same package of two clones for one, so what has mutants in it
-    would count as fresh in the other."""
+    """Builds into a target directory inside the clone: cargo identifies the packages of two clones with each other, so a build with
+    mutants would count as fresh in the other."""
     os.environ["CARGO_TARGET_DIR"] = f"{clone}-target"
 
 
 @contextmanager
 def changed(path, text):
-    """The file has another text meanwhile."""
+    """Replaces the file's text for the duration."""
     before = path.read_text()
     path.write_text(text)
     try:
@@ -54,9 +54,9 @@ def changed(path, text):
 
 
 def noticed(clone, arguments, limit, variables):
-    """What shows that cargo does not succeed in time: the name of a test, if it is one; none if it succeeds."""
+    """The reason why cargo fails or exceeds its time limit: the name of a test, if a test fails. None if cargo succeeds."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
-        # A group of its own, of which nothing goes on after the limit.
+        # A separate process group, killed as a whole at the limit.
         process = subprocess.Popen(["cargo", *arguments], cwd=clone, env=os.environ | variables, start_new_session=True,
                                    stdout=said, stderr=subprocess.DEVNULL)
         try:
@@ -73,27 +73,29 @@ def noticed(clone, arguments, limit, variables):
 
 
 def failed(said, status):
-    """The first test that failed, by what a program of tests has said."""
+    """The first test that failed according to the test program's output."""
     names = re.findall(r"^    (\S.*)$", said.rpartition("\nfailures:\n")[2], re.MULTILINE)
     return names[0] if names else f"status {status}"
 
 
 def parsed(stage):
-    """Of a stage, which is what `cargo test` is told after variables: the arguments, those of a build, and the variables."""
+    """Splits a stage (variables, then arguments of `cargo test`) into the arguments, those of a build, and the variables."""
     words = stage.split()
     variables = dict(word.split("=", 1) for word in words if "=" in word) | {"CARGO_PROFILE_DEV_DEBUG": "0"}
     arguments = [word for word in words if "=" not in word]
     return arguments, arguments[: arguments.index("--")] if "--" in arguments else arguments, variables
 
 
-def outcome(clone, stages):
-    """Whether a stage of tests notices what is changed in the clone, and by which test."""
+def outcome(clone, stages, crate=None):
+    """Whether a stage of tests detects the change in the clone, and by which test. A change is unviable if `crate`, which has it,
+    does not compile; if only its users do not, they have detected it."""
     for stage in stages:
         arguments, of_cargo, variables = parsed(stage)
-        # Examples of the documentation are built as they run; another stage has built the crate before.
+        # Doctests are built as they run; an earlier stage has built the crate.
         if "--doc" not in arguments:
             if noticed(clone, ["test", "--quiet", *of_cargo, "--no-run"], BUILD_LIMIT, variables):
-                return "unviable", ""
+                compiles = crate and not noticed(clone, ["build", "--quiet", "-p", crate], BUILD_LIMIT, variables)
+                return ("caught", f"build of {stage}") if compiles else ("unviable", "")
         by = noticed(clone, ["test", "--quiet", *arguments], TEST_LIMIT, variables)
         if by:
             return "caught", by
@@ -101,7 +103,7 @@ def outcome(clone, stages):
 
 
 def record(path, row):
-    """Adds a row to a result, with the names of its columns before the first."""
+    """Appends a row to a result file, after a header if the file is new."""
     is_new = not path.exists()
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, row, lineterminator="\n")

@@ -1,6 +1,7 @@
 //! Facts about checks of warp operations that some lanes may not reach, and about panic reports: each value
 //! is in its place in the record.
 
+use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 use ferrogrid::device::failure::{self, FailureRecord};
@@ -38,6 +39,19 @@ mod kernels {
         }
     }
 
+    /// Of which line the reduction in `some` is.
+    pub const REDUCTION: u32 = line!() + 8;
+
+    /// A reduction in blocks of any size: it asks first which lanes there are.
+    #[kernel]
+    pub fn some(t: Thread<1>, x: &[u32], y: &[DeviceAtomic<u32>]) {
+        let (warp, own) = (t.warp(), x.get(t.index().get()).copied().unwrap_or(0));
+        warp.sync();
+        if own > 99 {
+            y[0].fetch_xor(warp.reduce(own, |a, b| a ^ b), atomic::Ordering::Relaxed);
+        }
+    }
+
     #[kernel]
     pub fn panics(t: Thread<1>, x: &[u32]) {
         let i = t.index().get();
@@ -47,21 +61,28 @@ mod kernels {
     }
 }
 
+/// The lines that checks name, each once.
+fn checked(lines: &[&str]) -> BTreeSet<u32> {
+    let number =
+        |line: &&str| line.strip_prefix("st.param.b32 \t[param4], ")?.trim_end_matches(';').parse().ok();
+    lines.iter().filter_map(number).collect()
+}
+
 /// One check for each operation, with the line of the call.
 #[test]
 fn a_check_names_the_operation_with_missing_lanes() {
     for (architecture, lines) in code(kernels::apart::kernel()) {
-        let mut found: Vec<u32> = lines
-            .iter()
-            .filter_map(|line| {
-                line.strip_prefix("st.param.b32 \t[param4], ")?.trim_end_matches(';').parse().ok()
-            })
-            .map(|line: u32| line - kernels::FIRST)
-            .collect();
-        found.sort_unstable();
-        found.dedup();
-        assert_eq!(found, [0, 3, 6, 7, 8, 9, 10, 11, 12], "{architecture}: {lines:#?}");
+        let expected = [0, 3, 6, 7, 8, 9, 10, 11, 12].map(|line| kernels::FIRST + line);
+        assert_eq!(checked(&lines), expected.into(), "{architecture}: {lines:#?}");
         assert_eq!(count(&lines, "ferrogrid.together"), 0, "{architecture}: {lines:#?}");
+    }
+}
+
+#[test]
+fn a_check_before_the_count_of_lanes_names_the_operation_that_counts_them() {
+    for (architecture, lines) in code(kernels::some::kernel()) {
+        assert_eq!(checked(&lines), [kernels::REDUCTION].into(), "{architecture}: {lines:#?}");
+        assert!(count(&lines, "vote.sync.ballot.b32") > 0, "{architecture}: {lines:#?}");
     }
 }
 

@@ -61,6 +61,15 @@ pub(super) mod kernels {
         *y = tile.shuffle_up(*y, 1);
         *y = tile.shuffle_down(*y, 2);
         *y = tile.shuffle_xor(*y, 4);
+    }
+
+    /// What threads of a tile tell each other without shuffles.
+    #[kernel]
+    pub fn votes_of_eight(t: Thread<1>, mut y: DisjointSlice<u32>) {
+        let (tile, i) = (t.warp().tile::<8>(), t.index());
+        let Some(y) = y.get_mut(i) else { return };
+        *y += tile.ballot(*y > 3) + u32::from(tile.all(*y > 4)) + u32::from(tile.any(*y > 5));
+        *y += tile.match_any(*y) + tile.match_any(u64::from(*y) << 9) + tile.reduce_add(*y);
         tile.sync();
     }
 
@@ -206,11 +215,26 @@ fn shuffles_ignore_partners_in_other_tiles() {
     }
 }
 
+/// The last operand is the mask: that of a tile is in a register.
 #[test]
 fn threads_of_a_tile_wait_for_no_others() {
-    for (architecture, lines) in code(kernels::tile_of_eight::kernel()) {
-        let waits: Vec<_> = lines.iter().filter(|line| line.starts_with("bar.warp.sync")).collect();
-        assert!(waits.len() == 1 && waits[0].contains('%'), "{architecture}: {lines:#?}");
+    for (architecture, lines) in code(kernels::votes_of_eight::kernel()) {
+        let reduction = if count(&lines, "redux.sync") > 0 { "redux.sync" } else { "shfl.sync" };
+        for operation in [
+            "bar.warp.sync",
+            "vote.sync.ballot.b32",
+            "vote.sync.all.pred",
+            "vote.sync.any.pred",
+            "match.any.sync.b32",
+            "match.any.sync.b64",
+            reduction,
+        ] {
+            let mut found = lines.iter().filter(|line| line.starts_with(operation)).peekable();
+            assert!(found.peek().is_some(), "{architecture}, {operation}: {lines:#?}");
+            let has_register =
+                |line: &&str| line.rsplit([',', ' ', '\t']).next().is_some_and(|it| it.starts_with('%'));
+            assert!(found.all(has_register), "{architecture}, {operation}: {lines:#?}");
+        }
     }
 }
 

@@ -26,7 +26,7 @@ mod tests;
 
 pub(crate) use artifacts::Inputs;
 use artifacts::{artifacts, built, library};
-use memory::{Libraries, found_or_made, kept, memory_of, remembered, remove_damaged, tells_of_damage};
+use memory::{Libraries, find_or_build, indicates_damage, kept, memory_of, remembered, remove_damaged};
 
 /// The crates that device crates are compiled against.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ impl<'a> Plan<'a> {
         let inputs = self.inputs_key(&manifest, &versions, core);
         let stamp = folder.join("stamp");
         let as_last_time = || remembered(&stamp, &inputs);
-        let (memory, _reading) = found_or_made(&shared.join("lock"), as_last_time, || {
+        let (memory, _reading) = find_or_build(&shared.join("lock"), as_last_time, || {
             cache::write(&folder.join("Cargo.toml"), &manifest)?;
             cache::write(&folder.join("lib.rs"), FACADE)?;
             let target = shared.join("target");
@@ -154,7 +154,7 @@ impl<'a> Plan<'a> {
             self.keep_versions(&folder)?;
             let build = || self.run_cargo(arch, core, &folder, &target);
             let libraries = match build() {
-                Err(Error::Dependencies { diagnostics, .. }) if tells_of_damage(&diagnostics) => {
+                Err(Error::Dependencies { diagnostics, .. }) if indicates_damage(&diagnostics) => {
                     cache::remove(&target)?;
                     cache::remove(&folder.join("Cargo.lock"))?;
                     self.keep_versions(&folder)?;

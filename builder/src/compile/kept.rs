@@ -29,7 +29,7 @@ impl Kept {
     ///
     /// # Errors
     /// Those of `make`, or if the folder cannot be written.
-    pub(crate) fn find_or_make(
+    pub(crate) fn find_or_compile(
         &self,
         key: &str,
         variables: &BTreeMap<String, String>,
@@ -103,7 +103,7 @@ mod tests {
                 Ok((format!("{key} {}", fs::read_to_string(&data).unwrap()), inputs))
             };
             let variables = BTreeMap::from([("MODE".to_owned(), mode.get().to_owned())]);
-            kept.find_or_make(key, &variables, make).unwrap().0
+            kept.find_or_compile(key, &variables, make).unwrap().0
         };
         fs::write(&data, "one").unwrap();
         assert_eq!((ask("a"), ask("b"), ask("a")), ("a one".into(), "b one".into(), "a one".into()));
@@ -120,10 +120,10 @@ mod tests {
     fn a_failure_keeps_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let (kept, variables) = (Kept::in_folder(dir.path()), BTreeMap::new());
-        let failed = kept.find_or_make("a", &variables, || Err(Error::Metadata("x".to_owned())));
+        let failed = kept.find_or_compile("a", &variables, || Err(Error::Metadata("x".to_owned())));
         assert!(failed.is_err());
         assert_eq!(
-            kept.find_or_make("a", &variables, || Ok(("new".to_owned(), Inputs::default()))).unwrap().0,
+            kept.find_or_compile("a", &variables, || Ok(("new".to_owned(), Inputs::default()))).unwrap().0,
             "new"
         );
     }

@@ -10,7 +10,7 @@ use crate::cache;
 use crate::cargo::Environment;
 use crate::cargo::metadata::{list, strings};
 use crate::error::Error;
-use crate::options::settings::{nearest, sort_by_likeness};
+use crate::options::settings::{nearest, sort_by_similarity};
 use crate::options::{Arch, Options};
 use crate::output::record;
 use crate::step::Build;
@@ -74,7 +74,7 @@ impl Record {
         known.sort_unstable();
         known.dedup();
         if let Some(name) = name {
-            sort_by_likeness(name, &mut known);
+            sort_by_similarity(name, &mut known);
         }
         Err(Error::NoKernel {
             near: name.and_then(|name| nearest(name, &known)).map(str::to_owned),

@@ -68,17 +68,18 @@ fn check_keys(
 
 /// The known name most similar to the written one: `max-registers` for `max_register`.
 pub(crate) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
-    let best = known.iter().copied().max_by(|a, b| likeness(written, a).total_cmp(&likeness(written, b)))?;
-    (likeness(written, best) >= ALIKE).then_some(best)
+    let best =
+        known.iter().copied().max_by(|a, b| similarity(written, a).total_cmp(&similarity(written, b)))?;
+    (similarity(written, best) >= ALIKE).then_some(best)
 }
 
 /// Sorts names by their similarity to the written one, most similar first.
-pub(crate) fn sort_by_likeness(written: &str, known: &mut [&str]) {
-    known.sort_by(|a, b| likeness(written, b).total_cmp(&likeness(written, a)));
+pub(crate) fn sort_by_similarity(written: &str, known: &mut [&str]) {
+    known.sort_by(|a, b| similarity(written, b).total_cmp(&similarity(written, a)));
 }
 
 /// 1 for the same name, 0 for nothing in common.
-fn likeness(written: &str, name: &str) -> f64 {
+fn similarity(written: &str, name: &str) -> f64 {
     let plain = |name: &str| name.replace('_', "-").to_lowercase();
     strsim::normalized_damerau_levenshtein(&plain(written), &plain(name))
 }

@@ -76,14 +76,14 @@ pub fn unknown() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut unknown: Vec<String> = names.filter(|name| is_misspelt(name)).collect();
     unknown.sort();
-    unknown.iter().map(|name| complaint(name)).collect()
+    unknown.iter().map(|name| unknown_variable(name)).collect()
 }
 
 fn is_misspelt(name: &str) -> bool {
     name.starts_with(PREFIX) && !is_known(name)
 }
 
-fn complaint(name: &str) -> String {
+fn unknown_variable(name: &str) -> String {
     let meant = match settings::nearest(name, &KNOWN) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("there are: {}", KNOWN.join(", ")),
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn the_complaint_names_the_variable_that_was_meant() {
-        let text = complaint("FERROGRID_ARHC");
+    fn an_unknown_variable_is_reported_with_the_closest_name() {
+        let text = unknown_variable("FERROGRID_ARHC");
         assert_eq!(
             text,
             "FERROGRID_ARHC is set, but it is not a variable of Ferrogrid; did you mean FERROGRID_ARCH?"
         );
-        assert!(complaint("FERROGRID_CPU_THREAD").ends_with("did you mean FERROGRID_CPU_THREADS?"));
-        assert!(complaint("FERROGRID_CACHE_LIMITS").ends_with("did you mean FERROGRID_CACHE_LIMIT?"));
+        assert!(unknown_variable("FERROGRID_CPU_THREAD").ends_with("did you mean FERROGRID_CPU_THREADS?"));
+        assert!(unknown_variable("FERROGRID_CACHE_LIMITS").ends_with("did you mean FERROGRID_CACHE_LIMIT?"));
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn directives(
     let (there, missing): (Vec<PathBuf>, _) = package.discovered.iter().cloned().partition(|it| it.exists());
     files.extend(there);
     let folder = environment.out_dir.join("ferrogrid/watch");
-    if watch::for_the_missing(&missing, &folder)? {
+    if watch::watch_missing(&missing, &folder)? {
         files.insert(folder);
     }
     let mut directives: Vec<String> = files.iter().map(|file| rerun_if_changed(file)).collect();

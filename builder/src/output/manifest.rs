@@ -145,7 +145,7 @@ fn refuse(modules: &mut [(&FoundModule, CompiledModule)], first: usize, error: &
         let line = diagnostic.start.0;
         match found.iter().position(|it| it.file == *file && (it.line..=it.last_line).contains(&line)) {
             Some(at) => add(at, diagnostic.clone()),
-            None => add(first, elsewhere(found[first], file, diagnostic)),
+            None => add(first, outside_of_modules(found[first], file, diagnostic)),
         }
     }
     if places.is_empty() {
@@ -155,7 +155,7 @@ fn refuse(modules: &mut [(&FoundModule, CompiledModule)], first: usize, error: &
 }
 
 /// An error outside of all modules, as a diagnostic of `module`.
-fn elsewhere(module: &FoundModule, file: &Path, diagnostic: &Diagnostic) -> Diagnostic {
+fn outside_of_modules(module: &FoundModule, file: &Path, diagnostic: &Diagnostic) -> Diagnostic {
     let ((line, column), start) = (diagnostic.start, (module.line, 1));
     let message = format!("{}\n  at {}:{line}:{column}", diagnostic.message, file.display());
     Diagnostic { start, end: start, message }

@@ -13,7 +13,7 @@ use crate::error::Error;
 ///
 /// # Errors
 /// If it cannot be written.
-pub(crate) fn for_the_missing(missing: &[PathBuf], folder: &Path) -> Result<bool, Error> {
+pub(crate) fn watch_missing(missing: &[PathBuf], folder: &Path) -> Result<bool, Error> {
     if !cfg!(unix) {
         return Ok(false);
     }
@@ -50,13 +50,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (folder, missing) = (dir.path().join("watch"), dir.path().join("examples"));
         for _ in 0..2 {
-            assert!(for_the_missing(std::slice::from_ref(&missing), &folder).unwrap());
+            assert!(watch_missing(std::slice::from_ref(&missing), &folder).unwrap());
             assert_eq!(fs::metadata(&folder).unwrap().modified().unwrap(), SystemTime::UNIX_EPOCH);
         }
         assert!(!folder.join("0").exists());
         fs::create_dir(&missing).unwrap();
         assert!(folder.join("0").is_dir());
-        for_the_missing(&[], &folder).unwrap();
+        watch_missing(&[], &folder).unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "files that now exist are no longer linked");
     }
 }

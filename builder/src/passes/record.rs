@@ -11,7 +11,7 @@ use ferrogrid_ptx::{
 
 /// Adds the parameter to all functions that read it, that call a function which has it, or that may be
 /// called by address; and to their calls.
-pub(super) fn hand_on<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+pub(super) fn pass_record<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let taking = taking(module);
     let functions = || taking.iter().filter_map(|&at| module.items[at].function());
     let names: BTreeSet<&str> = functions().map(|function| function.name).collect();
@@ -22,7 +22,7 @@ pub(super) fn hand_on<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
         let mut calls = 0;
         for statement in function.statements() {
             match &statement.kind {
-                StatementKind::Instruction(call) if hands_on(call, &names) => {
+                StatementKind::Instruction(call) if passes_record(call, &names) => {
                     add_argument(statement, call, calls, edits);
                     calls += 1;
                 }
@@ -39,7 +39,7 @@ pub(super) fn hand_on<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
 }
 
 /// Whether a call passes the parameter on: to one of `names`, or to any function by address.
-fn hands_on(instruction: &Instruction<'_>, names: &BTreeSet<&str>) -> bool {
+fn passes_record(instruction: &Instruction<'_>, names: &BTreeSet<&str>) -> bool {
     instruction.callee().is_some_and(|callee| is_address(callee) || names.contains(callee))
 }
 
@@ -126,8 +126,8 @@ mod tests {
 
     const PANIC: &str = ".visible .func panic(\n\t.param .b64 panic_param_0\n)\n.noreturn\n{\n\tld.param.b64 %rd1, [__ferrogrid_record];\n}\n";
 
-    fn handed_on(text: &str) -> String {
-        after(text, hand_on)
+    fn with_record_passed(text: &str) -> String {
+        after(text, pass_record)
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
         let declaration = ".visible .func panic(\n\t.param .b64 panic_param_0\n)\n.noreturn\n;\n";
         let entry = ".visible .entry k(\n\t.param .u64 .ptr .align 4 k_param_0\n)\n{\n\tcall.uni (retval0), middle;\n}\n";
         let middle = ".func  (.param .b32 r) middle()\n{\n\tcall.uni panic, (param0);\n\tcall.uni panic, (param0);\n}\n";
-        let text = handed_on(&format!("{declaration}{entry}{middle}{PANIC}"));
+        let text = with_record_passed(&format!("{declaration}{entry}{middle}{PANIC}"));
         for expected in [
             ".visible .func panic(\n\t.param .b64 panic_param_0,\n\t.param .b64 __ferrogrid_record\n)\n.noreturn\n;\n",
             ".visible .entry k(\n\t.param .u64 .ptr .align 4 k_param_0,\n\t.param .u64 __ferrogrid_record\n)\n{\n\t.reg .b64 \t%ferrogrid_record;\n",
@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn functions_that_cannot_panic_stay_unchanged() {
         let quiet = ".visible .entry k(\n\t.param .u64 k_param_0\n)\n{\n\tcall.uni adds, (param0);\n}\n.func adds(\n\t.param .b64 a\n)\n{\n\tret;\n}\n";
-        assert_eq!(handed_on(quiet), quiet);
+        assert_eq!(with_record_passed(quiet), quiet);
         assert_eq!(
-            handed_on(&format!("{quiet}{PANIC}")).replace(",\n\t.param .b64 __ferrogrid_record", ""),
+            with_record_passed(&format!("{quiet}{PANIC}")).replace(",\n\t.param .b64 __ferrogrid_record", ""),
             format!("{quiet}{PANIC}")
         );
     }
@@ -167,7 +167,7 @@ mod tests {
         let entry = format!(
             ".visible .entry k()\n{{\n\t// in a comment: by_name\n\tmov.b64 \t%rd3, in_code;\n\tcall.uni by_name;\n{calls}}}\n"
         );
-        let text = handed_on(&format!("{table}{functions}{entry}"));
+        let text = with_record_passed(&format!("{table}{functions}{entry}"));
         for expected in [
             ".func in_table(\n\t.param .b64 a,\n\t.param .b64 __ferrogrid_record\n)\n",
             ".func in_code(\n\t.param .b64 __ferrogrid_record)\n",
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_call_on_several_lines_is_one() {
         let entry = ".visible .entry k()\n{\n\tcall.uni \n\tpanic, \n\t(\n\tparam0\n\t);\n}\n";
-        let text = handed_on(&format!("{entry}{PANIC}"));
+        let text = with_record_passed(&format!("{entry}{PANIC}"));
         assert!(text.contains("\tcall.uni panic, (param0, ferrogrid_record_0);\n"), "{text}");
     }
 }

@@ -82,7 +82,7 @@ impl CrateOptions {
     }
 
     /// The `cfg`s of the crate, on a device with those of `device`.
-    pub(crate) fn hold_on(&self, device: &Cfgs) -> Cfgs {
+    pub(crate) fn evaluate_on(&self, device: &Cfgs) -> Cfgs {
         let debug_assertions = self.debug_assertions.then_some("debug_assertions");
         device.with(self.cfgs.iter().map(String::as_str).chain(debug_assertions))
     }

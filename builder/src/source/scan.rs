@@ -101,7 +101,7 @@ pub(crate) fn scan(
     let general = CrateOptions { debug_assertions: options.debug_assertions, ..general };
     let folder = environment.out_dir.join("ferrogrid");
     let (sources, scan, (own, library)) = (Sources::default(), Scan::default(), Default::default());
-    let of_package = options.hold_on(device);
+    let of_package = options.evaluate_on(device);
     let mut scanner = Scanner { package, options, device: of_package, folder, sources, scan, own, library };
     // The library first: the others may use it.
     let (libraries, others): (Vec<_>, Vec<_>) =

@@ -45,10 +45,10 @@ pub fn setup(archs: &[Arch], progress: &mut dyn FnMut(Progress<'_>)) -> Result<T
 }
 
 /// One way to get a toolchain.
-struct Way {
+struct Method {
     name: &'static str,
     /// Why it cannot be tried on this machine.
-    barred: Option<String>,
+    obstacle: Option<String>,
     /// The commands, in order.
     commands: Vec<Vec<String>>,
 }
@@ -61,28 +61,27 @@ fn provide(archs: &[Arch], none: Error, progress: &mut dyn FnMut(Progress<'_>)) 
     if let Error::NoToolchain(discovery) = &none {
         discovery.candidates.iter().for_each(|candidate| tried.push_str(&format!("  - {candidate}\n")));
     }
-    for way in [rustup_way(), apt_way(false), apt_way(true)] {
-        if let Some(reason) = way.barred {
-            tried.push_str(&format!("  - {}: {reason}\n", way.name));
+    for method in [with_rustup(), with_apt(false), with_apt(true)] {
+        if let Some(reason) = method.obstacle {
+            tried.push_str(&format!("  - {}: {reason}\n", method.name));
             continue;
         }
-        if let Err(reason) = take(&way, progress) {
-            tried.push_str(&format!("  - {}: {reason}\n", way.name));
+        if let Err(reason) = take(&method, progress) {
+            tried.push_str(&format!("  - {}: {reason}\n", method.name));
             continue;
         }
         match toolchain::find(archs) {
             Ok(toolchain) => return Ok(toolchain),
-            Err(_) => {
-                tried.push_str(&format!("  - {}: it succeeded, but no toolchain qualifies yet\n", way.name))
-            }
+            Err(_) => tried
+                .push_str(&format!("  - {}: it succeeded, but no toolchain qualifies yet\n", method.name)),
         }
     }
     Err(Error::Setup { tried })
 }
 
-fn rustup_way() -> Way {
+fn with_rustup() -> Method {
     let automatic = std::env::var_os("RUSTUP_AUTO_INSTALL");
-    let barred = if automatic.is_some_and(|value| value == "0") {
+    let obstacle = if automatic.is_some_and(|value| value == "0") {
         Some("RUSTUP_AUTO_INSTALL=0 forbids rustup to install anything".to_owned())
     } else if !in_path("rustup") {
         Some("rustup is not installed".to_owned())
@@ -90,12 +89,12 @@ fn rustup_way() -> Way {
         None
     };
     // An installed nightly is not updated: the user may depend on it.
-    let command: &[&str] = if barred.is_none() && has_nightly() {
+    let command: &[&str] = if obstacle.is_none() && has_nightly() {
         &["rustup", "component", "add", "rust-src", "--toolchain", "nightly"]
     } else {
         &["rustup", "toolchain", "install", "nightly", "--profile", "minimal", "--component", "rust-src"]
     };
-    Way { name: "rustup", barred, commands: vec![words(command)] }
+    Method { name: "rustup", obstacle, commands: vec![words(command)] }
 }
 
 fn has_nightly() -> bool {
@@ -106,9 +105,9 @@ fn has_nightly() -> bool {
 }
 
 /// With `update`, apt's package lists are updated first: they may be missing or out of date.
-fn apt_way(update: bool) -> Way {
+fn with_apt(update: bool) -> Method {
     let root = is_root();
-    let barred = if !in_path("apt-get") {
+    let obstacle = if !in_path("apt-get") {
         Some("this system has no apt-get".to_owned())
     } else if !root && !sudo_without_password() {
         Some("apt-get requires root, and `sudo` would ask for a password".to_owned())
@@ -132,12 +131,12 @@ fn apt_way(update: bool) -> Way {
     if update {
         commands.insert(0, apt(&["update"]));
     }
-    Way { name: if update { "apt-get after an update" } else { "apt-get" }, barred, commands }
+    Method { name: if update { "apt-get after an update" } else { "apt-get" }, obstacle, commands }
 }
 
 /// Runs the commands of a method; the error is the reason of the first failure.
-fn take(way: &Way, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), String> {
-    for command in &way.commands {
+fn take(method: &Method, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), String> {
+    for command in &method.commands {
         let line = command.join(" ");
         progress(Progress::Step(&line));
         run(command).map_err(|failure| {
@@ -228,26 +227,26 @@ mod tests {
     }
 
     /// What is said while these commands run, and the reason of a failure.
-    fn said(commands: &[&str]) -> (Vec<String>, Option<String>) {
+    fn reported(commands: &[&str]) -> (Vec<String>, Option<String>) {
         let commands = commands.iter().map(|script| shell(script)).collect();
-        let way = Way { name: "test", barred: None, commands };
-        let mut said = Vec::new();
-        let outcome = take(&way, &mut |progress| said.push(format!("{progress:?}")));
-        (said, outcome.err())
+        let method = Method { name: "test", obstacle: None, commands };
+        let mut reported = Vec::new();
+        let outcome = take(&method, &mut |progress| reported.push(format!("{progress:?}")));
+        (reported, outcome.err())
     }
 
     #[test]
     fn a_step_is_named_and_the_output_of_its_program_hidden() {
-        let (said, failure) = said(&["echo one; echo two >&2", "exit 0"]);
+        let (reported, failure) = reported(&["echo one; echo two >&2", "exit 0"]);
         let steps = [r#"Step("sh -c echo one; echo two >&2")"#, r#"Step("sh -c exit 0")"#];
-        assert_eq!((said.as_slice(), failure), (&steps.map(str::to_owned)[..], None));
+        assert_eq!((reported.as_slice(), failure), (&steps.map(str::to_owned)[..], None));
     }
 
     #[test]
     fn all_that_a_program_printed_is_shown_where_it_fails() {
-        let (said, failure) = said(&["echo some; echo why not >&2; exit 7", "echo never"]);
-        assert_eq!(said.len(), 2, "{said:?}");
-        assert_eq!(said[1], r#"Failed("some\nwhy not\n")"#);
+        let (reported, failure) = reported(&["echo some; echo why not >&2; exit 7", "echo never"]);
+        assert_eq!(reported.len(), 2, "{reported:?}");
+        assert_eq!(reported[1], r#"Failed("some\nwhy not\n")"#);
         let reason = failure.unwrap();
         assert!(reason.contains("sh -c") && reason.contains("why not") && reason.contains('7'), "{reason}");
     }
@@ -268,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_a_failure() {
-        let way = Way { name: "test", barred: None, commands: vec![words(&["/no/such/program"])] };
-        assert!(take(&way, &mut |_| {}).unwrap_err().contains("does not start"));
+        let method = Method { name: "test", obstacle: None, commands: vec![words(&["/no/such/program"])] };
+        assert!(take(&method, &mut |_| {}).unwrap_err().contains("does not start"));
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::Failure;
 use crate::cargo::Package;
-use crate::finding::{Finding, is_well, report};
+use crate::finding::{Finding, none_is_wrong, report};
 use crate::output;
 use crate::selection::Members;
 use crate::verb::setup;
@@ -27,7 +27,7 @@ pub(crate) struct Options {
 
 /// Prints all findings; fails if something is wrong.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let packages = Members::find().map(|it| it.family(&it.at_hand())).unwrap_or_default();
+    let packages = Members::find().map(|it| it.family(&it.current_or_all())).unwrap_or_default();
     let mut findings: Vec<Finding> = packages.iter().map(package_finding).collect();
     let target_folder = packages.first().and_then(Package::target_folder);
     findings.extend(packages.iter().flat_map(manifest_settings));
@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     } else {
         findings.iter().try_for_each(output::line)?;
     }
-    Ok(if is_well(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if none_is_wrong(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Whether the current package can have kernels.

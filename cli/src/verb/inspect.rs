@@ -127,7 +127,7 @@ struct Inspection {
 }
 
 /// The record and the tools to inspect it.
-struct Workplace {
+struct Context {
     package: Package,
     record: Record,
     sources: Sources,
@@ -151,7 +151,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let folder = package.target_folder().unwrap_or(&package.manifest).join("ferrogrid/inspect");
     let ptxas = CudaTool::Ptxas.find(package.target_folder());
     let assembler = ptxas.map(|program| Assembler::new(program, folder.clone()));
-    let place = Workplace { sources: record.sources(), package, record, assembler, folder };
+    let place = Context { sources: record.sources(), package, record, assembler, folder };
     let inspections = match kernels.as_slice() {
         [kernel] => vec![place.one(kernel, options)?],
         several if options.sass => return Err(ambiguous(several).into()),
@@ -235,7 +235,7 @@ fn ambiguous(kernels: &[CompiledKernel]) -> String {
     format!("machine code is shown for one kernel; choose one of:\n{}", requests.collect::<String>())
 }
 
-impl Workplace {
+impl Context {
     /// The results for one kernel, with its code.
     fn one(&self, kernel: &CompiledKernel, options: &Options) -> Result<Inspection, Failure> {
         let shown = self.for_arch(kernel, options.arch.as_ref())?;

@@ -374,7 +374,7 @@ pub struct ClusterPublished<'b, A: SharedArray, const ID: usize = 0> {
 /// assert_eq!(stream.download(&sums)?, [10.0, 10.0, 26.0, 26.0]);
 /// # Ok(()) }
 /// ```
-pub struct ClusterPublishedSlice<'b, T: SharedElement, const ID: usize = 0> {
+pub struct ClusterPublishedSlice<'b, T: 'static, const ID: usize = 0> {
     start: *mut T,
     length: usize,
     block: PhantomData<&'b T>,
@@ -398,7 +398,7 @@ impl<A: SharedArray, const ID: usize> ClusterPublished<'_, A, ID> {
     }
 }
 
-impl<T: SharedElement, const ID: usize> ClusterPublishedSlice<'_, T, ID> {
+impl<T: 'static, const ID: usize> ClusterPublishedSlice<'_, T, ID> {
     /// The slice of the block with this rank in the cluster (cooperative groups' `cluster.map_shared_rank()`,
     /// PTX `mapa`; reads are `ld.shared::cluster`).
     ///
@@ -429,7 +429,7 @@ impl<A: SharedArray, const ID: usize> Deref for ClusterPublished<'_, A, ID> {
     }
 }
 
-impl<T: SharedElement, const ID: usize> Deref for ClusterPublishedSlice<'_, T, ID> {
+impl<T: 'static, const ID: usize> Deref for ClusterPublishedSlice<'_, T, ID> {
     type Target = [T];
 
     #[inline(always)]
@@ -473,14 +473,14 @@ impl<'b, T: ClusterElement, const ID: usize> Publish<ByCluster> for SharedSlice<
     }
 }
 
-impl<T: SharedElement, const ID: usize> sealed::Region for ClusterPublishedSlice<'_, T, ID> {
+impl<T: 'static, const ID: usize> sealed::Region for ClusterPublishedSlice<'_, T, ID> {
     #[inline(always)]
     fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
         visitor(self.start.cast_const().cast());
     }
 }
 
-impl<'b, T: SharedElement, const ID: usize> Reclaim<ByCluster> for ClusterPublishedSlice<'b, T, ID> {
+impl<'b, T: 'static, const ID: usize> Reclaim<ByCluster> for ClusterPublishedSlice<'b, T, ID> {
     type Reclaimed = SharedSlice<'b, T, ID>;
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use crate::memory::disjoint::{
 use crate::memory::plane::Plane;
 use crate::memory::volume::Volume;
 use crate::order::BlockOrder;
-use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
+use crate::shared::{Shared, SharedSlice};
 use crate::surface::Surface;
 use crate::texture::Texture;
 use crate::warp::Exchange;
@@ -48,5 +48,5 @@ impl<'l, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Le
 impl<'l, V, const R: usize> Lent<'l> for Texture<'l, V, R> {}
 impl<'l, T, const R: usize> Lent<'l> for Surface<'l, T, R> {}
 impl<'l, T: Exchange> Lent<'l> for BlockOrder<'l, T> {}
-impl<'l, A: SharedArray, const ID: usize> Lent<'l> for Shared<'l, A, ID> {}
-impl<'l, T: SharedElement, const ID: usize> Lent<'l> for SharedSlice<'l, T, ID> {}
+impl<'l, A, const ID: usize> Lent<'l> for Shared<'l, A, ID> {}
+impl<'l, T: 'static, const ID: usize> Lent<'l> for SharedSlice<'l, T, ID> {}

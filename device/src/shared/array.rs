@@ -61,8 +61,8 @@ use crate::thread::Thread;
     note = "`Shared` holds an array of one, two or three dimensions, `Shared<[f32; 256]>` or `Shared<[[f32; 16]; 16]>`, or a `Padded` one"
 )]
 pub unsafe trait SharedArray: 'static {
-    /// The type of its elements.
-    type Element: SharedElement;
+    /// The type of its elements: a [`SharedElement`], which is checked of each region that a kernel has.
+    type Element: ArrayElement;
     /// The index of an element: `usize`, `[row, column]`, or `[layer, row, column]`, as in
     /// `array[row][column]`.
     type Place: Copy;
@@ -86,8 +86,28 @@ pub unsafe trait SharedArray: 'static {
     unsafe fn element(start: *mut Self, place: Self::Place) -> *mut Self::Element;
 }
 
+/// What regions may be declared with: any [`SharedElement`], and what is likely to be taken for one. Then a region
+/// of the latter has all methods, and the assertion below is the only error.
+#[doc(hidden)]
+pub trait ArrayElement: 'static {}
+
+impl<T: SharedElement> ArrayElement for T {}
+impl ArrayElement for bool {}
+impl ArrayElement for char {}
+impl<T: 'static> ArrayElement for Option<T> {}
+
+/// Fails to compile, at the type, where shared memory cannot be an `A`.
+#[doc(hidden)]
+#[inline(always)]
+pub const fn assert_shared_array<A: SharedArray<Element: SharedElement>>() {}
+
+/// Fails to compile, at the type, where shared memory cannot have a slice of `T`.
+#[doc(hidden)]
+#[inline(always)]
+pub const fn assert_shared_element<T: SharedElement>() {}
+
 // SAFETY: elements lie one after the other.
-unsafe impl<T: SharedElement, const N: usize> SharedArray for [T; N] {
+unsafe impl<T: ArrayElement, const N: usize> SharedArray for [T; N] {
     type Element = T;
     type Place = usize;
     const LEN: usize = N;
@@ -105,7 +125,7 @@ unsafe impl<T: SharedElement, const N: usize> SharedArray for [T; N] {
 }
 
 // SAFETY: elements lie one after the other, row by row.
-unsafe impl<T: SharedElement, const W: usize, const H: usize> SharedArray for [[T; W]; H] {
+unsafe impl<T: ArrayElement, const W: usize, const H: usize> SharedArray for [[T; W]; H] {
     type Element = T;
     type Place = [usize; 2];
     const LEN: usize = W * H;
@@ -123,7 +143,7 @@ unsafe impl<T: SharedElement, const W: usize, const H: usize> SharedArray for [[
 }
 
 // SAFETY: elements lie one after the other, layer by layer, row by row.
-unsafe impl<T: SharedElement, const W: usize, const H: usize, const D: usize> SharedArray
+unsafe impl<T: ArrayElement, const W: usize, const H: usize, const D: usize> SharedArray
     for [[[T; W]; H]; D]
 {
     type Element = T;
@@ -205,7 +225,7 @@ struct PaddedRow<T, const W: usize, const P: usize> {
 }
 
 // SAFETY: row and column differ between numbers, and are within the rows.
-unsafe impl<T: SharedElement, const W: usize, const H: usize, const P: usize> SharedArray
+unsafe impl<T: ArrayElement, const W: usize, const H: usize, const P: usize> SharedArray
     for Padded<T, W, H, P>
 {
     type Element = T;

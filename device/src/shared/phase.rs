@@ -2,7 +2,6 @@
 
 use core::marker::PhantomData;
 
-use super::element::SharedElement;
 use super::{Published, PublishedSlice, Shared, SharedArray, SharedSlice};
 
 /// The threads of the block read the regions: the barrier is `publish` or `reclaim`.
@@ -222,14 +221,14 @@ impl<'b, A: SharedArray, const ID: usize> Reclaim for Retyped<'b, A, ID> {
     }
 }
 
-impl<T: SharedElement, const ID: usize> sealed::Region for SharedSlice<'_, T, ID> {
+impl<T: 'static, const ID: usize> sealed::Region for SharedSlice<'_, T, ID> {
     #[inline(always)]
     fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
         visitor(self.start.cast_const().cast());
     }
 }
 
-impl<'b, T: SharedElement, const ID: usize> Publish for SharedSlice<'b, T, ID> {
+impl<'b, T: 'static, const ID: usize> Publish for SharedSlice<'b, T, ID> {
     type Published = PublishedSlice<'b, T, ID>;
 
     #[inline(always)]
@@ -238,14 +237,14 @@ impl<'b, T: SharedElement, const ID: usize> Publish for SharedSlice<'b, T, ID> {
     }
 }
 
-impl<T: SharedElement, const ID: usize> sealed::Region for PublishedSlice<'_, T, ID> {
+impl<T: 'static, const ID: usize> sealed::Region for PublishedSlice<'_, T, ID> {
     #[inline(always)]
     fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
         visitor(self.start.cast_const().cast());
     }
 }
 
-impl<'b, T: SharedElement, const ID: usize> Reclaim for PublishedSlice<'b, T, ID> {
+impl<'b, T: 'static, const ID: usize> Reclaim for PublishedSlice<'b, T, ID> {
     type Reclaimed = SharedSlice<'b, T, ID>;
 
     #[inline(always)]

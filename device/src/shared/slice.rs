@@ -3,7 +3,6 @@
 use core::marker::PhantomData;
 use core::ops::Deref;
 
-use super::element::SharedElement;
 use crate::thread::Thread;
 
 /// A slice in the shared memory of a block in its write phase: like [`Shared`](super::Shared), but the launch
@@ -70,7 +69,7 @@ use crate::thread::Thread;
 /// assert_eq!(stream.download(&counts)?, [34, 33, 33]);
 /// # Ok(()) }
 /// ```
-pub struct SharedSlice<'b, T: SharedElement, const ID: usize = 0> {
+pub struct SharedSlice<'b, T: 'static, const ID: usize = 0> {
     pub(crate) start: *mut T,
     pub(crate) length: usize,
     pub(crate) block: PhantomData<&'b mut T>,
@@ -110,17 +109,17 @@ pub struct SharedSlice<'b, T: SharedElement, const ID: usize = 0> {
 /// assert_eq!(stream.download(&x)?, [3, 1, 2, 6, 4, 5]);
 /// # Ok(()) }
 /// ```
-pub struct PublishedSlice<'b, T: SharedElement, const ID: usize = 0> {
+pub struct PublishedSlice<'b, T: 'static, const ID: usize = 0> {
     pub(super) start: *mut T,
     pub(super) length: usize,
     pub(super) block: PhantomData<&'b T>,
 }
 
-impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
+impl<T: 'static, const ID: usize> SharedSlice<'_, T, ID> {
     /// The region of `length` elements that starts at `start`.
     ///
     /// # Safety
-    /// As for `Shared::from_raw`, for `length` elements.
+    /// As for `Shared::from_raw`, for `length` elements, which are [`SharedElement`](super::SharedElement)s.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw(start: *mut T, length: usize) -> Self {
@@ -214,7 +213,7 @@ impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
     }
 }
 
-impl<T: SharedElement, const ID: usize> Deref for PublishedSlice<'_, T, ID> {
+impl<T: 'static, const ID: usize> Deref for PublishedSlice<'_, T, ID> {
     type Target = [T];
 
     #[inline(always)]

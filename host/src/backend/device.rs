@@ -7,7 +7,7 @@ use std::ptr::{addr_eq, from_ref};
 
 use super::cpu::{self, CpuDevice};
 use super::cuda::{self, CudaDevice, ModuleLease};
-use super::{Prepared, StreamBackend};
+use super::{Limits, Prepared, StreamBackend};
 use crate::device::MemoryInfo;
 use crate::device::attribute::DeviceAttribute;
 use crate::device::cpu_options::CpuOptions;
@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::image::CodeType;
 use crate::kernel::Kernel;
 use crate::kernel::image::ModuleImage;
-use crate::launch::grid::Limits;
 use crate::output::Sink;
 use crate::stream::options::StreamOptions;
 

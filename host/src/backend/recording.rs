@@ -15,7 +15,6 @@ pub(crate) mod node;
 pub(crate) mod refusal;
 mod scratch;
 
-use std::ffi::c_void;
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,9 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use lifetimes::Lifetime;
 pub(crate) use scratch::Scratch;
 
-use crate::backend::LaunchConfig;
 use crate::backend::Place;
-use crate::backend::{CopiedParams, DeviceBackend, MemoryNodes, Prepared, cpu};
+use crate::backend::{CopiedParams, DeviceBackend, Launch, LaunchConfig, MemoryNodes, Prepared, cpu};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
@@ -509,17 +507,12 @@ impl RecordingStream {
 
     /// # Safety
     /// As for `StreamInner::launch`; memory that `params` lead to stays valid while the graph can run.
-    pub(crate) unsafe fn launch(
-        &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-        params: &[*const c_void],
-    ) -> Result<()> {
+    pub(crate) unsafe fn launch(&self, launch: Launch<'_>) -> Result<()> {
+        let Launch { kernel, prepared, config, params } = launch;
         if let DeviceBackend::Cpu(device) = self.recorder.device {
-            cpu::check_resources(kernel, shape, device)?;
+            cpu::check_resources(kernel, config, device)?;
         }
-        let shape = node_shape(*shape)?;
+        let shape = node_shape(*config)?;
         // SAFETY: the caller vouches for the parameters.
         let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
         self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)

@@ -7,15 +7,14 @@ use super::cuda::{EndedIntervals, RawPool};
 use super::recording::RecordingStream;
 use super::recording::refusal::{allocation, host_memory, not_recordable, other_stream, waiting};
 use super::{
-    DeviceBackend, EventBackend, HostFn, LaunchConfig, LaunchEvent, Place, Prepared, Rows, cpu, cuda,
+    AccessPolicyWindow, DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, MemorySyncDomain, Place,
+    Prepared, Rows, cpu, cuda,
 };
 use crate::copy::value::ValueCondition;
 use crate::device::account::Account;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
-use crate::launch::access_policy::AccessPolicyWindow;
-use crate::launch::attributes::MemorySyncDomain;
 use crate::memory::Contents;
 use crate::order::writers::{Effect, Flow};
 use crate::stream::own_thread::OwnThread;
@@ -498,29 +497,24 @@ impl StreamBackend {
     /// Enqueues a kernel, of this program or foreign.
     ///
     /// # Safety
-    /// `params` are those of `kernel`, and the memory they lead to is ordered here; the shape is within the device's
-    /// limits, and `prepared` is this kernel, loaded here.
+    /// The parameters are the kernel's, and the memory they lead to is ordered here; the sizes are within the device's limits,
+    /// and the kernel is loaded here.
     pub(crate) unsafe fn launch<'e>(
         &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-        params: &[*const c_void],
+        launch: Launch<'_>,
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
         match self {
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe {
-                stream.launch_watched(prepared, kernel, shape, params, effects)
-            },
+            StreamBackend::Cuda(stream) => unsafe { stream.launch_watched(launch, effects) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe {
-                stream.launch(kernel, *shape, params, Flow::of(effects))?;
-                let event = shape.attributes().completion_event.and_then(LaunchEvent::find);
+                stream.launch(launch, Flow::of(effects))?;
+                let event = launch.config.attributes().completion_event.and_then(LaunchEvent::find);
                 event.map_or(Ok(()), |event| self.record(&event))
             },
             // SAFETY: passed on.
-            StreamBackend::Recording(stream) => unsafe { stream.launch(prepared, kernel, shape, params) },
+            StreamBackend::Recording(stream) => unsafe { stream.launch(launch) },
         }
     }
 }

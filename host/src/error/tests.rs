@@ -1,5 +1,7 @@
 //! What errors read like, and what may be done with them.
 
+use std::panic::Location;
+
 use super::*;
 
 #[test]

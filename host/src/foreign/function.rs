@@ -308,36 +308,25 @@ impl ForeignFunction {
     ) -> Result<()> {
         let list = ParameterList::of(&arguments);
         self.check(list.sizes())?;
-        // SAFETY: the sizes agree; the caller vouches for the rest.
-        unsafe { self.enqueue(stream, grid, &list)? };
-        drop(list);
-        arguments.finish(stream)
-    }
-
-    /// # Safety
-    /// `list` has passed `check`, and is what the kernel takes; as for [`ForeignFunction::launch`].
-    #[track_caller]
-    unsafe fn enqueue<const R: usize>(
-        &self,
-        stream: &Stream,
-        grid: Grid<R>,
-        list: &ParameterList<'_>,
-    ) -> Result<()> {
         let Entry { device, kernel, .. } = self.entry;
-        let inner = stream.inner();
+        let (inner, accesses) = (stream.inner(), list.accesses());
         if inner.device() != device {
             return Err(self.other_device(stream));
         }
-        let Some(mut config) = grid.or_cluster(self.cluster).resolve(kernel, device.limits())? else {
-            return check_devices(list.accesses(), inner);
-        };
-        config.shared_bytes = self.dynamic_shared as usize;
-        if config.attributes.is_some() || self.attributes != LaunchAttributes::default() {
-            config.attributes = Some(self.attributes.with(config.attributes()));
+        let grid = grid.or_cluster(self.cluster);
+        if let Some(mut config) = grid.resolve(kernel, device.limits())? {
+            config.shared_bytes = self.dynamic_shared as usize;
+            if config.attributes.is_some() || self.attributes != LaunchAttributes::default() {
+                config.attributes = Some(self.attributes.with(config.attributes()));
+            }
+            // SAFETY: the function is of the stream's device; the sizes of the parameters agree, and the accesses are of all
+            // memory among them; the caller vouches for the rest.
+            unsafe { enqueue(kernel, inner, &config, list.addresses(), accesses)? };
+        } else {
+            check_devices(accesses, inner)?;
         }
-        // SAFETY: the function is of the stream's device; the parameters are the kernel's, and the accesses of all memory
-        // among them; the caller vouches for the rest.
-        unsafe { enqueue(kernel, inner, &config, list.addresses(), list.accesses()) }
+        drop(list);
+        arguments.finish(stream)
     }
 
     #[cold]

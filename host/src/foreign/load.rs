@@ -9,7 +9,7 @@ use crate::device::Device;
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
 use crate::image::archive::Archive;
-use crate::image::{CodeType, Image, JitOptions};
+use crate::image::{CodeType, Image, JitOptions, read_file};
 use crate::toolkit::{CompileOptions, CompiledProgram, NvJitLink};
 
 impl CompileOptions {
@@ -96,20 +96,15 @@ impl Device {
     /// # Errors
     /// [`ForeignError::Read`]; else as [`Device::load_ptx`] and [`Device::load_cubin`].
     pub fn load_file(&self, path: impl AsRef<Path>) -> Result<ForeignModule> {
-        let path = path.as_ref();
         if !self.is_cuda() {
             return Err(self.no_foreign_code("cuModuleLoadDataEx"));
         }
-        let failed = |error: std::io::Error| ForeignError::Read {
-            path: path.to_string_lossy().into(),
-            reason: error.to_string().into(),
-        };
-        let bytes = std::fs::read(path).map_err(failed)?;
+        let (name, bytes) = read_file(path.as_ref())?;
         let module = match Archive::is_one(&bytes) {
             true => self.load_library(&bytes)?,
             false => self.load(|| Image::any(&bytes), &JitOptions::new())?,
         };
-        Ok(module.with_name(&path.file_name().unwrap_or_default().to_string_lossy()))
+        Ok(module.with_name(&name))
     }
 
     /// Loads LTO IR, as `nvcc -dlto` and NVRTC's `-dlto` make it: nvJitLink, where it is installed, compiles it for this

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::archive::Archive;
-use super::{CodeType, Image};
+use super::{CodeType, Image, read_file};
 use crate::error::Result;
 use crate::error::foreign::ForeignError;
 
@@ -50,13 +50,8 @@ impl LinkInput {
     /// # Errors
     /// [`ForeignError::Read`]; else as [`LinkInput::from_bytes`].
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let failed = |error: std::io::Error| ForeignError::Read {
-            path: path.to_string_lossy().into(),
-            reason: error.to_string().into(),
-        };
-        let bytes = std::fs::read(path).map_err(failed)?;
-        LinkInput::from_bytes(&path.file_name().unwrap_or_default().to_string_lossy(), &bytes)
+        let (name, bytes) = read_file(path.as_ref())?;
+        LinkInput::from_bytes(&name, &bytes)
     }
 
     /// LTO IR, as `nvcc -dlto` and NVRTC make it: nvJitLink links it, and optimises over the border of languages.

@@ -1,79 +1,13 @@
 //! How the second-level cache treats memory that kernels use again and again.
 
-use std::fmt;
-use std::hash::{Hash, Hasher};
-
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::{AccessPolicyWindow, AccessProperty, MemorySyncDomain};
 use crate::device::Device;
 use crate::device::attribute::DeviceAttribute;
 use crate::error::{Error, Result};
-use crate::launch::attributes::MemorySyncDomain;
 use crate::stream::Stream;
 use crate::view::argument::DeviceInput;
-
-/// What becomes of a line of the second-level cache that was used (`CUaccessProperty`).
-///
-/// ```
-/// # use ferrogrid::prelude::*;
-/// # fn main() -> ferrogrid::Result<()> {
-/// use ferrogrid::{AccessPolicyWindow, AccessProperty};
-///
-/// # let stream = Device::cpu().new_stream()?;
-/// let passing = stream.zeros::<f32>(1 << 20)?;
-/// // Read once: it shall not take the place of what is read again.
-/// stream.set_access_policy_window(Some(AccessPolicyWindow::new(&passing, AccessProperty::Streaming)))?;
-/// # Ok(()) }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AccessProperty {
-    /// Nothing special (`CU_ACCESS_PROPERTY_NORMAL`). What persisted no longer does.
-    Normal,
-    /// It is likely to leave first (`CU_ACCESS_PROPERTY_STREAMING`).
-    Streaming,
-    /// It is likely to stay, in the part of the cache that is set aside for that:
-    /// [`Device::set_persisting_l2_cache_size`] (`CU_ACCESS_PROPERTY_PERSISTING`).
-    Persisting,
-}
-
-/// Memory that the second-level cache treats in a way of its own, for a launch ([`Grid::with_access_policy_window`]) or for all later ones of a
-/// stream ([`Stream::set_access_policy_window`]): `CUaccessPolicyWindow`. It is a hint, and changes no result. It holds no memory:
-/// when the buffer is gone, it means whatever is there.
-///
-/// [`Grid::with_access_policy_window`]: crate::Grid::with_access_policy_window
-///
-/// ```
-/// # use ferrogrid::prelude::*;
-/// # #[ferrogrid::module(host_only)]
-/// # mod kernels {
-/// # use ferrogrid::device::prelude::*;
-/// # #[kernel]
-/// # pub fn gather(t: Thread<1>, table: &[f32], mut y: DisjointSlice<f32>) {
-/// #     if let Some(y) = y.get_mut(t.index()) {
-/// #         *y = table[3];
-/// #     }
-/// # }
-/// # }
-/// # fn main() -> ferrogrid::Result<()> {
-/// # let stream = Device::best()?.new_stream()?;
-/// # let stream = if stream.device().is_cuda() { Device::cpu().new_stream()? } else { stream };
-/// use ferrogrid::{AccessPolicyWindow, AccessProperty};
-///
-/// let (table, mut y) = (stream.fill(1.0_f32, 1 << 16)?, stream.zeros(1000)?);
-/// // Six of ten lines of the table stay in the cache, the others make room for what comes.
-/// let window = AccessPolicyWindow::new(&table, AccessProperty::Persisting).with_hit_ratio(0.6)?.with_streaming_misses();
-/// kernels::gather(&stream, Grid::cover(1000).with_access_policy_window(window), &table, &mut y)?;
-/// assert_eq!(stream.download(&y)?, [1.0; 1000]);
-/// # Ok(()) }
-/// ```
-#[derive(Debug, Clone, Copy)]
-pub struct AccessPolicyWindow {
-    pub(crate) start: usize,
-    pub(crate) bytes: usize,
-    pub(crate) hit_ratio: f32,
-    pub(crate) hit: AccessProperty,
-    pub(crate) streaming_misses: bool,
-}
 
 impl AccessPolicyWindow {
     /// Uses of `data` are treated as `hit` says, all of them.
@@ -81,49 +15,6 @@ impl AccessPolicyWindow {
         let data = data.into_input();
         let (start, bytes) = (data.start().addr(), data.len() * size_of::<T>());
         AccessPolicyWindow { start, bytes, hit_ratio: 1.0, hit, streaming_misses: false }
-    }
-
-    /// The same for that part of the lines, from 0 to 1, which the hardware chooses; the others are misses (`hitRatio`). Where
-    /// more memory shall persist than the cache sets aside, it keeps the lines from driving each other out.
-    ///
-    /// # Errors
-    /// [`Error::HitRatio`] if it is less than 0, more than 1, or no number.
-    pub fn with_hit_ratio(self, hit_ratio: f32) -> Result<Self> {
-        if (0.0..=1.0).contains(&hit_ratio) {
-            return Ok(AccessPolicyWindow { hit_ratio, ..self });
-        }
-        Err(Error::HitRatio { ratio: hit_ratio.to_string().into() })
-    }
-
-    /// The same, and misses are likely to leave first (`missProp`); they are treated normally without it.
-    #[must_use]
-    pub const fn with_streaming_misses(self) -> Self {
-        AccessPolicyWindow { streaming_misses: true, ..self }
-    }
-
-    /// What two that are equal have in common: not a number is none of them.
-    fn key(&self) -> (usize, usize, u32, AccessProperty, bool) {
-        (self.start, self.bytes, self.hit_ratio.to_bits(), self.hit, self.streaming_misses)
-    }
-}
-
-impl PartialEq for AccessPolicyWindow {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for AccessPolicyWindow {}
-
-impl Hash for AccessPolicyWindow {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.key().hash(state);
-    }
-}
-
-impl fmt::Display for AccessPolicyWindow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes at {:#x}", self.bytes, self.start)
     }
 }
 

@@ -1,45 +1,8 @@
 //! What a launch asks for beyond a grid: priority, how its memory is cached and fenced, an event when it has begun.
 
-use crate::backend::LaunchEvent;
-use crate::launch::access_policy::AccessPolicyWindow;
+use crate::backend::{AccessPolicyWindow, LaunchEvent, MemorySyncDomain};
 use crate::launch::grid::Grid;
 use crate::stream::event::Event;
-
-/// Which of a kernel's writes a fence of wider scope than a block waits for (`CUlaunchMemSyncDomain`): those of kernels in the same
-/// domain, and on the same device. From compute capability 9.0 on a kernel of its own domain, as one that writes to other GPUs,
-/// keeps fences of others from waiting for its slow writes.
-///
-/// What is to be seen in another domain needs fences of the whole system (`fence` with `System` in kernels). The end of a
-/// kernel is one, so nothing changes for what comes after it on a stream, or waits for it.
-///
-/// ```
-/// # use ferrogrid::prelude::*;
-/// # #[ferrogrid::module(host_only)]
-/// # mod kernels {
-/// # use ferrogrid::device::prelude::*;
-/// # #[kernel]
-/// # pub fn exchange(t: Thread<1>, mut y: DisjointSlice<u32>) {
-/// #     if let Some(y) = y.get_mut(t.index()) {
-/// #         *y += 1;
-/// #     }
-/// # }
-/// # }
-/// # fn main() -> ferrogrid::Result<()> {
-/// # let stream = Device::cpu().new_stream()?;
-/// use ferrogrid::MemorySyncDomain;
-///
-/// let mut y = stream.zeros(3)?;
-/// kernels::exchange(&stream, Grid::cover(3).with_memory_sync_domain(MemorySyncDomain::Remote), &mut y)?;
-/// assert_eq!(stream.download(&y)?, [1; 3]);
-/// # Ok(()) }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MemorySyncDomain {
-    /// That of kernels which say nothing (`CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT`).
-    Default,
-    /// That of kernels which write to other devices (`CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE`).
-    Remote,
-}
 
 impl<const R: usize> Grid<R> {
     /// The same in a memory-synchronisation domain of its own, whatever that of the stream is

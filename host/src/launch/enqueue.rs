@@ -1,8 +1,6 @@
 //! Launches of prepared kernels on streams: the call of the driver, or the slow path.
 
-use std::ffi::c_void;
-
-use crate::backend::{LaunchConfig, Prepared};
+use crate::backend::Launch;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::memory::access::Access;
@@ -15,15 +13,12 @@ impl StreamInner {
     /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.
     ///
     /// # Safety
-    /// As [`launch`](crate::launch::launch_with), with memory ordered, the shape within the limits, and
-    /// `prepared` from `prepare` of this kernel here.
+    /// As [`launch`](crate::launch::launch_with), with memory ordered, the sizes within the limits, and the kernel prepared
+    /// here.
     #[inline]
     pub(super) unsafe fn launch(
         &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        config: &LaunchConfig,
-        params: &[*const c_void],
+        launch: Launch<'_>,
         accesses: &[Access<'_>],
         names_writers: bool,
     ) -> Result<()> {
@@ -32,13 +27,13 @@ impl StreamInner {
                 if names_writers {
                     let effects = accesses.iter().map(Access::effect);
                     // SAFETY: passed on.
-                    return unsafe { stream.launch_watched(prepared, kernel, config, params, effects) };
+                    return unsafe { stream.launch_watched(launch, effects) };
                 }
                 // SAFETY: passed on.
-                unsafe { stream.launch(prepared.function, kernel, config, params) }
+                unsafe { stream.launch(launch) }
             }
             // SAFETY: passed on.
-            _ => unsafe { self.launch_slow(prepared, kernel, config, params, accesses) },
+            _ => unsafe { self.launch_slow(launch, accesses) },
         }
     }
 
@@ -62,19 +57,12 @@ impl StreamInner {
     /// # Safety
     /// As for `launch`.
     #[inline(never)]
-    pub(super) unsafe fn launch_slow(
-        &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        config: &LaunchConfig,
-        params: &[*const c_void],
-        accesses: &[Access<'_>],
-    ) -> Result<()> {
+    pub(super) unsafe fn launch_slow(&self, launch: Launch<'_>, accesses: &[Access<'_>]) -> Result<()> {
         let _announcing = Announcing::on(self);
+        let Launch { kernel, config, .. } = launch;
         profile::observe(self, Work::Kernel { kernel, shape: *config }, || {
-            let effects = self.effects(kernel, accesses);
             // SAFETY: passed on.
-            unsafe { self.backend().launch(prepared, kernel, config, params, effects) }
+            unsafe { self.backend().launch(launch, self.effects(kernel, accesses)) }
         })
     }
 }

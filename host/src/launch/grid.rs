@@ -5,10 +5,9 @@ mod shape;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use shape::Limits;
 use shape::{check_block, check_clusters, check_fixed, check_grid, checked_cluster, cut, default_block, pad};
 
-use crate::backend::{LaunchAttributes, LaunchConfig};
+use crate::backend::{LaunchAttributes, LaunchConfig, Limits};
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 
@@ -35,6 +34,9 @@ pub struct Grid<const R: usize> {
     /// The first number that has not 32 bits: no launch takes it.
     unfit: Option<Unfit>,
 }
+
+// Every launch copies its grid.
+const _: () = assert!(size_of::<Grid<1>>() <= 96 && size_of::<Grid<3>>() <= 128);
 
 /// A number of blocks or threads that has not 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -137,10 +137,12 @@ fn a_device_says_that_it_takes_cooperative_launches_and_does() -> Result<()> {
 #[test]
 fn options_that_no_device_can_have_are_named() {
     let text = |options| Device::cpu_with(options).unwrap_err().to_string();
-    assert_eq!(
-        text(CpuOptions::new().workers(0)),
-        "a CPU device cannot have 0 as `workers`; expected 1 to 65535 threads"
-    );
+    for workers in [0, 65_536] {
+        assert_eq!(
+            text(CpuOptions::new().workers(workers)),
+            format!("a CPU device cannot have {workers} as `workers`; expected 1 to 65535 threads")
+        );
+    }
     assert_eq!(
         text(CpuOptions::new().shared_memory_per_block(232_449)),
         "a CPU device cannot have 232449 as `shared_memory_per_block`; expected at most 232448 bytes"

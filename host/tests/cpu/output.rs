@@ -45,7 +45,7 @@ mod kernels {
 fn within<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(work()));
-    receiver.recv_timeout(Duration::from_secs(20)).expect("it hangs, or has panicked")
+    receiver.recv_timeout(Duration::from_secs(60)).expect("it hangs, or has panicked")
 }
 
 fn device() -> Device {
@@ -161,6 +161,29 @@ fn a_sink_may_wait_for_the_device_when_it_is_dropped() {
         Result::<()>::Ok(())
     })
     .unwrap();
+}
+
+#[test]
+fn text_is_kept_in_4_kib_to_1_gib() {
+    for (bytes, is_taken) in [(4095, false), (4096, true), (1 << 30, true), ((1 << 30) + 1, false)] {
+        let found = device().set_output_capacity(bytes);
+        let refused = ferrogrid::Error::OutputCapacity { bytes, least: 4096, most: 1 << 30 };
+        assert_eq!(found, if is_taken { Ok(()) } else { Err(refused) });
+    }
+}
+
+#[test]
+fn a_sink_that_is_cleared_is_dropped_and_gets_no_more_text() -> Result<()> {
+    let device = device();
+    let text = collect(&device);
+    print(&device)?;
+    device.clear_output();
+    assert_eq!(Arc::strong_count(&text), 1);
+    let before = text.lock().unwrap().clone();
+    assert_eq!(before.lines().count(), 8);
+    print(&device)?;
+    assert_eq!(*text.lock().unwrap(), before);
+    Ok(())
 }
 
 #[test]

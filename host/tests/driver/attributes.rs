@@ -154,6 +154,7 @@ fn a_launch_sets_the_cluster_size() {
         "launch attribute 4 = [2, 1, 1]",
         "launch attribute 4 = [3, 1, 1]",
         "launch attribute 4 = [4, 1, 1]",
+        "launch attribute 4 = [8, 1, 1]",
         "function attribute 14 = 1", // more than are portable
         "launch attribute 4 = [16, 1, 1]",
         "launch attribute 4 = [2, 1, 1]",
@@ -167,16 +168,17 @@ fn a_launch_sets_the_cluster_size() {
 fn clusters() -> Result<()> {
     let stream = Device::cuda(0)?.new_stream()?;
     let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
-    // Blocks in whole clusters; blocks that cover, in whole clusters; clusters; more than are portable.
+    // Blocks in whole clusters; blocks that cover, in whole clusters; clusters; as many as are portable, and more.
     let grids = [
         Grid::new(4, 2).with_cluster(2),
         Grid::cover(LENGTH).with_block(2).with_cluster(3),
         Grid::of_clusters(1, 4, 2),
+        Grid::new(8, 1).with_cluster(8),
         Grid::new(16, 1).with_cluster(16),
     ];
     grids.into_iter().try_for_each(|grid| saxpy(&stream, grid, 1.0, &x, &mut y))?;
     saxpy(&stream, Grid::new(1, 8).with_cluster(1), 1.0, &x, &mut y)?;
-    assert_eq!(stream.download(&y)?, [5.0; LENGTH]);
+    assert_eq!(stream.download(&y)?, [6.0; LENGTH]);
 
     let function =
         stream.device().load_ptx(PTX)?.function("saxpy_cu")?.with_clusters([2])?.with_priority(-1)?;
@@ -191,7 +193,7 @@ fn clusters() -> Result<()> {
         saxpy(capture, Grid::of_clusters(2, 2, 2), 1.0, x, &mut y)
     })?;
     graph.instantiate()?.launch(&stream)?;
-    assert_eq!(stream.download(&y)?, [8.0; LENGTH]);
+    assert_eq!(stream.download(&y)?, [9.0; LENGTH]);
     refused_clusters(&stream, &x, &mut y)
 }
 

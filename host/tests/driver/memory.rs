@@ -14,6 +14,7 @@ const SCENARIOS: &[Scenario] = &[
     ("host_visible_pools_and_a_reset", host_visible_pools_and_a_reset),
     ("shared", shared),
     ("not_shareable", not_shareable),
+    ("memory_of_a_graph", memory_of_a_graph),
 ];
 
 #[test]
@@ -261,4 +262,25 @@ fn not_shareable() -> Result<()> {
     assert!(matches!(wrong_kind, Error::Ipc(IpcError::OtherKind { .. })), "{wrong_kind}");
     assert!(matches!(elsewhere, Error::DeviceMismatch { .. }), "{elsewhere}");
     Ok(())
+}
+
+/// Memory that nothing is written to is there when its node has run; only what else must have run needs another.
+#[test]
+fn an_allocation_that_waits_for_nothing_is_a_single_node() {
+    let calls = run("memory_of_a_graph", "");
+    let nodes = ["cuGraphAddMemAllocNode", "cuGraphAddEmptyNode"].map(|call| count(&calls, call));
+    assert_eq!(nodes, [2, 1]);
+}
+
+fn memory_of_a_graph() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let mut y = stream.zeros::<u16>(300)?;
+    let (graph, ()) = stream.capture(|capture| {
+        let mut y = capture.write(&mut y)?;
+        drop(capture.uninit_node::<u16>(&[], 300)?);
+        let before = capture.node(&[], |line| line.fill_into(1, &mut y))?;
+        drop(capture.uninit_node::<u16>(&[before], 300)?);
+        Ok(())
+    })?;
+    graph.instantiate().map(drop)
 }

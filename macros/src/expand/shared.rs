@@ -2,9 +2,10 @@
 //! the offsets of the launch.
 
 use ferrogrid_syntax::{Kernel, ParameterKind};
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
-use syn::Ident;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Ident, Type};
 
 /// The local that holds the region of parameter number `position`.
 pub(super) fn region(position: usize) -> Ident {
@@ -28,10 +29,16 @@ pub(super) fn length(position: usize) -> Ident {
 pub(super) fn regions(kernel: &Kernel, device: &TokenStream, thread: &TokenStream) -> TokenStream {
     let mut before = quote!(0);
     let mut statements = TokenStream::new();
+    // Regions and slices themselves require nothing, so that what cannot be shared memory is one error.
+    let assertion = |name: &str, ty: &Type| {
+        let (name, device) = (format_ident!("{name}", span = ty.span()), spanned(device, ty.span()));
+        quote_spanned!(ty.span()=> #device::shared::#name::<#ty>();)
+    };
     for (position, parameter) in kernel.parameters.iter().enumerate() {
         let region = region(position);
         match &parameter.kind {
             ParameterKind::Shared { array } => {
+                statements.extend(assertion("assert_shared_array", array));
                 statements.extend(quote! {
                     let #region = #device::Shared::from_raw(
                         #device::shared::region::<#array, _>(&#thread, const { #before })
@@ -41,6 +48,7 @@ pub(super) fn regions(kernel: &Kernel, device: &TokenStream, thread: &TokenStrea
             }
             ParameterKind::SharedSlice { element } => {
                 let (offset, length) = (offset(position), length(position));
+                statements.extend(assertion("assert_shared_element", element));
                 statements.extend(quote! {
                     let #region = #device::SharedSlice::from_raw(
                         #device::shared::region::<#element, _>(&#thread, #offset),
@@ -52,6 +60,15 @@ pub(super) fn regions(kernel: &Kernel, device: &TokenStream, thread: &TokenStrea
         }
     }
     statements
+}
+
+/// A path at another place.
+fn spanned(path: &TokenStream, span: Span) -> TokenStream {
+    let at = |mut token: TokenTree| {
+        token.set_span(span);
+        token
+    };
+    path.clone().into_iter().map(at).collect()
 }
 
 /// The total size of the regions of static size in bytes.

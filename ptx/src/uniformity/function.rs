@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use liveness::Liveness;
 
 use super::bits::{self, Bits};
-use super::region::Ways;
-use super::value::{Makes, Space, Term, Value, is_place, makes, special};
+use super::region::Regions;
+use super::value::{Effect, Space, Term, Value, effect, is_place, special};
 use super::{Level, Shape};
 use crate::{
     Body, ControlFlow, Function, Instruction, Operand, Register, Registers, Statement, StatementKind,
@@ -43,10 +43,10 @@ pub(super) struct Analysis<'b, 't> {
     shape: Shape,
     registers: Registers<'t>,
     /// The effect of each statement on its result.
-    makes: Vec<Makes>,
+    effects: Vec<Effect>,
     /// The special registers that each statement reads.
     special: Vec<Vec<&'t str>>,
-    ways: Ways,
+    regions: Regions,
     values: Vec<Value<'t>>,
     /// The level of each register whose value is not a sum.
     levels: Vec<Level>,
@@ -86,14 +86,14 @@ impl<'b, 't> Analysis<'b, 't> {
         };
         let registers = Registers::of(body);
         let waits = |at: usize| needed(&body.statements[at], needs, summaries).is_some();
-        let ways = Ways::of(body, ControlFlow::of(body, never_returns), waits);
+        let regions = Regions::of(body, ControlFlow::of(body, never_returns), waits);
         let count = registers.len();
         let special_of = |(at, statement): (usize, &Statement<'t>)| {
             let names = statement.instruction().map(Instruction::uses).unwrap_or_default().into_iter();
             names.filter(|name| special(name).is_some() && registers.named(at, name).is_none()).collect()
         };
         let special = body.statements.iter().enumerate().map(special_of).collect();
-        let apart = vec![Level::Grid; ways.flow.blocks.len()];
+        let apart = vec![Level::Grid; regions.flow.blocks.len()];
         let mut analysis = Analysis {
             function,
             body,
@@ -102,8 +102,12 @@ impl<'b, 't> Analysis<'b, 't> {
             shape: summaries.get(function.name).map_or([None; 3], |own| own.shape),
             registers,
             special,
-            makes: body.statements.iter().map(|it| it.instruction().map_or(Makes::Function, makes)).collect(),
-            ways,
+            effects: body
+                .statements
+                .iter()
+                .map(|it| it.instruction().map_or(Effect::Function, effect))
+                .collect(),
+            regions,
             values: vec![Value::Unknown; count],
             levels: vec![Level::Grid; count],
             bits: vec![if follows_lanes { Bits::NONE } else { Bits::ANY }; count],
@@ -178,10 +182,10 @@ impl<'b, 't> Analysis<'b, 't> {
     fn stays(&self, register: Register) -> bool {
         let [at] = self.registers.definitions(register) else { return false };
         let Some(instruction) = self.body.statements[*at].instruction() else { return false };
-        let is_function = match self.makes[*at] {
-            Makes::Sum(_) | Makes::Equality | Makes::Function => true,
-            Makes::Load(Space::Parameter) => !self.call_of.contains_key(at),
-            Makes::Load(_) | Makes::Differs(_) | Makes::Exchanged => false,
+        let is_function = match self.effects[*at] {
+            Effect::Sum(_) | Effect::Equality | Effect::Function => true,
+            Effect::Load(Space::Parameter) => !self.call_of.contains_key(at),
+            Effect::Load(_) | Effect::Differs(_) | Effect::Exchanged => false,
         };
         instruction.predicate.is_none()
             && is_function
@@ -213,8 +217,8 @@ impl<'b, 't> Analysis<'b, 't> {
                 });
                 again.extend(loads);
             }
-            let concerned = changed.iter().flat_map(|&register| self.concerned(register));
-            again.extend(concerned.flat_map(|register| self.registers.uses(register)));
+            let dependents = changed.iter().flat_map(|&register| self.dependents(register));
+            again.extend(dependents.flat_map(|register| self.registers.uses(register)));
             for statement in again {
                 if !std::mem::replace(&mut is_open[statement], true) {
                     open.push(statement);
@@ -224,7 +228,7 @@ impl<'b, 't> Analysis<'b, 't> {
     }
 
     /// The registers to recompute when one has changed: itself, and those that have it as a term.
-    fn concerned(&self, register: Register) -> impl Iterator<Item = Register> {
+    fn dependents(&self, register: Register) -> impl Iterator<Item = Register> {
         self.made_of[register.0].iter().copied().chain([register])
     }
 
@@ -232,7 +236,7 @@ impl<'b, 't> Analysis<'b, 't> {
     fn decides(&self, at: usize, instruction: &Instruction<'_>) -> bool {
         let is_branch = matches!(instruction.operation(), "bra" | "ret") && instruction.predicate.is_some()
             || instruction.operation() == "brx";
-        is_branch && self.ways.part_at(self.ways.flow.block_of(at))
+        is_branch && self.regions.part_at(self.regions.flow.block_of(at))
     }
 
     /// The level of a branch's condition.
@@ -251,25 +255,28 @@ impl<'b, 't> Analysis<'b, 't> {
         if level == Level::Grid {
             return Vec::new();
         }
-        let branch = self.ways.flow.block_of(at);
-        let between = self.ways.between(branch);
+        let branch = self.regions.flow.block_of(at);
+        let between = self.regions.between(branch);
         let mut again = Vec::new();
         let mut inside = vec![false; self.apart.len()];
         between.iter().for_each(|&block| inside[block] = true);
         for &block in &between {
             if self.apart[block] < level {
                 self.apart[block] = level;
-                again.extend(self.ways.flow.blocks[block].statements.clone());
+                again.extend(self.regions.flow.blocks[block].statements.clone());
             }
         }
         for &block in &between {
-            for statement in self.ways.flow.blocks[block].statements.clone() {
+            for statement in self.regions.flow.blocks[block].statements.clone() {
                 for index in 0..self.registers.defined_by(statement).len() {
                     let register = self.registers.defined_by(statement)[index];
                     let has_others = !self.is_fixed[register.0]
                         && (self.registers.definitions(register).len() > 1 || inside[branch]);
                     let is_used_behind = || {
-                        self.registers.uses(register).iter().any(|&it| !inside[self.ways.flow.block_of(it)])
+                        self.registers
+                            .uses(register)
+                            .iter()
+                            .any(|&it| !inside[self.regions.flow.block_of(it)])
                     };
                     if has_others
                         && (self.parted_by[register.0].is_none() || self.levels[register.0] < level)
@@ -298,9 +305,9 @@ impl<'b, 't> Analysis<'b, 't> {
             "call" => !instruction.arguments().is_empty(),
             _ => false,
         };
-        let block = self.ways.flow.block_of(at);
+        let block = self.regions.flow.block_of(at);
         // A store before a panic is never read.
-        if !may_be_local || !self.ways.is_live(block) {
+        if !may_be_local || !self.regions.is_live(block) {
             return false;
         }
         let level = if instruction.operation() == "call" {
@@ -358,9 +365,9 @@ impl<'b, 't> Analysis<'b, 't> {
 
     /// Whether a register may be read after one of its terms was reassigned.
     fn outlasts(&mut self, register: Register, term: Register) -> bool {
-        let Analysis { registers, body, ways, liveness, .. } = self;
+        let Analysis { registers, body, regions, liveness, .. } = self;
         let mut definitions = registers.definitions(term).iter();
-        definitions.any(|&at| liveness.outlasts(register, at, body, registers, &ways.flow))
+        definitions.any(|&at| liveness.outlasts(register, at, body, registers, &regions.flow))
     }
 
     /// Gives the register a level as an opaque value.
@@ -383,8 +390,8 @@ impl<'b, 't> Analysis<'b, 't> {
     /// The value that a statement assigns, as a sum; `None` if it is not a sum, or is assigned under a condition.
     fn made_by(&self, at: usize) -> Option<Value<'t>> {
         let instruction = self.body.statements[at].instruction().filter(|it| it.predicate.is_none())?;
-        let factors = match &self.makes[at] {
-            Makes::Sum(factors) => factors,
+        let factors = match &self.effects[at] {
+            Effect::Sum(factors) => factors,
             _ if self.level_of_definition(at, instruction) == Level::Grid => {
                 let is_known =
                     self.registers.used_by(at).iter().all(|it| self.values[it.0] != Value::Unknown);
@@ -468,22 +475,22 @@ impl<'b, 't> Analysis<'b, 't> {
     /// The level of a statement's result.
     fn level_of_definition(&self, at: usize, instruction: &Instruction<'t>) -> Level {
         let of_uses = self.level_of_uses(at);
-        match self.makes[at] {
-            Makes::Differs(level) => level.max(if level < Level::Thread { Level::Grid } else { of_uses }),
-            Makes::Exchanged if self.names_all(at, instruction) => Level::Warp,
-            Makes::Exchanged => Level::Thread,
-            Makes::Equality => {
+        match self.effects[at] {
+            Effect::Differs(level) => level.max(if level < Level::Thread { Level::Grid } else { of_uses }),
+            Effect::Exchanged if self.names_all(at, instruction) => Level::Warp,
+            Effect::Exchanged => Level::Thread,
+            Effect::Equality => {
                 let [a, b] = [1, 2].map(|operand| self.value_of(at, &instruction.operands[operand]));
                 let (Some(a), Some(b)) = (a, b) else { return of_uses };
                 let of_condition =
                     instruction.predicate.map_or(Level::Grid, |it| self.level_of_name(at, it.register));
                 self.level_of(&a.combined(1, &b, -1)).max(of_condition)
             }
-            Makes::Load(Space::Other) => Level::Thread,
-            Makes::Load(Space::Local) => of_uses.max(self.local),
-            Makes::Load(Space::Parameter) => of_uses.max(self.level_of_parameter(at, instruction)),
-            Makes::Load(Space::Shared) => of_uses.max(Level::Block),
-            Makes::Load(Space::ReadOnly) | Makes::Sum(_) | Makes::Function => of_uses,
+            Effect::Load(Space::Other) => Level::Thread,
+            Effect::Load(Space::Local) => of_uses.max(self.local),
+            Effect::Load(Space::Parameter) => of_uses.max(self.level_of_parameter(at, instruction)),
+            Effect::Load(Space::Shared) => of_uses.max(Level::Block),
+            Effect::Load(Space::ReadOnly) | Effect::Sum(_) | Effect::Function => of_uses,
         }
     }
 
@@ -533,7 +540,7 @@ impl<'b, 't> Analysis<'b, 't> {
         let stores = self.body.statements.iter().enumerate().filter_map(|(at, statement)| {
             let instruction = statement.instruction().filter(|it| it.opcode.starts_with("st.param"))?;
             let (name, _) = instruction.operands.first()?.address()?;
-            let level = || self.level_of_uses(at).max(self.apart[self.ways.flow.block_of(at)]);
+            let level = || self.level_of_uses(at).max(self.apart[self.regions.flow.block_of(at)]);
             (name == returned.name()).then(level)
         });
         stores.max().unwrap_or_default()

@@ -64,11 +64,11 @@ fn analysed(module: &Module<'_>, needs: Needs, shape: Option<impl Fn(&str) -> Sh
         };
         summaries.insert(function.name, summary);
     }
-    close_needs(&functions, needs, &mut summaries);
+    propagate_needs(&functions, needs, &mut summaries);
     if summaries.values().all(|summary| summary.needs.is_none()) {
         return Vec::new();
     }
-    let functions = concerned(functions, &summaries);
+    let functions = needing_summaries(functions, &summaries);
     let mut done: HashMap<usize, Done<'_>> = HashMap::new();
     loop {
         let mut next = summaries.clone();
@@ -122,7 +122,7 @@ fn defined<'m, 't>((at, item): (usize, &'m Item<'t>)) -> Option<(usize, &'m Func
 }
 
 /// The functions that need a summary: those with barriers, and those whose results they use.
-fn concerned<'m, 't>(
+fn needing_summaries<'m, 't>(
     functions: Vec<(usize, &'m Function<'t>, &'m Body<'t>)>,
     summaries: &HashMap<&str, Summary>,
 ) -> Vec<(usize, &'m Function<'t>, &'m Body<'t>)> {
@@ -139,7 +139,7 @@ fn concerned<'m, 't>(
 }
 
 /// Propagates requirements from callees to callers.
-fn close_needs<'t>(
+fn propagate_needs<'t>(
     functions: &[(usize, &Function<'t>, &Body<'t>)],
     needs: Needs,
     summaries: &mut HashMap<&'t str, Summary>,

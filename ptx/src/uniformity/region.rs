@@ -3,13 +3,13 @@
 use crate::{Body, ControlFlow};
 
 /// The control flow of a body without paths that only end in a panic.
-pub(super) struct Ways {
+pub(super) struct Regions {
     pub(super) flow: ControlFlow,
     is_live: Vec<bool>,
     meets_at: Vec<Option<usize>>,
 }
 
-impl Ways {
+impl Regions {
     /// `waits` tells which statements wait for other threads.
     pub(super) fn of(body: &Body<'_>, mut flow: ControlFlow, waits: impl Fn(usize) -> bool) -> Self {
         let mut is_live = leading_to(&flow, |block| flow.blocks[block].returns);
@@ -23,7 +23,7 @@ impl Ways {
         }
         debug_assert_eq!(flow.blocks.last().map_or(0, |block| block.statements.end), body.statements.len());
         let meets_at = flow.post_dominators();
-        Ways { flow, is_live, meets_at }
+        Regions { flow, is_live, meets_at }
     }
 
     /// Whether a return, or a barrier that is never left, can be reached from a block.

@@ -92,7 +92,7 @@ pub(super) fn is_place(name: &str) -> bool {
 }
 
 /// The effect of an instruction on its operands.
-pub(super) enum Makes {
+pub(super) enum Effect {
     /// The sum of its source operands, each times a number.
     Sum(Vec<i64>),
     /// Whether two are equal: only their difference counts.
@@ -122,35 +122,35 @@ pub(super) enum Space {
     Other,
 }
 
-pub(super) fn makes(instruction: &Instruction<'_>) -> Makes {
+pub(super) fn effect(instruction: &Instruction<'_>) -> Effect {
     let ty = instruction.modifiers().last().unwrap_or_default();
     let is_integer = ty.starts_with(['u', 's', 'b']) && !instruction.has("sat");
     let sources = instruction.operands.get(1..).unwrap_or_default();
     let is_single = matches!(instruction.operands.first(), Some(Operand::Name(_)));
     let factor = |at: usize| sources.get(at).and_then(|operand| operand.number::<i64>());
     match (instruction.operation(), sources.len()) {
-        ("mov" | "cvta", 1) if is_single && !matches!(sources[0], Operand::Vector(_)) => Makes::Sum(vec![1]),
-        ("add", 2) if is_integer => Makes::Sum(vec![1, 1]),
-        ("sub", 2) if is_integer => Makes::Sum(vec![1, -1]),
+        ("mov" | "cvta", 1) if is_single && !matches!(sources[0], Operand::Vector(_)) => Effect::Sum(vec![1]),
+        ("add", 2) if is_integer => Effect::Sum(vec![1, 1]),
+        ("sub", 2) if is_integer => Effect::Sum(vec![1, -1]),
         ("shl", 2) => match factor(1) {
-            Some(bits @ 0..=62) => Makes::Sum(vec![1 << bits, 0]),
-            _ => Makes::Function,
+            Some(bits @ 0..=62) => Effect::Sum(vec![1 << bits, 0]),
+            _ => Effect::Function,
         },
         ("mul", 2) if is_integer && instruction.has("lo") => match factor(1) {
-            Some(factor) => Makes::Sum(vec![factor, 0]),
-            None => Makes::Function,
+            Some(factor) => Effect::Sum(vec![factor, 0]),
+            None => Effect::Function,
         },
         ("mad", 3) if is_integer && instruction.has("lo") => match factor(1) {
-            Some(factor) => Makes::Sum(vec![factor, 0, 1]),
-            None => Makes::Function,
+            Some(factor) => Effect::Sum(vec![factor, 0, 1]),
+            None => Effect::Function,
         },
-        ("setp", 2) if is_integer && (instruction.has("eq") || instruction.has("ne")) => Makes::Equality,
-        ("ld" | "ldu", _) => Makes::Load(space(instruction)),
+        ("setp", 2) if is_integer && (instruction.has("eq") || instruction.has("ne")) => Effect::Equality,
+        ("ld" | "ldu", _) => Effect::Load(space(instruction)),
         // The threads of the block get one result, or are assumed to have one value.
-        ("bar" | "barrier" | "ferrogrid", _) => Makes::Differs(Level::Block),
-        ("vote" | "redux" | "match" | "shfl", _) if is_one_for_all(instruction) => Makes::Exchanged,
-        _ if is_pure(instruction) => Makes::Function,
-        _ => Makes::Differs(Level::Thread),
+        ("bar" | "barrier" | "ferrogrid", _) => Effect::Differs(Level::Block),
+        ("vote" | "redux" | "match" | "shfl", _) if is_one_for_all(instruction) => Effect::Exchanged,
+        _ if is_pure(instruction) => Effect::Function,
+        _ => Effect::Differs(Level::Thread),
     }
 }
 

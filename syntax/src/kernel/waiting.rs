@@ -21,14 +21,14 @@ pub(crate) fn may_wait(function: &ItemFn, parameters: &[Parameter]) -> bool {
 fn used_otherwise(tokens: TokenStream, thread: &Ident) -> bool {
     let trees: Vec<TokenTree> = tokens.into_iter().collect();
     trees.iter().enumerate().any(|(at, tree)| match tree {
-        TokenTree::Ident(ident) if ident == thread => !asks_where(&trees[at + 1..]),
+        TokenTree::Ident(ident) if ident == thread => !is_index_method(&trees[at + 1..]),
         TokenTree::Group(group) => used_otherwise(group.stream(), thread),
         _ => false,
     })
 }
 
 /// Whether `.index` or the like comes next: a method that never waits.
-fn asks_where(next: &[TokenTree]) -> bool {
+fn is_index_method(next: &[TokenTree]) -> bool {
     const NAMES: &[&str] = &[
         "index",
         "thread_idx",

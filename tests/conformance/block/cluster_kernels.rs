@@ -14,7 +14,15 @@ pub mod clusters {
         }
     }
 
-    /// The same of a kernel without clusters.
+    /// The rank of each block in its cluster of three dimensions.
+    #[kernel(cluster = [2, 3, 2])]
+    pub fn ranks(t: Thread<3>, mut out: DisjointSlice<u32, 3>) {
+        if let Some(out) = out.get_mut(t.index()) {
+            *out = t.cluster_rank();
+        }
+    }
+
+    /// The same as `places` of a kernel without clusters.
     #[kernel]
     pub fn places_without(t: Thread<1>, mut out: DisjointSlice<[u32; 5]>) {
         let ([cluster], [block], [dim]) = (t.cluster_idx(), t.cluster_block_idx(), t.cluster_dim());

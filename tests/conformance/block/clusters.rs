@@ -11,6 +11,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("blocks_know_their_place_in_their_cluster", blocks_know_their_place_in_their_cluster),
+    ("ranks_in_a_cluster_count_along_x_y_and_z", ranks_in_a_cluster_count_along_x_y_and_z),
     ("without_clusters_a_block_is_alone_in_its_own", without_clusters_a_block_is_alone_in_its_own),
     ("blocks_read_the_shared_memory_of_their_cluster", blocks_read_the_shared_memory_of_their_cluster),
     ("slices_of_other_blocks_are_read", slices_of_other_blocks_are_read),
@@ -67,6 +68,20 @@ fn blocks_know_their_place_in_their_cluster(device: &Device) -> Outcome {
         [x / 3, y / 2, x % 3, y % 2, 3, 2, x % 3 + y % 2 * 3, 6]
     };
     expect("places", stream.download(&out)?, (0..width * height).map(expected).collect())
+}
+
+fn ranks_in_a_cluster_count_along_x_y_and_z(device: &Device) -> Outcome {
+    ready(device, clusters::ranks::kernel())?;
+    let stream = device.new_stream()?;
+    let [width, height, depth] = [4, 3, 4];
+    let mut out = stream.zeros::<u32>(width * height * depth)?;
+    let grid = Grid::new([4, 3, 4], [1, 1, 1]);
+    clusters::ranks(&stream, grid, out.view_3d_mut(width, height, depth)?)?;
+    let expected = |i: usize| {
+        let [x, y, z] = [i % width, i / width % height, i / width / height];
+        (x % 2 + 2 * (y + 3 * (z % 2))) as u32
+    };
+    expect("ranks", stream.download(&out)?, (0..width * height * depth).map(expected).collect())
 }
 
 fn without_clusters_a_block_is_alone_in_its_own(device: &Device) -> Outcome {

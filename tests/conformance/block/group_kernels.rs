@@ -18,7 +18,10 @@ pub mod grouping {
             group.rank(),
             group.ballot(odd),
             group.ballot_lanes(odd),
-            u32::from(group.all(odd)) + 2 * u32::from(group.any(odd)) + 4 * u32::from(group.elect()),
+            u32::from(group.all(odd))
+                + 2 * u32::from(group.any(odd))
+                + 4 * u32::from(group.elect())
+                + 8 * group.lane(),
             group.match_any([value; 3]),
             group.match_all(value % 4).into(),
             group.shuffle([u64::from(value), 7], 1)[0] as u32,

@@ -37,7 +37,7 @@ fn figures(warp: &[u32], lane: usize, group: &dyn Fn(usize) -> bool) -> [u32; 16
         rank as u32,
         by_rank(&is_odd),
         mask(&|lane| is_odd(warp[lane])),
-        u32::from(all_odd) + 2 * u32::from(any_odd) + 4 * u32::from(rank == 0),
+        u32::from(all_odd) + 2 * u32::from(any_odd) + 4 * u32::from(rank == 0) + 8 * lane as u32,
         by_rank(&|other| other == value),
         values.iter().all(|other| other % 4 == value % 4).into(),
         *values.get(1).unwrap_or(&value),

@@ -117,7 +117,7 @@ pub(super) fn remove_damaged(stamp: &Path, inputs: &str) -> Result<(), Error> {
 }
 
 /// Whether cargo or rustc failed because of damage in the cache, not because of the sources.
-pub(super) fn tells_of_damage(diagnostics: &str) -> bool {
+pub(super) fn indicates_damage(diagnostics: &str) -> bool {
     let signs = [
         "can't find crate for `core`",
         "can't find crate for `compiler_builtins`",
@@ -160,7 +160,7 @@ pub(super) fn kept(file: &Path, place: &Path) -> PathBuf {
 
 /// The value that `find` returns, after `make` if there is none, and a shared lock that keeps others from
 /// replacing it. `make` needs the exclusive lock, so a shared one is only held while files are linked.
-pub(super) fn found_or_made<T>(
+pub(super) fn find_or_build<T>(
     lock: &Path,
     find: impl Fn() -> Option<T>,
     mut make: impl FnMut() -> Result<(), Error>,

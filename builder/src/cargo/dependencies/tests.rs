@@ -66,7 +66,7 @@ fn externs_are_not_rebuilt_while_they_are_locked() {
     // Two builds of one crate from different sources: each replaces the other's result.
     let build = |sources: &str| {
         let find = || fs::read_to_string(&made).ok().filter(|made| made == sources);
-        found_or_made(&lock, find, || cache::write(&made, sources))
+        find_or_build(&lock, find, || cache::write(&made, sources))
     };
     let held = build("old").unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -90,7 +90,7 @@ fn externs_are_not_rebuilt_while_they_are_locked() {
 #[test]
 fn a_built_value_that_is_not_found_is_an_error_and_no_endless_loop() {
     let folder = tempfile::tempdir().unwrap();
-    let nothing = found_or_made(&folder.path().join("lock"), || None::<()>, || Ok(()));
+    let nothing = find_or_build(&folder.path().join("lock"), || None::<()>, || Ok(()));
     assert!(nothing.unwrap_err().to_string().contains("no usable crates"));
 }
 

@@ -244,7 +244,7 @@ impl<'a> Question<'a> {
                 command.arg("--locked");
                 None
             }
-            Versions::Seeded | Versions::Newest => Some(self.lock_elsewhere(versions, &mut command)?),
+            Versions::Seeded | Versions::Newest => Some(self.lock_in_out_dir(versions, &mut command)?),
         };
         let text = process::run_checked("cargo metadata", &mut command)?;
         let metadata: Value =
@@ -255,7 +255,7 @@ impl<'a> Question<'a> {
     }
 
     /// Lets cargo, also a stable one, keep its Cargo.lock in `OUT_DIR`.
-    fn lock_elsewhere(&self, versions: Versions, command: &mut Command) -> Result<PathBuf, Error> {
+    fn lock_in_out_dir(&self, versions: Versions, command: &mut Command) -> Result<PathBuf, Error> {
         let lock = self.environment.out_dir.join("ferrogrid/Cargo.lock");
         cache::remove(&lock)?;
         let folders = self.manifest.ancestors().skip(1);

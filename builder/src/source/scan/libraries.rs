@@ -106,7 +106,7 @@ impl<'a> Libraries<'a> {
         let mut options = self.general.clone().with(&library.options()?);
         options.cfgs.extend(library.features.iter().map(|feature| format!("feature=\"{feature}\"")));
         options.variables.extend(library.variables.iter().cloned());
-        let cfgs = options.hold_on(self.device);
+        let cfgs = options.evaluate_on(self.device);
         let mut tree = module_tree::walk(&library.target.source, &cfgs, &mut Sources::default())?;
         let files = std::mem::take(&mut tree.visited).into_iter().chain([library.manifest()]);
         self.visited.extend(files.filter(|file| !is_in_cargo_home(file)));

@@ -349,3 +349,35 @@ fn merge<K: Copy, const N: usize>(
     }
     taken
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn items_of_the_runs_are_read_and_no_others() {
+        let items = [1, 4, 4, 9, 2, 3, 7, 8, 5, 6];
+        for valid in 0..=10_u32 {
+            let run = 4;
+            let merged = (0..10).step_by(2).flat_map(|first| {
+                let runs = Runs::around(first, run, valid);
+                let [start, _, end] = runs.ends;
+                let read = |number: u32| {
+                    assert!((start..end).contains(&number), "item {number} of {start}..{end}");
+                    items[number as usize]
+                };
+                let mut keys = [0; 2];
+                merge(&mut keys, runs, read, |a, b| a < b);
+                keys
+            });
+            let merged: Vec<i32> = merged.take(valid as usize).collect();
+            let mut expected = items[..valid as usize].to_vec();
+            expected[..valid.min(8) as usize].sort_unstable();
+            assert_eq!(merged, expected, "{valid} valid items");
+        }
+    }
+}

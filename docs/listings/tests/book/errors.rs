@@ -1,7 +1,6 @@
 //! Listings of the chapter "Errors and panics".
 
 use ferrogrid::LaunchError;
-use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 #[ferrogrid::module]
@@ -42,8 +41,7 @@ mod kernels {
 
 #[test]
 fn a_panic_is_an_error_and_the_device_stays_usable() -> ferrogrid::Result<()> {
-    // On a GPU the first wait gets the error, which may be in another test that runs meanwhile. The
-    // conformance suite has this case for GPUs.
+    // The conformance suite tests this on GPUs.
     let stream = Device::cpu().new_stream()?;
     // ANCHOR: panic
     let x = stream.upload(&[1_u32, 2, 3, 4])?;

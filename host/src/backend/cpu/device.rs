@@ -18,11 +18,11 @@ use super::execute::overflow;
 use super::execute::stack::stack_size;
 use super::stream::event::CpuMark;
 use super::stream::{CpuStream, Queue};
+use crate::backend::Limits;
 use crate::backend::failure::Fault;
 use crate::device::MemoryInfo;
 use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
-use crate::launch::grid::Limits;
 use crate::output::{self, Output};
 use crate::stream::own_thread::{OwnThread, ending_thread};
 

@@ -4,7 +4,6 @@
 pub(crate) mod event;
 pub(crate) mod legacy;
 
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,15 +14,13 @@ use super::execute::spin;
 use super::execute::{Launch, check_resources};
 use super::graph::{self, Failures, Marks, Step};
 use super::memory;
-use crate::backend::LaunchConfig;
-use crate::backend::Rows;
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;
+use crate::backend::{self, Rows};
 use crate::copy::value::ValueCondition;
 use crate::device::account::Account;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::order::writers::Flow;
 use crate::stream::own_thread::OwnThread;
@@ -301,17 +298,12 @@ impl CpuStream {
 
     /// # Safety
     /// As for `StreamInner::launch`.
-    pub(crate) unsafe fn launch(
-        &self,
-        kernel: &'static Kernel,
-        shape: LaunchConfig,
-        params: &[*const c_void],
-        flow: Flow,
-    ) -> Result<()> {
-        check_resources(kernel, &shape, self.device)?;
+    pub(crate) unsafe fn launch(&self, launch: backend::Launch<'_>, flow: Flow) -> Result<()> {
+        let backend::Launch { kernel, config, params, .. } = launch;
+        check_resources(kernel, config, self.device)?;
         // SAFETY: the caller vouches for the parameters.
         let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
-        self.push(Operation::Launch(Launch { kernel, shape, params }, flow))
+        self.push(Operation::Launch(Launch { kernel, shape: *config, params }, flow))
     }
 
     /// Enqueues a graph; its end.

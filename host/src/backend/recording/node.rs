@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::LaunchConfig;
 use crate::backend::array::{ArrayShape, Side};
-use crate::backend::{CopiedParams, Failure, Prepared};
+use crate::backend::{CopiedParams, Failure, LaunchConfig, Prepared};
 use crate::backend::{Place, Rows};
 use crate::kernel::Kernel;
 use crate::memory::Contents;

@@ -4,10 +4,7 @@
 use super::ForeignFunction;
 use crate::device::attribute::DeviceAttribute;
 use crate::error::foreign::ForeignError;
-use crate::error::{Error, LaunchError, Result};
-
-/// The most blocks of a cluster that every device with clusters takes.
-const PORTABLE_CLUSTER: u32 = 8;
+use crate::error::{Error, Result};
 
 impl ForeignFunction {
     /// The same kernel, all of whose blocks are resident at the same time in its launches
@@ -62,18 +59,11 @@ impl ForeignFunction {
     pub fn with_clusters<const R: usize>(self, cluster: [u32; R]) -> Result<Self> {
         const { assert!(1 <= R && R <= 3, "clusters have 1, 2 or 3 axes") };
         let cluster = std::array::from_fn(|axis| cluster.get(axis).copied().unwrap_or(1));
-        if let Some(capability) = self.entry.device.compute_capability().filter(|found| *found < (9, 0)) {
-            let (kernel, device) = (self.name(), self.entry.device.to_string().into());
-            return Err(Error::Launch(LaunchError::NoClusters { kernel, cluster, device, capability }));
-        }
-        let blocks =
-            cluster.iter().try_fold(1_u32, |all, axis| all.checked_mul(*axis)).filter(|&all| all > 0);
-        let Some(blocks) = blocks else {
+        let blocks = cluster.iter().try_fold(1_u32, |all, axis| all.checked_mul(*axis));
+        if blocks.is_none_or(|blocks| blocks == 0) {
             return Err(ForeignError::ClusterSize { kernel: self.name(), cluster }.into());
-        };
-        if blocks > PORTABLE_CLUSTER {
-            self.entry.loaded.allow_large_clusters()?;
         }
+        self.entry.device.backend().allow_cluster(&self.entry.kernel, cluster)?;
         Ok(ForeignFunction { cluster, ..self })
     }
 

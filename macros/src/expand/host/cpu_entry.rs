@@ -29,14 +29,14 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             ParameterKind::Thread { .. } => arguments[number] = Some(quote!(__thread)),
             ParameterKind::Shared { .. } => {
                 let region = shared::region(number);
-                arguments[number] = Some(lent(&quote!(#region)));
+                arguments[number] = Some(borrowed(&quote!(#region)));
             }
             ParameterKind::SharedSlice { .. } => {
                 let (offset, length, region) =
                     (shared::offset(number), shared::length(number), shared::region(number));
                 let (start, count) = (read(quote!(usize)), read(quote!(usize)));
                 reads.push(quote!(let (#offset, #length): (usize, usize) = (#start, #count);));
-                arguments[number] = Some(lent(&quote!(#region)));
+                arguments[number] = Some(borrowed(&quote!(#region)));
             }
             ParameterKind::Order { element } => {
                 let (pointer, order) = (read(quote!(*const u64)), format_ident!("__ordered{number}"));
@@ -47,7 +47,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                 orders.push(quote! {
                     let #order = ::ferrogrid::__private::device::BlockOrder::<#element>::from_raw(#local, &__thread);
                 });
-                arguments[number] = Some(lent(&quote!(#order)));
+                arguments[number] = Some(borrowed(&quote!(#order)));
             }
             ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
                 let ty = &parameter.ty;
@@ -68,14 +68,14 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                 reads.push(quote! {
                     let #local: #ty<#value, #rank> = #ty::from_raw_parts(#start, #reading, [#(#extents),*]);
                 });
-                arguments[number] = Some(lent(&quote!(#local)));
+                arguments[number] = Some(borrowed(&quote!(#local)));
             }
             ParameterKind::Surface { element, rank } => {
                 let ty = quote!(::ferrogrid::__private::device::Surface::<#element, #rank>);
                 let start = read(quote!(*const ()));
                 let extents = (0..*rank).map(|_| read(quote!(u32)));
                 reads.push(quote!(let #local: (*const (), [u32; #rank]) = (#start, [#(#extents),*]);));
-                arguments[number] = Some(lent(&quote!(#ty::from_raw_parts(#local.0, #local.1))));
+                arguments[number] = Some(borrowed(&quote!(#ty::from_raw_parts(#local.0, #local.1))));
             }
             ParameterKind::Input { element, rank } => {
                 let start = read(quote!(*const #element));
@@ -87,7 +87,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                     let plane = quote!(::ferrogrid::__private::device::#ty);
                     quote!(let #local: #plane<#element> = #plane::from_raw_parts(#start, [#(#extents as usize),*]);)
                 });
-                arguments[number] = Some(lent(&quote!(#local)));
+                arguments[number] = Some(borrowed(&quote!(#local)));
             }
             ParameterKind::Output { element, rank, division } => {
                 let ty = format_ident!("{}", division.type_name());
@@ -101,7 +101,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                 let pointer = read(quote!(*const u32));
                 reads.extend(claims.clone().map(|claims| quote!(let #claims: *const u32 = #pointer;)));
                 let output = quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1 #(, #claims)*));
-                arguments[number] = Some(lent(&output));
+                arguments[number] = Some(borrowed(&output));
             }
         }
     }
@@ -136,7 +136,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
 }
 
 /// An argument of the body, lent while the block runs.
-fn lent(value: &TokenStream) -> TokenStream {
+fn borrowed(value: &TokenStream) -> TokenStream {
     quote!(__loan.lend(#value))
 }
 

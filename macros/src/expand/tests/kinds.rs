@@ -255,7 +255,7 @@ fn a_launch_function_has_the_parameters_of_the_kernel() {
         has(&host, &format!(",&[{}],)?;", kind.accesses));
         let assertion = format!("const_:()=p::device::{};", kind.travels);
         assert_eq!(host.contains(&assertion), !kind.travels.is_empty(), "{assertion}: {host}");
-        assert_eq!(host.contains("assert_"), !kind.travels.is_empty(), "{host}");
+        assert_eq!(host.contains("const_:()=p::device::"), !kind.travels.is_empty(), "{host}");
     }
 }
 
@@ -383,21 +383,21 @@ fn regions_of_shared_memory_do_not_overlap() {
             has(
                 &half,
                 &format!(
-                    "let__region{region}={path}Shared::from_raw({path}shared::region::<{ty},_>(&{thread},{at}));"
+                    "{path}shared::assert_shared_array::<{ty}>();let__region{region}={path}Shared::from_raw({path}shared::region::<{ty},_>(&{thread},{at}));"
                 ),
             );
         }
         has(
             &half,
             &format!(
-                "{path}SharedSlice::from_raw({path}shared::region::<u8,_>(&{thread},__offset3),__length3,);"
+                "{path}shared::assert_shared_element::<u8>();let__region3={path}SharedSlice::from_raw({path}shared::region::<u8,_>(&{thread},__offset3),__length3,);"
             ),
         );
         has(&half, &after(path, &first, "[u64;3]"));
     }
     let host = on_host(module);
     has(&host, "let__p3:[usize;2]=__shared.slice::<u8>(b);");
-    has(&host, "shared_bytes:__shared.bytes(),");
+    has(&host, "&__grid,__shared.bytes(),false,");
     has(
         &host,
         &format!(
@@ -407,7 +407,7 @@ fn regions_of_shared_memory_do_not_overlap() {
     );
     let without = on_host("mod m { #[kernel] pub fn k(t: Thread<1>) {} }");
     has(&without, "shared_bytes:0,uses_shared_memory:false,");
-    has(&without, "shared_bytes:p::Kernel::shared_size_bytes(&__FERROGRID_KERNEL_k),");
+    has(&without, "&__grid,p::Kernel::shared_size_bytes(&__FERROGRID_KERNEL_k),false,");
 }
 
 #[test]

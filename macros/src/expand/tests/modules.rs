@@ -140,7 +140,7 @@ fn each_instance_has_a_descriptor_and_an_entry_point_of_its_own() {
     );
     has(&host, "pubfnk<'p1,T:DeviceCopy+Into<f64>,constN:usize>(");
     has(&host, "->p::Result<()>whereT:Sum<U>,U:Other,T:__FerrogridInstance_k<N>{");
-    has(&host, "<Tas__FerrogridInstance_k<N>>::kernel(),stream,__grid,");
+    has(&host, "<Tas__FerrogridInstance_k<N>>::kernel(),stream,&__grid,");
     has(
         &host,
         "pubfnkernel<T,constN:usize>()->&'staticp::KernelwhereT:Instance<N>{<TasInstance<N>>::kernel()}",

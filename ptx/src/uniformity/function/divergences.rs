@@ -11,7 +11,7 @@ impl Analysis<'_, '_> {
         let mut found = Vec::new();
         for (at, statement) in self.body.statements.iter().enumerate() {
             let Some(needs) = needed(statement, self.needs, self.summaries) else { continue };
-            let block = self.ways.flow.block_of(at);
+            let block = self.regions.flow.block_of(at);
             let condition = statement.instruction().and_then(|it| it.predicate);
             let decides = match condition.filter(|it| self.level_of_name(at, it.register) > needs) {
                 Some(_) => Some(at),
@@ -39,7 +39,7 @@ impl Analysis<'_, '_> {
             let Some(instruction) = self.body.statements[at].instruction() else { return false };
             self.decides(at, instruction)
                 && self.level_of_branch(at, instruction) > needs
-                && self.ways.between(self.ways.flow.block_of(at)).contains(&block)
+                && self.regions.between(self.regions.flow.block_of(at)).contains(&block)
         })
     }
 

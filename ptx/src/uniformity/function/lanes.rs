@@ -60,13 +60,13 @@ impl<'t> Analysis<'_, 't> {
         let Some(register) = mask.name().and_then(|name| self.registers.named(at, name)) else {
             return false;
         };
-        let mut tiles = self.registers.definitions(register).iter().map(|&at| self.tile_made_by(at));
+        let mut tiles = self.registers.definitions(register).iter().map(|&at| self.tile_of_write(at));
         let Some(Some(first)) = tiles.next() else { return false };
         tiles.all(|tile| if self.is_mixed[register.0] { tile == Some(first) } else { tile.is_some() })
     }
 
     /// The lanes of a tile, if a statement computes its mask: `lanes` shifted by `laneid & (32 - n)`, or by `laneid` if it is 1.
-    fn tile_made_by(&self, at: usize) -> Option<u64> {
+    fn tile_of_write(&self, at: usize) -> Option<u64> {
         let made = |at: usize, operand: &Operand<'_>| {
             let [made] = self.registers.definitions(self.registers.named(at, operand.name()?)?) else {
                 return None;

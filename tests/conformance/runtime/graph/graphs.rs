@@ -96,6 +96,10 @@ fn a_graph_fills_with_values_of_any_size(device: &Device) -> Outcome {
     assert_eq!(stream.download(&word)?, [-2; 50]);
     assert_eq!(stream.download(&same)?, [u64::MAX; 50]);
 
+    let (most, mut filled): ([u32; 16], _) = (std::array::from_fn(|index| index as u32), stream.zeros(2)?);
+    let (graph, ()) = stream.capture(|capture| capture.fill_into(most, &mut capture.write(&mut filled)?))?;
+    graph.instantiate()?.launch(&stream)?;
+    assert_eq!(stream.download(&filled)?, [most; 2]);
     let mut huge = stream.zeros::<[u32; 17]>(2)?;
     let values: [u32; 17] = std::array::from_fn(|index| index as u32);
     let refused = stream.capture(|capture| capture.fill_into(values, &mut capture.write(&mut huge)?));

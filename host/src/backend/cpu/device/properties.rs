@@ -2,10 +2,10 @@
 //! thread.
 
 use super::CpuDevice;
+use crate::backend::Limits;
 use crate::device::attribute::DeviceAttribute;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
-use crate::launch::grid::Limits;
 
 /// Shared memory that a block may have without opting in, as on every GPU.
 const SHARED_MEMORY_PER_BLOCK: usize = 48 * 1024;

@@ -170,11 +170,6 @@ impl LoadedFunction {
         }
     }
 
-    /// Lets launches have clusters of more blocks than every device takes.
-    pub(crate) fn allow_large_clusters(self) -> Result<()> {
-        self.device.allow_large_clusters(self.raw.0)
-    }
-
     /// Lets launches have `bytes` of dynamic shared memory.
     pub(crate) fn allow_dynamic_shared(self, bytes: u32) -> Result<()> {
         self.device.allow_dynamic_shared(self.raw.0, bytes)

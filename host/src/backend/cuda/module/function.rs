@@ -106,24 +106,16 @@ impl CudaDevice {
                 architecture,
             }));
         }
-        if cluster.iter().product::<u32>() > PORTABLE_CLUSTER {
-            self.allow_large_clusters(function)?;
+        if cluster.iter().product::<u32>() <= PORTABLE_CLUSTER {
+            return Ok(());
         }
-        Ok(())
+        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+        self.set_function_attribute(function, attribute, 1)
     }
 
     /// Whether the code of `function`, as it was loaded, can wait for the launch before it.
     pub(crate) fn can_wait_for_launches(&self, function: CUfunction) -> Result<bool> {
         Ok(self.capability() >= (9, 0) && self.compiled_for(function)? >= 90)
-    }
-
-    /// Lets launches of `function` have clusters of more blocks than every device takes.
-    pub(crate) fn allow_large_clusters(&self, function: CUfunction) -> Result<()> {
-        self.set_function_attribute(
-            function,
-            FunctionAttribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
-            1,
-        )
     }
 
     fn set_function_attribute(

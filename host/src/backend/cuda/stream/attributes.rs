@@ -1,19 +1,19 @@
 //! Launches and streams with attributes, and attributes of graphs' nodes.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::c_uint;
 use std::ptr::{from_ref, null_mut};
 
-use cudarc::driver::sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeValue, CUlimit};
+use cudarc::driver::sys::{CUlaunchAttribute, CUlaunchAttributeValue, CUlimit};
 
 use super::CudaStream;
 use super::event::CudaEvent;
 use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::module::function;
-use crate::backend::{EventBackend, LaunchConfig};
-use crate::error::{Error, LaunchError, Result};
+use crate::backend::{
+    AccessPolicyWindow, AccessProperty, DeviceBackend, EventBackend, Launch, LaunchConfig, MemorySyncDomain,
+};
+use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::launch::access_policy::{AccessPolicyWindow, AccessProperty};
-use crate::launch::attributes::MemorySyncDomain;
 
 /// The most attributes that a launch of this crate has.
 const MOST: usize = 7;
@@ -141,37 +141,33 @@ impl CudaStream {
     /// # Safety
     /// As for `launch`.
     #[cold]
-    pub(crate) unsafe fn launch_with_attributes(
-        &self,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-        params: &[*const c_void],
-    ) -> Result<()> {
+    pub(super) unsafe fn launch_with_attributes(&self, launch: Launch<'_>) -> Result<()> {
         self.bind()?;
-        let params = params.as_ptr().cast_mut().cast();
-        let mut shape = *shape;
-        if let Some(attributes) = shape.attributes.as_mut().filter(|it| it.dependent_launch) {
+        let (kernel, function) = (launch.kernel, launch.prepared.function.cast());
+        let mut config = *launch.config;
+        if let Some(attributes) = config.attributes.as_mut().filter(|it| it.dependent_launch) {
             attributes.dependent_launch = self.device().can_wait_for_launches(function)?;
         }
-        let mut list = AttributeList::new(kernel, &shape);
+        let mut list = AttributeList::new(kernel, &config);
         // Held until the launch is enqueued.
-        let event = shape.attributes().completion_event;
-        let event = event.map(|event| event.find().ok_or_else(|| gone(kernel)));
-        let event = event.transpose()?;
+        let event = config.attributes().completion_event;
+        let event = event
+            .map(|event| event.checked(kernel.name(), DeviceBackend::Cuda(self.device())))
+            .transpose()?;
         if let Some(EventBackend::Cuda(event)) = event.as_deref() {
             self.driver().require("CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT", (12, 3))?;
             list.push(Attribute::completion_event(event));
         }
         // Within the device's limit.
-        let shared = shape.shared_bytes as c_uint;
-        let mut config = function::config(shape.grid, shape.block, shared, list.as_mut_slice());
+        let shared = config.shared_bytes as c_uint;
+        let mut raw = function::config(config.grid, config.block, shared, list.as_mut_slice());
         let stream = self.enter()?;
-        config.hStream = stream.raw;
+        raw.hStream = stream.raw;
+        let params = launch.params.as_ptr().cast_mut().cast();
         // SAFETY: the context of function and stream is bound; the attributes are valid for the call; the
         // caller vouches for the parameters, which the driver copies (it does not write through them).
-        let code = unsafe { self.driver().launch_with_attributes(&config, function, params, null_mut())? };
-        self.finish_launch(code, function, kernel, &shape)?;
+        let code = unsafe { self.driver().launch_with_attributes(&raw, function, params, null_mut())? };
+        self.finish_launch(code, launch)?;
         if let Some(EventBackend::Cuda(event)) = event.as_deref() {
             event.note_recorded();
         }
@@ -197,15 +193,6 @@ impl CudaStream {
             unsafe { self.driver().stream_set_attribute(stream.raw, attribute.id(), attribute.value())? };
         self.device().check(code, "cuStreamSetAttribute", object)
     }
-}
-
-/// The event was there when the launch was checked.
-#[cold]
-fn gone(kernel: &'static Kernel) -> Error {
-    Error::Launch(LaunchError::LaunchEvent {
-        kernel: kernel.name(),
-        reason: "it was dropped before the launch",
-    })
 }
 
 const PERSISTING_L2_CACHE_SIZE: c_uint = CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE as c_uint;

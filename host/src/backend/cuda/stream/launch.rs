@@ -1,18 +1,19 @@
 //! Launches of kernels on CUDA streams: the call that every launch is, what follows when the driver refuses it, and launches
 //! on default streams.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::c_uint;
 use std::ptr::null_mut;
 
-use cudarc::driver::sys::{CUfunction, CUfunction_attribute};
+use cudarc::driver::sys::CUfunction_attribute;
 
 use super::CudaStream;
-use crate::backend::LaunchConfig;
 use crate::backend::cuda::driver::Code;
+use crate::backend::{Launch, LaunchConfig};
 use crate::error::{Error, LaunchError, Result};
 use crate::kernel::{Kernel, Loaded};
 
-const MAX_THREADS_PER_BLOCK: c_uint = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK as c_uint;
+const MAX_THREADS_PER_BLOCK: CUfunction_attribute =
+    CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
 
 impl CudaStream {
     /// The function of `kernel` on this device, loaded at the first call.
@@ -35,43 +36,34 @@ impl CudaStream {
     }
 
     /// # Safety
-    /// As for `StreamInner::launch`; `function` is from `prepare`.
+    /// As for `StreamInner::launch`.
     #[inline(always)] // Launches that are watched have a copy of their own.
-    pub(crate) unsafe fn launch(
-        &self,
-        function: *mut c_void,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-        params: &[*const c_void],
-    ) -> Result<()> {
+    pub(crate) unsafe fn launch(&self, launch: Launch<'_>) -> Result<()> {
         self.device.check_not_reset()?;
-        if self.is_default || shape.attributes.is_some() {
+        if self.is_default || launch.config.attributes.is_some() {
             // SAFETY: passed on.
-            return unsafe { self.launch_slow(function.cast(), kernel, shape, params) };
+            return unsafe { self.launch_slow(launch) };
         }
         // SAFETY: passed on.
-        let code = unsafe { self.launch_now(function.cast(), shape, params) };
+        let code = unsafe { self.launch_now(launch) };
         if !code.is_success() {
             // SAFETY: passed on.
-            return unsafe { self.retry_launch(code, function.cast(), kernel, shape, params) };
+            return unsafe { self.retry_launch(code, launch) };
         }
-        self.watch.recent().note(kernel, shape.site);
+        self.watch.recent().note(launch.kernel, launch.config.site);
         Ok(())
     }
 
     /// # Safety
     /// As for `launch`.
     #[inline]
-    unsafe fn launch_now(
-        &self,
-        function: CUfunction,
-        shape: &LaunchConfig,
-        params: &[*const c_void],
-    ) -> Code {
-        let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
+    unsafe fn launch_now(&self, launch: Launch<'_>) -> Code {
+        let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [x, y, z], shared_bytes, .. } =
+            *launch.config;
+        let (function, stream) = (launch.prepared.function.cast(), self.raw.0);
         // Within the device's limit.
-        let (shared, stream) = (shape.shared_bytes as c_uint, self.raw.0);
-        let params = params.as_ptr().cast_mut().cast();
+        let shared = shared_bytes as c_uint;
+        let params = launch.params.as_ptr().cast_mut().cast();
         // SAFETY: the function and the stream are of the same context; the caller vouches for the
         // parameters, which the driver copies (it does not write through them).
         unsafe {
@@ -86,40 +78,26 @@ impl CudaStream {
     /// # Safety
     /// As for `launch`.
     #[cold]
-    unsafe fn retry_launch(
-        &self,
-        code: Code,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-        params: &[*const c_void],
-    ) -> Result<()> {
-        let mut code = code;
+    unsafe fn retry_launch(&self, mut code: Code, launch: Launch<'_>) -> Result<()> {
         if code.may_lack_context() {
             self.bind()?;
             // SAFETY: passed on.
-            code = unsafe { self.launch_now(function, shape, params) };
+            code = unsafe { self.launch_now(launch) };
         }
-        self.finish_launch(code, function, kernel, shape)
+        self.finish_launch(code, launch)
     }
 
     /// Notes a launch that the driver took, or says why it did not.
     #[cold]
-    pub(super) fn finish_launch(
-        &self,
-        code: Code,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-    ) -> Result<()> {
+    pub(super) fn finish_launch(&self, code: Code, launch: Launch<'_>) -> Result<()> {
         match code {
             Code::SUCCESS => {
-                self.watch.recent().note(kernel, shape.site);
+                self.watch.recent().note(launch.kernel, launch.config.site);
                 Ok(())
             }
-            Code::COOPERATIVE_LAUNCH_TOO_LARGE => Err(self.too_many_blocks(function, kernel, shape)),
-            Code::INVALID_CLUSTER_SIZE => Err(self.cluster_too_large(function, kernel, shape)),
-            code => Err(self.launch_error(code, function, kernel, shape.block)),
+            Code::COOPERATIVE_LAUNCH_TOO_LARGE => Err(self.too_many_blocks(launch)),
+            Code::INVALID_CLUSTER_SIZE => Err(self.cluster_too_large(launch)),
+            code => Err(self.launch_error(code, launch)),
         }
     }
 
@@ -128,90 +106,60 @@ impl CudaStream {
     /// # Safety
     /// As for `launch`.
     #[inline(never)]
-    unsafe fn launch_slow(
-        &self,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-        params: &[*const c_void],
-    ) -> Result<()> {
-        if shape.attributes.is_some() {
+    unsafe fn launch_slow(&self, launch: Launch<'_>) -> Result<()> {
+        if launch.config.attributes.is_some() {
             // SAFETY: passed on.
-            return unsafe { self.launch_with_attributes(function, kernel, shape, params) };
+            return unsafe { self.launch_with_attributes(launch) };
         }
         self.bind()?;
         let _marked = self.enter()?;
         // SAFETY: passed on.
-        let code = unsafe { self.launch_now(function, shape, params) };
-        self.finish_launch(code, function, kernel, shape)
+        let code = unsafe { self.launch_now(launch) };
+        self.finish_launch(code, launch)
     }
 
     /// A cooperative launch has more blocks than fit on the device at the same time.
-    fn too_many_blocks(&self, function: CUfunction, kernel: &'static Kernel, shape: &LaunchConfig) -> Error {
-        let threads: u32 = shape.block.iter().product();
-        let mut on_each = 0;
-        // Where it cannot be bound, the driver refuses to tell.
-        let _ = self.bind();
-        // SAFETY: `on_each` is valid for the call, and the function is loaded.
-        let code = unsafe {
-            self.driver.occupancy_blocks(&mut on_each, function, threads as c_int, shape.shared_bytes)
-        };
-        let on_each = if code.is_success() { on_each.unsigned_abs() } else { 0 };
+    fn too_many_blocks(&self, Launch { kernel, prepared, config, .. }: Launch<'_>) -> Error {
+        let threads: u32 = config.block.iter().product();
+        // Where the driver cannot tell, none fits.
+        let asked = self.device.max_active_blocks(prepared.function.cast(), threads, config.shared_bytes);
         Error::Launch(LaunchError::TooManyResidentBlocks {
             kernel: kernel.name(),
             device: self.device.to_string().into(),
-            blocks: shape.grid.iter().copied().map(u64::from).product(),
+            blocks: config.grid.iter().copied().map(u64::from).product(),
             threads,
-            limit: u64::from(on_each) * u64::from(self.device.multiprocessors()),
+            limit: u64::from(asked.unwrap_or(0)) * u64::from(self.device.multiprocessors()),
         })
     }
 
     /// A cluster has more blocks than the device takes of this kernel.
-    fn cluster_too_large(
-        &self,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-    ) -> Error {
-        let shared = shape.shared_bytes as c_uint;
-        match self.device.max_potential_cluster_size(function, shape.grid, shape.block, shared) {
+    fn cluster_too_large(&self, launch: Launch<'_>) -> Error {
+        let Launch { kernel, prepared, config: LaunchConfig { grid, block, cluster, .. }, .. } = launch;
+        let (function, shared) = (prepared.function.cast(), launch.config.shared_bytes as c_uint);
+        match self.device.max_potential_cluster_size(function, *grid, *block, shared) {
             Ok(limit) => Error::Launch(LaunchError::ClusterTooLarge {
                 kernel: kernel.name(),
                 device: self.device.to_string().into(),
-                cluster: shape.cluster,
+                cluster: *cluster,
                 limit,
             }),
-            Err(_) => self.launch_error(Code::INVALID_CLUSTER_SIZE, function, kernel, shape.block),
+            Err(_) => self.launch_error(Code::INVALID_CLUSTER_SIZE, launch),
         }
     }
 
     /// Why a launch was refused; a kernel may take fewer threads than the device, by its registers.
-    fn launch_error(
-        &self,
-        code: Code,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        block: [u32; 3],
-    ) -> Error {
+    fn launch_error(&self, code: Code, Launch { kernel, prepared, config, .. }: Launch<'_>) -> Error {
+        let (kernel, block) = (kernel.name(), config.block);
         let threads: u64 = block.iter().copied().map(u64::from).product();
-        if code == Code::LAUNCH_OUT_OF_RESOURCES {
-            let mut limit = 0;
-            // Where it cannot be bound, the driver refuses to tell.
-            let _ = self.bind();
-            // SAFETY: `limit` is valid for the call, and the function is loaded.
-            let asked =
-                unsafe { self.driver.function_attribute(&mut limit, MAX_THREADS_PER_BLOCK, function) };
+        // Where the driver cannot tell, the reason is another.
+        if code == Code::LAUNCH_OUT_OF_RESOURCES
+            && let Ok(limit) = self.device.function_attribute(prepared.function.cast(), MAX_THREADS_PER_BLOCK)
+            && threads > u64::from(limit.unsigned_abs())
+        {
             let limit = limit.unsigned_abs();
-            if asked.is_success() && threads > u64::from(limit) {
-                return Error::Launch(LaunchError::TooManyThreads {
-                    kernel: kernel.name(),
-                    block,
-                    threads,
-                    limit,
-                });
-            }
+            return Error::Launch(LaunchError::TooManyThreads { kernel, block, threads, limit });
         }
-        let object = format!("kernel `{}`", kernel.name());
+        let object = format!("kernel `{kernel}`");
         match self.device.check(code, "cuLaunchKernel", &object) {
             Err(error) => error,
             Ok(()) => self.driver.error(code, "cuLaunchKernel", &object),

@@ -17,12 +17,10 @@ use super::CudaStream;
 use super::event::CudaEvent;
 use super::interval::{Ended, Intervals};
 use super::recent::Recent;
-use crate::backend::LaunchConfig;
-use crate::backend::Prepared;
+use crate::backend::Launch;
 use crate::backend::cuda::feedback::Lent;
 use crate::backend::failure::{Failure, Fault};
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
 use crate::order::writers::{Effect, Outcome, are_named, name};
 
 /// The most streams that are gone and whose unreported failures a device remembers.
@@ -268,31 +266,15 @@ impl CudaStream {
     #[inline(never)]
     pub(crate) unsafe fn launch_watched<'e>(
         &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        shape: &LaunchConfig,
-        params: &[*const c_void],
+        launch: Launch<'_>,
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
-        self.watched(prepared.may_panic, params, effects, |params| {
-            // SAFETY: passed on; a kernel that may panic takes the address of a record after its own parameters.
-            unsafe { self.launch(prepared.function, kernel, shape, params) }
-        })
-    }
-
-    /// Has `launch` enqueue a kernel with `params`, and behind them the address of a record if it may panic; names its
-    /// writers.
-    pub(crate) fn watched<'e>(
-        &self,
-        may_panic: bool,
-        params: &[*const c_void],
-        effects: impl Iterator<Item = Effect<'e>> + Clone,
-        launch: impl FnOnce(&[*const c_void]) -> Result<()>,
-    ) -> Result<()> {
-        let launching = self.begin_launch(may_panic)?;
+        let launching = self.begin_launch(launch.prepared.may_panic)?;
+        // SAFETY: passed on; a kernel that may panic takes the address of a record after its own parameters.
+        let enqueue = |params: &[*const c_void]| unsafe { self.launch(Launch { params, ..launch }) };
         match &launching {
-            Some(launching) => with_record(params, &launching.record(), launch)?,
-            None => launch(params)?,
+            Some(launching) => with_record(launch.params, &launching.record(), enqueue)?,
+            None => enqueue(launch.params)?,
         }
         self.name_writers(effects, launching);
         Ok(())
@@ -379,4 +361,21 @@ impl Watches {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::without_provenance;
+
+    use super::*;
+
+    #[test]
+    fn the_record_comes_after_however_many_parameters_there_are() {
+        let record = 7;
+        for count in [0, 1, FEW - 1, FEW, FEW + 1, 100] {
+            let own: Vec<*const c_void> = (1..=count).map(without_provenance).collect();
+            let expected = [&own[..], &[from_ref(&record).cast()]].concat();
+            with_record(&own, &record, |all| assert_eq!(all, expected, "{count} parameters"));
+        }
+    }
 }
