@@ -291,3 +291,29 @@ macro_rules! over_device_buffer {
 }
 
 pub(crate) use {over_device_buffer, parts_to_read, parts_to_write};
+
+#[cfg(test)]
+mod tests {
+    use crate::device::Device;
+    use crate::error::Result;
+
+    #[test]
+    fn memory_over_a_device_buffer_is_written_in_the_parts_of_one() -> Result<()> {
+        let stream = Device::cpu().new_stream()?;
+        let mut data = stream.managed_zeros::<u32>(6)?;
+        let (left, right) = data.split_at_mut(2)?;
+        stream.fill_into(1, left)?;
+        stream.fill_into(2, right)?;
+        assert_eq!(data.read()?, [1, 1, 2, 2, 2, 2]);
+        for (value, part) in (7..).zip(data.chunks_mut(4)?) {
+            stream.fill_into(value, part)?;
+        }
+        assert_eq!(data.read()?, [7, 7, 7, 7, 8, 8]);
+        assert_eq!(
+            (data.view_2d_mut(3, 2)?.extent(), data.view_3d_mut(3, 2, 1)?.extent()),
+            ([3, 2], [3, 2, 1])
+        );
+        assert_eq!(data.as_atomic().slice(1..)?.len(), 5);
+        Ok(())
+    }
+}
