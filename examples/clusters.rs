@@ -10,7 +10,6 @@
 //! `cargo ferrogrid run clusters`
 
 use ferrogrid::LaunchError;
-use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 #[ferrogrid::module]

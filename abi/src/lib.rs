@@ -1,7 +1,7 @@
-//! Names, numbers and layouts on which the build step, device code and the host runtime agree. Each is written here once.
+//! Names, numbers and layouts that the build step, device code and the host runtime share.
 //!
-//! `failure` is the record of a panic, `output` the ring of printed text, `message` what both carry: a template and the
-//! bytes of its arguments.
+//! `failure` is the record of a panic, `output` the ring buffer of printed text, and `message` their common content: a
+//! template and the bytes of its arguments.
 
 #![no_std]
 #![deny(missing_docs)]

@@ -1,5 +1,5 @@
 // Tests whether cuStreamWaitEvent takes effect when another thread launches a graph on the same stream at the same time. It
-// uses the driver API alone; with driver 580.159 it shows why host/src/backend/cuda/stream.rs serialises waits and graph
+// uses the driver API alone; with driver 580.159 it shows why host/src/backend/cuda/stream/mod.rs serialises waits and graph
 // launches on each stream.
 //   nvcc -O2 -std=c++17 -o lost_waits lost_waits.cu -lcuda
 //   ./lost_waits free     some runs fail, more often while other processes use the GPU

@@ -2,6 +2,9 @@
 //! without a usable cache. cargo itself runs them; the kernels are device-only, so that the host half of
 //! Ferrogrid need not be built.
 
+#[path = "../../tests/build/user_cargo.rs"]
+mod user_cargo;
+
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,9 +112,8 @@ impl Folder {
     }
 
     fn cargo(&self, package: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(arguments).current_dir(self.path(package)).env("PWD", self.path(package));
-        command.env("CARGO_TARGET_DIR", target()).env("CARGO_TERM_COLOR", "never").env_remove("RUSTFLAGS");
+        let mut command = user_cargo::command(env!("CARGO"), &self.path(package));
+        command.args(arguments);
         command
     }
 }
@@ -122,10 +124,6 @@ fn home_of(variable: &str, folder: &str) -> PathBuf {
     named.unwrap_or_else(|| std::env::home_dir().unwrap().join(folder))
 }
 
-fn target() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("ways")
-}
-
 /// Runs it to its end; returns what it prints to standard error.
 fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -134,15 +132,19 @@ fn succeed(command: &mut Command) -> String {
     text
 }
 
-/// The PTX files of the last build of `package`, by name.
-fn ptx_of(package: &str) -> Vec<(String, String)> {
-    let builds = target().join("debug/build").read_dir().unwrap().flatten();
+/// What the last build step of `package` has left.
+fn output_of(package: &str) -> PathBuf {
+    let builds = user_cargo::target().join("debug/build").read_dir().unwrap().flatten();
     let is_own = |name: &str| name.strip_prefix(package).is_some_and(|rest| rest.starts_with('-'));
     let own = builds.filter(|build| is_own(&build.file_name().to_string_lossy()));
     let outputs = own.map(|build| build.path().join("out/ferrogrid")).filter(|folder| folder.is_dir());
-    let last =
-        outputs.max_by_key(|folder| folder.join("metadata.json").metadata().unwrap().modified().unwrap());
-    let files = last.unwrap().read_dir().unwrap().flatten().map(|file| file.path());
+    let time = |folder: &PathBuf| folder.join("metadata.json").metadata().unwrap().modified().unwrap();
+    outputs.max_by_key(time).unwrap()
+}
+
+/// The PTX files of the last build of `package`, by name.
+fn ptx_of(package: &str) -> Vec<(String, String)> {
+    let files = output_of(package).read_dir().unwrap().flatten().map(|file| file.path());
     let mut found: Vec<_> = files
         .filter(|file| file.extension().is_some_and(|it| it == "ptx"))
         .map(|file| {
@@ -187,6 +189,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
+#[ignore = "builds all crates of a build step, twice; `.ci/run` runs it"]
 fn a_program_that_is_installed_from_git_has_its_kernels() {
     let folder = Folder::new();
     let git = folder.repository();
@@ -217,6 +220,7 @@ fn a_program_that_is_installed_from_git_has_its_kernels() {
 }
 
 #[test]
+#[ignore = "builds all crates of a build step, twice; `.ci/run` runs it"]
 fn vendored_sources_are_all_that_a_workspace_needs_and_a_program_that_is_installed_from_them() {
     let folder = Folder::new();
     let git = folder.repository();
@@ -393,11 +397,25 @@ fn filled_cache() -> PathBuf {
     named.unwrap_or_else(|| dirs::cache_dir().unwrap().join("ferrogrid"))
 }
 
+/// Copies `core` for the architecture of the builds here from the user's cache, because building it takes half a minute.
+fn copy_core(cache: &Path) {
+    for compiler in filled_cache().join("core").read_dir().into_iter().flatten().flatten() {
+        let entry = compiler.path().join("sm_75");
+        if entry.is_dir() {
+            copy(&entry, &cache.join("core").join(compiler.file_name()).join("sm_75"));
+        }
+    }
+}
+
 #[test]
 fn without_a_usable_cache_a_package_builds_for_itself() {
     let folder = Folder::new();
     folder.local_package("homeless", "[workspace]\n");
     folder.lock("homeless");
+    folder.write("homeless/src/lib.rs", &module(4));
+    succeed(&mut folder.cargo("homeless", &["build", "--offline"]));
+    let own = output_of("homeless").join("cache");
+    copy_core(&own);
     folder.write("file", "no folder");
     let places = [("FERROGRID_CACHE", "file/cache", "file/cache"), ("HOME", "file", "file/.cache/ferrogrid")];
     for (number, (variable, value, cache)) in places.into_iter().enumerate() {
@@ -416,37 +434,39 @@ fn without_a_usable_cache_a_package_builds_for_itself() {
         let ptx = ptx_of("homeless");
         assert_eq!(names(&ptx), ["lib-homeless.sm_75.ptx"]);
         assert!(ptx[0].1.contains(&format!(", {};", 5 + number)), "{}", ptx[0].1);
+        assert!(own.join("crates").is_dir());
     }
 }
 
 #[test]
-fn a_damaged_cache_is_filled_again() {
+fn damaged_crates_in_the_cache_are_built_again() {
+    damage_is_repaired("careful", "crates", "libferrogrid_device-");
+}
+
+#[test]
+#[ignore = "builds `core`; `.ci/run` runs it"]
+fn a_damaged_core_in_the_cache_is_built_again() {
+    damage_is_repaired("thorough", "core", "libcore-");
+}
+
+/// Builds the package `name`, damages the `libraries` below a folder of its cache, and builds it again.
+fn damage_is_repaired(name: &str, below: &str, libraries: &str) {
     let folder = Folder::new();
-    folder.local_package("careful", "[workspace]\n");
-    folder.write("careful/src/lib.rs", &module(20));
-    folder.lock("careful");
+    folder.local_package(name, "[workspace]\n");
+    folder.write(&format!("{name}/src/lib.rs"), &module(20));
+    folder.lock(name);
     let cache = folder.path("cache");
-    let build = || succeed(folder.cargo("careful", &["build", "--offline"]).env("FERROGRID_CACHE", &cache));
-    // From any toolchain: this machine's is among them, or is built.
-    if filled_cache().join("core").is_dir() {
-        copy(&filled_cache().join("core"), &cache.join("core"));
-    }
+    let build = || succeed(folder.cargo(name, &["build", "--offline"]).env("FERROGRID_CACHE", &cache));
+    copy_core(&cache);
     build();
-    for (number, (below, damage)) in
-        [("core", "libcore-"), ("crates", "libferrogrid_device-")].into_iter().enumerate()
-    {
-        let mut damaged = Vec::new();
-        overwrite(&cache.join(below), damage, &mut damaged);
-        assert!(!damaged.is_empty(), "{below}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        folder.write("careful/src/lib.rs", &module(21 + number as u32));
-        build();
-        assert!(ptx_of("careful")[0].1.contains(&format!(", {};", 21 + number)), "{below}");
-        assert!(
-            damaged.iter().all(|file| !file.exists() || file.metadata().unwrap().len() > 100),
-            "{damaged:?}"
-        );
-    }
+    let mut damaged = Vec::new();
+    overwrite(&cache.join(below), libraries, &mut damaged);
+    assert!(!damaged.is_empty());
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    folder.write(&format!("{name}/src/lib.rs"), &module(21));
+    build();
+    assert!(ptx_of(name)[0].1.contains(", 21;"));
+    assert!(damaged.iter().all(|file| !file.exists() || file.metadata().unwrap().len() > 100), "{damaged:?}");
 }
 
 /// Overwrites with garbage each library for the architecture of the builds here whose name begins so.

@@ -86,6 +86,22 @@ impl Package {
         !self.sources("custom-build").is_empty()
     }
 
+    /// Whether cargo looks for tests in its documentation.
+    pub(crate) fn has_doctests(&self) -> bool {
+        self.metadata["targets"].as_array().into_iter().flatten().any(|target| target["doctest"] == true)
+    }
+
+    /// Variables that cargo sets for the tests of the package.
+    pub(crate) fn variables(&self) -> [(&'static str, &OsStr); 4] {
+        let text = |key| OsStr::new(self.metadata[key].as_str().unwrap_or_default());
+        [
+            ("CARGO_MANIFEST_DIR", self.folder().as_os_str()),
+            ("CARGO_MANIFEST_PATH", self.manifest.as_os_str()),
+            ("CARGO_PKG_NAME", text("name")),
+            ("CARGO_PKG_VERSION", text("version")),
+        ]
+    }
+
     /// Its targets of `kind` (`example`, `test`, `bench`, `bin`), with their root source files. Examples
     /// that are libraries (`crate-type = ["cdylib"]`) are left out, since they cannot be run.
     pub(crate) fn sources(&self, kind: &str) -> Vec<(String, PathBuf)> {
@@ -178,34 +194,61 @@ pub(crate) struct Executable {
 
 /// Runs a build and returns its executables, also those that were up to date.
 pub(crate) fn build(command: &mut Command) -> Result<Vec<Executable>, Failure> {
+    Ok(executables(&messages(command)?))
+}
+
+/// Runs a build and returns cargo's messages, one a line.
+fn messages(command: &mut Command) -> Result<String, Failure> {
     command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = command.output().map_err(|error| start_failure(command, &error))?;
     if !output.status.success() {
         return Err("the build failed".into());
     }
-    Ok(executables(&String::from_utf8(output.stdout)?))
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// A program that runs tests.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TestProgram {
+    /// The `Cargo.toml` of its package.
+    pub(crate) manifest: PathBuf,
+    /// Its root source file.
+    pub(crate) source: PathBuf,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+}
+
+/// Runs a build of tests and returns their programs, in the order in which cargo runs them.
+pub(crate) fn build_tests(command: &mut Command) -> Result<Vec<TestProgram>, Failure> {
+    let mut programs = test_programs(&messages(command)?);
+    programs.sort_by(|a, b| (&a.manifest, &a.source).cmp(&(&b.manifest, &b.source)));
+    Ok(programs)
+}
+
+fn test_programs(messages: &str) -> Vec<TestProgram> {
+    let program = |line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let path = |text: &Value| text.as_str().map(PathBuf::from);
+        let program = TestProgram {
+            manifest: path(&message["manifest_path"])?,
+            source: path(&message["target"]["src_path"])?,
+            path: path(&message["executable"])?,
+        };
+        (message["profile"]["test"] == true).then_some(program)
+    };
+    messages.lines().filter_map(program).collect()
 }
 
 /// Checks the package, which runs its build script, and returns the script's `OUT_DIR`. `features` are the
 /// options that choose the package's features.
 pub(crate) fn out_dir(package: &Package, features: &[String]) -> Result<PathBuf, Failure> {
     let mut command = command();
-    command.args([
-        "check",
-        "--quiet",
-        "--message-format=json-render-diagnostics",
-        "--package",
-        package.name(),
-    ]);
-    command.arg("--manifest-path").arg(&package.manifest).args(features).stderr(Stdio::inherit());
+    command.args(["check", "--quiet", "--package", package.name()]);
+    command.arg("--manifest-path").arg(&package.manifest).args(features);
     if let Some((kind, name)) = package.only_target() {
         command.args([format!("--{kind}"), name]);
     }
-    let output = command.output().map_err(|error| start_failure(&command, &error))?;
-    if !output.status.success() {
-        return Err("the build failed".into());
-    }
-    let messages = String::from_utf8(output.stdout)?;
+    let messages = messages(&mut command)?;
     let id = package.metadata["id"].as_str().unwrap_or_default();
     let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let ran = messages.find(|it| it["reason"] == "build-script-executed" && it["package_id"] == id);
@@ -248,6 +291,23 @@ mod tests {
         let expected =
             Executable { kind: "example".to_owned(), name: "saxpy".to_owned(), path: "/t/saxpy".into() };
         assert_eq!(executables(messages), [expected]);
+    }
+
+    #[test]
+    fn test_programs_are_the_executables_that_have_the_harness_or_stand_for_it() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","manifest_path":"/a/Cargo.toml","target":{"kind":["bin"],"src_path":"/a/main.rs"},"profile":{"test":false},"executable":"/t/a"}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","manifest_path":"/a/Cargo.toml","target":{"kind":["bin"],"src_path":"/a/main.rs"},"profile":{"test":true},"executable":"/t/a-1"}"#,
+            "\n",
+            r#"{"reason":"build-finished","success":true}"#,
+        );
+        let expected = TestProgram {
+            manifest: "/a/Cargo.toml".into(),
+            source: "/a/main.rs".into(),
+            path: "/t/a-1".into(),
+        };
+        assert_eq!(test_programs(messages), [expected]);
     }
 
     #[test]

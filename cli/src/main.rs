@@ -1,5 +1,8 @@
 //! `cargo ferrogrid <verb>`: parses the command line and calls the verb. The verbs call the builder and the
 //! host crate, start cargo, and print.
+//!
+//! `verb` has a file for each verb. `cargo` calls cargo, on the packages of `selection`; `example` describes examples,
+//! `finding` what `doctor` finds. `output` and `progress` write to the terminal.
 
 mod cargo;
 mod example;

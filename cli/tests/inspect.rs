@@ -2,11 +2,13 @@
 //! and the shape of its JSON. Scripts stand in for NVIDIA's programs.
 
 mod shape;
+#[path = "../../tests/build/user_cargo.rs"]
+mod user_cargo;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -140,11 +142,8 @@ impl Package {
     }
 
     fn inspect(&self, tools: bool, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-ferrogrid"));
-        command.arg("inspect").args(arguments).current_dir(&self.folder);
-        // `tests/build` compiles the same packages into the same folder.
-        let target: PathBuf = [env!("CARGO_TARGET_TMPDIR"), "outside"].iter().collect();
-        command.env("CARGO_TARGET_DIR", target).env_remove("FERROGRID_ARCH").env_remove("RUSTFLAGS");
+        let mut command = user_cargo::command(env!("CARGO_BIN_EXE_cargo-ferrogrid"), &self.folder);
+        command.arg("inspect").args(arguments).env_remove("FERROGRID_ARCH");
         for (variable, tool) in [("FERROGRID_PTXAS", "ptxas"), ("FERROGRID_NVDISASM", "nvdisasm")] {
             let folder = self.folder.join(if tools { "tools" } else { "nowhere" });
             command.env(variable, folder.join(tool));
@@ -287,7 +286,7 @@ fn without_nvidias_programs_inspect_shows_ptx_and_advice() {
     let package = Package::new();
     let text = package.text(false, &["saxpy"]);
     assert!(text.contains("st.global.b32"), "{text}");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside/cuda");
+    let folder = user_cargo::target().join("cuda");
     let advice = format!("pip install --target {} nvidia-cuda-nvcc", folder.display());
     assert!(text.contains(&advice), "{text}");
     let message = package.failure(false, &["saxpy", "--sass"]);

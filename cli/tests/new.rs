@@ -1,15 +1,15 @@
 //! `cargo ferrogrid new` from outside: the package that it makes builds, runs and passes its tests.
 
+#[path = "../../tests/build/user_cargo.rs"]
+mod user_cargo;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Runs a program in `folder`, in the target folder that the other tests of packages outside the workspace use.
 fn run(program: &str, folder: &Path, arguments: &[&str]) -> Output {
-    let target: PathBuf = [env!("CARGO_TARGET_TMPDIR"), "outside"].iter().collect();
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).env("CARGO_TARGET_DIR", target).env_remove("RUSTFLAGS");
-    let output = command.env("FERROGRID_DEVICE", "cpu").output().unwrap();
+    let mut command = user_cargo::command(program, folder);
+    let output = command.args(arguments).env("FERROGRID_DEVICE", "cpu").output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     output
 }

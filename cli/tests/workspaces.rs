@@ -113,3 +113,29 @@ fn without_a_name_the_only_program_runs() {
         assert!(text.contains("no examples in a"), "{text}");
     }
 }
+
+#[test]
+fn all_test_programs_run_and_the_last_line_names_those_that_fail() {
+    let folder = workspace(&[
+        ("Cargo.toml", "[package]\nname = \"whole\"\nedition = \"2024\"\n[workspace]\n"),
+        ("src/lib.rs", "//! ```\n//! assert_eq!(1 + 1, 2);\n//! ```\n"),
+        ("tests/bad.rs", "#[test]\nfn it_fails() { panic!(\"as it should\") }\n"),
+        (
+            "tests/good.rs",
+            "#[test]\nfn it_passes() {\n    assert!(std::fs::exists(\"tests/good.rs\").unwrap());\n    \
+             assert_eq!(std::env::var(\"CARGO_PKG_NAME\").unwrap(), \"whole\");\n}\n",
+        ),
+    ]);
+    let output = run(folder.path(), &["test"]);
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "as it should",
+        "test it_passes ... ok",
+        "     Running documentation (",
+        "test src/lib.rs - (line 1) ... ok",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert!(text.ends_with("1 of 4 test programs failed: tests/bad.rs\n"), "{text}");
+}

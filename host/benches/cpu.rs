@@ -1,4 +1,4 @@
-//! The speed of the CPU device itself: what a launch costs, what a barrier or a warp exchange costs, what a
+//! Benches of the CPU device itself: the cost of a launch, of a barrier or a warp exchange, of a
 //! thread costs that never waits, and saxpy beside a rayon loop over the same arithmetic.
 //!
 //! `cargo bench -p ferrogrid-host --bench cpu`; results are in `benches/results`. Unix only, for the

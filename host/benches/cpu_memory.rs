@@ -1,4 +1,4 @@
-//! The memory that the CPU device takes beside the buffers, for a large grid whose threads wait: its peak
+//! The memory that the CPU device uses in addition to the buffers, for a large grid whose threads wait: its peak
 //! must not depend on the number of blocks. Linux only: it asks `/proc`.
 //!
 //! `cargo bench -p ferrogrid-host --bench cpu_memory`

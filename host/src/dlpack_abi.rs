@@ -8,7 +8,7 @@ pub const VERSION: DLPackVersion = DLPackVersion { major: 1, minor: 1 };
 
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`: the memory must not be written.
 pub const READ_ONLY: u64 = 1;
-/// `DLPACK_FLAG_BITMASK_IS_COPIED`: the memory is a copy made for whoever gets the tensor.
+/// `DLPACK_FLAG_BITMASK_IS_COPIED`: the memory is a copy made for the consumer of the tensor.
 pub const IS_COPIED: u64 = 2;
 
 /// `kDLCPU`.
@@ -111,7 +111,7 @@ pub struct DLDataType {
 /// }
 /// let buffer = stream.zeros::<f32>(6)?;
 /// let raw = DlpackTensor::from_buffer(&stream, buffer)?.with_shape(&[2, 3])?.into_raw();
-/// // SAFETY: it is a live tensor, given to nobody else.
+/// // SAFETY: it is a live tensor with no other owner.
 /// unsafe {
 ///     assert_eq!(count(&(*raw).dl_tensor), 6);
 ///     drop(DlpackTensor::from_raw(raw)?); // frees it
@@ -137,7 +137,7 @@ pub struct DLTensor {
     pub byte_offset: u64,
 }
 
-/// A tensor that is owned by whoever holds it, in the form before DLPack 1.0 (a capsule `dltensor`).
+/// An owned tensor in the form before DLPack 1.0 (a capsule `dltensor`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -147,7 +147,7 @@ pub struct DLTensor {
 ///
 /// let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<f32>(6)?)?.into_raw_unversioned()?;
 /// // What the other library does: it looks at the tensor, and deletes it once.
-/// // SAFETY: it is live, and nobody else has it.
+/// // SAFETY: it is live, with no other owner.
 /// unsafe {
 ///     assert_eq!(((*raw).dl_tensor.ndim, (*raw).dl_tensor.dtype.bits), (1, 32));
 ///     (*raw).deleter.unwrap()(raw);
@@ -165,7 +165,7 @@ pub struct DLManagedTensor {
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
 }
 
-/// A tensor that is owned by whoever holds it (a capsule `dltensor_versioned`).
+/// An owned tensor (a capsule `dltensor_versioned`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -176,7 +176,7 @@ pub struct DLManagedTensor {
 ///
 /// let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<f32>(6)?)?.into_raw();
 /// // What the other library does: it checks the version, looks at the tensor, and deletes it once.
-/// // SAFETY: it is live, and nobody else has it.
+/// // SAFETY: it is live, with no other owner.
 /// unsafe {
 ///     assert_eq!(((*raw).version, (*raw).flags & READ_ONLY), (VERSION, 0));
 ///     (*raw).deleter.unwrap()(raw);

@@ -28,11 +28,19 @@
 //! | `cudaStreamBeginCapture`, `cudaGraphLaunch` | [`Stream::capture`], [`Graph`], [`ExecutableGraph`] |
 //! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, libNVVM, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`Nvvm`], [`NvJitLink`], [`CodeType`] |
 //! | `cudaIpcGetMemHandle`, DLPack | [`IpcBuffer`], [`dlpack`] |
-//! | driver calls of one's own, handles of other libraries | [`Context`]; `as_raw` and `from_raw` of each type |
+//! | direct driver calls, handles of other libraries | [`Context`]; `as_raw` and `from_raw` of each type |
 //! | `cudaError_t` | [`Error`] |
 //! | Nsight's NVTX ranges | [`profile`] |
 
 #![deny(missing_docs)]
+
+// From the bottom up, each on those before it:
+// `error` and `image` (device code as bytes) are plain data; `library` opens dynamic libraries, `toolkit` those of CUDA's
+// toolkit; `sync` has the locks that loom replaces. `order` keeps who uses which memory, `output` what kernels print.
+// `kernel` describes a kernel of the program. `backend` runs everything, on a GPU, on the CPU or into a recording.
+// `device`, `stream`, `memory` and `view` are what users hold; `profile` times what they ask for.
+// `launch`, `copy`, `graph` and `texture` give streams their work. `foreign`, `source` and `dlpack` take code and memory of
+// others.
 
 mod backend;
 mod copy;
@@ -144,7 +152,7 @@ pub mod __private {
     };
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
     pub use crate::launch::block_output::{rows_for_blocks, tiles_for_blocks};
-    pub use crate::launch::extent::{narrow, same_shape};
+    pub use crate::launch::extent::{check_narrow, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
     pub use crate::launch::launch_with;
     pub use crate::launch::shared::SharedLayout;

@@ -1,12 +1,12 @@
-//! Dynamic libraries: opened once per process, by the first of several names that works, or with the reason
-//! why none does.
+//! Dynamic libraries: opened once per process, under the first of several names that works; otherwise an error with the
+//! reasons.
 
 use std::error::Error;
 use std::ffi::OsStr;
 
 use libloading::Library;
 
-/// Opens the first of `files` that the system's loader finds; else what it said of each.
+/// Opens the first of `files` that the system's loader finds; otherwise returns its message for each.
 ///
 /// # Safety
 /// The initialisers of a library of any of these names may run.

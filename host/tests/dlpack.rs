@@ -83,7 +83,7 @@ unsafe fn import(raw: *mut DLManagedTensorVersioned) -> DlpackTensor {
 }
 
 #[test]
-fn a_buffer_leaves_with_its_type_shape_and_elements() -> Result<()> {
+fn an_exported_buffer_keeps_type_shape_and_elements() -> Result<()> {
     let stream = stream();
     let buffer = stream.upload(&[1.0_f64, 2.0, 3.0, 4.0, 5.0, 6.0])?;
     let raw = DlpackTensor::from_buffer(&stream, buffer)?.with_shape(&[3, 2])?.into_raw();
@@ -126,7 +126,7 @@ fn a_tensor_is_used_in_place_and_deleted_once_after_its_last_use() -> Result<()>
     let stream = stream();
     for strides in [&[][..], &[4, 1]] {
         let foreign = Foreign::new(&[6, 4], strides);
-        // SAFETY: live, and used by nobody else until it is dropped.
+        // SAFETY: live, and not used otherwise until it is dropped.
         let tensor = unsafe { import(foreign.managed()) };
         let mut buffer = tensor.into_buffer::<i32>(&stream)?;
         assert_eq!(stream.download(buffer.slice(20..)?)?, [20, 21, 22, 23]);
@@ -135,7 +135,7 @@ fn a_tensor_is_used_in_place_and_deleted_once_after_its_last_use() -> Result<()>
         other.copy(&sevens, &mut buffer)?;
         assert_eq!(foreign.deletions(), 0);
         drop(buffer);
-        // The tensor goes when its uses have run and somebody waits.
+        // The tensor is freed at a wait after its uses have run.
         other.synchronize()?;
         stream.synchronize()?;
         assert_eq!(foreign.deletions(), 1);
@@ -147,7 +147,7 @@ fn a_tensor_is_used_in_place_and_deleted_once_after_its_last_use() -> Result<()>
 #[test]
 fn a_tensor_that_is_not_wanted_is_deleted() {
     let foreign = Foreign::new(&[24], &[]);
-    // SAFETY: live; nobody uses it.
+    // SAFETY: live, and not in use.
     drop(unsafe { import(foreign.managed()) });
     assert_eq!(foreign.deletions(), 1);
     let raw = foreign.managed();
@@ -213,7 +213,7 @@ fn offsets_scalars_and_dimensions_of_one_or_no_elements_are_understood() -> Resu
     let stream = stream();
     let elements = |shape: &[i64], strides: &[i64], offset: u64| -> Result<Vec<i32>> {
         let raw = Foreign::new(shape, strides).managed();
-        // SAFETY: live, and used by nobody else.
+        // SAFETY: live, and not used otherwise.
         let tensor = unsafe {
             (*raw).dl_tensor.byte_offset = offset;
             import(raw)

@@ -1,5 +1,5 @@
-//! Graphs of kernels: launches that are recorded, replayed and updated, on the CPU device and on a driver
-//! that is not there (`fake_driver/libcuda.rs`). What needs no kernel is for the cases of `runtime.rs`.
+//! Graphs of kernels: launches that are recorded, replayed and updated, on the CPU device and on a fake
+//! driver (`fake_driver/libcuda.rs`). Cases without kernels are in `runtime.rs`.
 
 mod kernels;
 #[cfg(target_os = "linux")]
@@ -412,7 +412,7 @@ fn conditions_need_a_driver_that_has_them() {
     scenario::run("no_conditions", "");
 }
 
-/// Each allocation of a graph has addresses of its own, also where an earlier one is freed before.
+/// Each allocation of a graph has distinct addresses, even if an earlier one is freed before.
 #[cfg(target_os = "linux")]
 fn addresses() -> Result<()> {
     let stream = Device::cuda(0)?.new_stream()?;
@@ -451,7 +451,7 @@ fn addresses() -> Result<()> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn allocations_of_a_graph_have_addresses_of_their_own() {
+fn allocations_of_a_graph_have_distinct_addresses() {
     let calls = scenario::run("addresses", "");
     let count = |name: &str| scenario::count(&calls, name);
     // Those of the graph, and of its picture.

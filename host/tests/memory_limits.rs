@@ -1,4 +1,4 @@
-//! Memory that runs out, limits on it, and extents that no memory has: errors that name what was asked for, and never an
+//! Memory that runs out, limits on it, and extents beyond any memory: errors that name the request, and never an
 //! abort, a wrap-around or a leak. On the CPU device, whose memory is the host's.
 
 mod waiting;
@@ -9,7 +9,7 @@ use ferrogrid_host::dlpack::{DlpackError, DlpackTensor};
 use ferrogrid_host::{CpuOptions, Device, Error, Grid, Result};
 use waiting::{enqueue, resources};
 
-/// A process of its own tells that it is to run `it` and not the test.
+/// Set in the child process, which runs `it` and not the test.
 const VARIABLE: &str = "FERROGRID_TEST_CHILD";
 
 #[cfg(target_os = "linux")]
@@ -117,7 +117,7 @@ fn a_dropped_buffer_counts_until_its_stream_has_freed_it() -> Result<()> {
 
 /// From the recording to the end of the last launch.
 #[test]
-fn memory_of_graphs_counts_as_long_as_they_are_there() -> Result<()> {
+fn memory_of_graphs_counts_while_they_exist() -> Result<()> {
     let small = Device::cpu_with(CpuOptions::new().memory(1000))?.new_stream()?;
     assert!(is_out_of_memory(small.capture(|capture| capture.zeros::<u8>(2000).map(drop))));
     let device = Device::cpu_with(CpuOptions::new())?;
@@ -176,7 +176,7 @@ fn empty_rows_of_any_extent_are_copied() -> Result<()> {
 }
 
 #[test]
-fn a_tensor_has_no_dimension_that_dlpack_cannot_say() -> Result<()> {
+fn dimensions_that_dlpack_cannot_represent_are_refused() -> Result<()> {
     let stream = Device::cpu().new_stream()?;
     let empty = || DlpackTensor::from_buffer(&stream, stream.zeros::<u32>(0)?);
     let shape = [0, i64::MAX as usize + 1];
@@ -208,7 +208,7 @@ fn threads_of_virtual_devices_end_with_their_streams() -> Result<()> {
         work(&device)?;
         devices.push(device);
     }
-    // They end by themselves, a little later; other tests have some of their own.
+    // They end by themselves, a little later; other tests have separate ones.
     let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while threads() > 100 && std::time::Instant::now() < end {
         std::thread::sleep(std::time::Duration::from_millis(10));

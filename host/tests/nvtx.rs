@@ -1,5 +1,5 @@
-//! NVTX ranges, as a tool sees them that is loaded like Nsight Systems' (`nvtx_tool/lib.rs`). Each case runs in a
-//! process of its own, because a process loads one tool.
+//! NVTX ranges as recorded by a tool that is loaded like Nsight Systems' (`nvtx_tool/lib.rs`). Each case runs in a
+//! separate process, because a process loads one tool.
 #![cfg(target_os = "linux")]
 
 mod kernels;
@@ -59,7 +59,7 @@ fn ranges(name: &str, path: &Path, variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_tool_is_told_of_launches_copies_and_synchronisations() {
+fn a_tool_gets_ranges_of_launches_copies_and_synchronisations() {
     let lines = ranges("told", tool(), &[]);
     let expected = [
         "push all",

@@ -1,6 +1,6 @@
 //! The cases of the conformance suite that need no kernels, and random work with launches of one, on the CPU
-//! device and on a driver that is not there (`fake_driver/libcuda.rs`), which puts work off, so that a
-//! missing order shows. Each case on that driver runs in a process of its own; random work also where streams
+//! device and on a fake driver (`fake_driver/libcuda.rs`), which defers work, so that a
+//! missing order shows. Each case on that driver runs in a separate process; random work also where streams
 //! run by themselves and freed memory is given out again at once. No GPU is needed.
 
 extern crate ferrogrid_host as ferrogrid;

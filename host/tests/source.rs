@@ -1,4 +1,4 @@
-//! Kernels from text, compiled for real by the device toolchain: what is known of them, and checked launches with a fake
+//! Kernels from text, compiled for real by the device toolchain: their properties, and checked launches with a fake
 //! CUDA driver (`fake_driver/libcuda.rs`), which runs any kernel that is called `saxpy`.
 #![cfg(target_os = "linux")]
 
@@ -143,7 +143,7 @@ fn text_becomes_ptx_with_the_options_that_it_is_given() {
 }
 
 #[test]
-fn errors_have_lines_of_the_text_and_say_what_to_do() {
+fn errors_have_source_lines_and_advice() {
     let fails = |source: KernelSource| match source.compile_for("sm_75") {
         Err(Error::Source(error)) => error,
         other => panic!("{other:?}"),
@@ -177,7 +177,7 @@ fn errors_have_lines_of_the_text_and_say_what_to_do() {
 }
 
 #[test]
-fn without_a_toolchain_the_error_says_how_to_get_one() {
+fn without_a_toolchain_the_error_has_advice() {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "without_toolchain", "--ignored", "--nocapture"])
         .env("FERROGRID_DEVICE_RUSTC", "/no/such/rustc")
@@ -195,7 +195,7 @@ fn without_toolchain() {
 }
 
 #[test]
-fn the_cpu_device_says_that_it_makes_no_code() {
+fn the_cpu_device_reports_that_it_compiles_no_code() {
     let refused = SourceModule::new(&Device::cpu(), TEXT).unwrap_err();
     assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
     assert!(refused.to_string().contains("none is made at run time"), "{refused}");
@@ -267,7 +267,11 @@ fn refused_types() -> Result<()> {
     assert_eq!(refused(saxpy.launch(&stream, grid, (2.0_f32, &numbers, &mut y))), "x");
     assert_eq!(refused(saxpy.launch(&stream, grid, (2.0_f32, 7_u64, &mut y))), "x");
     assert_eq!(refused(saxpy.launch(&stream, grid, (2.0_f32, &x, &mut numbers))), "y");
-    assert_eq!(refused(saxpy.launch(&stream, grid, (2.0_f32, &x, &x))), "y", "nobody may write it");
+    assert_eq!(
+        refused(saxpy.launch(&stream, grid, (2.0_f32, &x, &x))),
+        "y",
+        "shared buffers cannot be written"
+    );
     assert_eq!(refused(saxpy.launch(&stream, grid, (2.0_f32, &x, y.view_2d_mut(3, 1)?))), "y");
     assert_eq!(refused(saxpy.launch(&stream, grid, (2.0_f32, numbers.as_atomic(), &mut y))), "x");
     let text = saxpy.launch(&stream, grid, (2.0_f64, &x, &mut y)).unwrap_err().to_string();
@@ -371,7 +375,7 @@ fn names() -> Result<()> {
 }
 
 #[test]
-fn what_was_loaded_is_loaded_once() {
+fn modules_are_loaded_once() {
     let calls = run("loaded_once", "");
     assert_eq!(count(&calls, "cuModuleLoadDataEx"), 1);
 }

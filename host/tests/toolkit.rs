@@ -1,4 +1,4 @@
-//! NVRTC and nvJitLink: what is said when they are absent, and what they make of programs when they are
+//! NVRTC and nvJitLink: the errors when they are absent, and their results when they are
 //! there. They need no GPU. Loading what they make is for the conformance suite.
 
 use std::process::Command;
@@ -73,7 +73,7 @@ fn an_error_in_a_program_comes_with_its_line() {
 }
 
 #[test]
-fn the_compiler_takes_every_option_that_its_version_has() {
+fn the_compiler_accepts_every_option_of_its_version() {
     let Some(nvrtc) = nvrtc() else { return };
     let folder = std::env::temp_dir().join(format!("ferrogrid-nvrtc-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -168,7 +168,7 @@ fn lto_ir_of_two_programs_links_into_one() {
 }
 
 #[test]
-fn a_link_that_fails_says_why() {
+fn a_failed_link_reports_the_reason() {
     let Some(mut linker) = link(&["-arch=sm_90"]) else { return };
     let ptx = b".version 8.0\n.target sm_90\n.address_size 64\n.extern .func helper ();\n\
         .visible .entry run () { call helper, (); ret; }\n";
@@ -230,7 +230,7 @@ fn nvvm_ir_becomes_ptx_or_lto_ir() {
 }
 
 #[test]
-fn libraries_that_are_absent_say_where_to_get_them() {
+fn absent_libraries_are_errors_with_their_source() {
     let test = std::env::current_exe().unwrap();
     let status = Command::new(test)
         .args(["--exact", "absent", "--ignored"])
@@ -244,7 +244,7 @@ fn libraries_that_are_absent_say_where_to_get_them() {
 
 /// The system's own library of mathematics stands in for one of NVIDIA's.
 #[test]
-fn a_library_is_found_where_its_variable_says() {
+fn a_library_is_found_by_its_variable() {
     let test = std::env::current_exe().unwrap();
     let status = Command::new(test)
         .args(["--exact", "found", "--ignored"])

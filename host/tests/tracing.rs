@@ -1,4 +1,4 @@
-//! Spans of the crate `tracing`, as a subscriber sees them.
+//! Spans of the crate `tracing`, as received by a subscriber.
 
 mod kernels;
 

@@ -1,6 +1,8 @@
 //! Builds a user's crate outside this workspace: it builds and runs, edits trigger rebuilds, mistakes get
 //! clear errors. The crate is tests/build/outside.
 
+mod user_cargo;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -39,15 +41,9 @@ impl Outside {
     }
 
     fn cargo(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(arguments).current_dir(self.folder.path());
-        command.env("CARGO_TARGET_DIR", self.target()).env("FERROGRID_DEVICE", "cpu");
-        command.env("CARGO_TERM_COLOR", "never").env_remove("RUSTFLAGS");
+        let mut command = user_cargo::command(env!("CARGO"), self.folder.path());
+        command.args(arguments).env("FERROGRID_DEVICE", "cpu");
         command
-    }
-
-    fn target(&self) -> PathBuf {
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside")
     }
 
     fn run(&self) -> String {
@@ -65,7 +61,7 @@ impl Outside {
     /// When each PTX of this crate's builds was written, newest first.
     fn ptx_written(&self) -> Vec<SystemTime> {
         let mut times = Vec::new();
-        collect_ptx(&self.target(), &mut times);
+        collect_ptx(&user_cargo::target(), &mut times);
         times.sort();
         times.reverse();
         times
@@ -110,14 +106,14 @@ fn is_of_outside(path: &Path) -> bool {
 #[test]
 fn a_profile_with_aborting_panics_gets_a_warning() {
     let outside = Outside::new();
-    let mut cargo = outside.cargo(&["build"]);
+    let mut cargo = outside.cargo(&["check"]);
     let output = cargo.env("CARGO_PROFILE_DEV_PANIC", "abort").output().unwrap();
     let text = stderr(&output);
     assert!(output.status.success(), "{text}");
     let warning =
         "with `panic = \"abort\"` in the profile, a kernel that fails on the CPU device ends the process";
     assert!(text.contains(warning) && text.contains("src/main.rs"), "{text}");
-    let output = outside.cargo(&["build"]).output().unwrap();
+    let output = outside.cargo(&["check"]).output().unwrap();
     assert!(!stderr(&output).contains("abort"), "{}", stderr(&output));
 }
 
@@ -180,7 +176,7 @@ fn package_ids_of_both_forms_are_read() {
 fn the_code_of_a_target_is_embedded_once() {
     let outside = Outside::new();
     outside.run();
-    let program = fs::read(outside.target().join("debug/outside")).unwrap();
+    let program = fs::read(user_cargo::target().join("debug/outside")).unwrap();
     let directive = b".target sm_75";
     let copies = program.windows(directive.len()).filter(|bytes| bytes == directive).count();
     assert_eq!(copies, 1, "for its two modules together");

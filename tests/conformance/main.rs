@@ -110,6 +110,7 @@ fn trial(label: &'static str, device: &'static Device, case: Case) -> Trial {
         }
         outcome.map_err(|error| Failed::from(error.to_string()))
     })
+    .with_ignored_flag(name == workers::NAME)
 }
 
 /// Fails with what was expected and what was found.

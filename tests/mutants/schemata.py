@@ -4,7 +4,7 @@ A function that has mutants gets its body once for each, and once as it is, and 
 
     fn f(x: u32) -> u32 { match CHOICE { 17 => { x - 1 } 18 => { 0 } _ => { x + 1 } } }
 
-So tests are built once for all mutants, not once for each. What cannot be woven in this way is left to whoever builds mutants one by
+So tests are built once for all mutants, not once for each. Mutants that cannot be woven in this way are left to the runner that builds mutants one by
 one: constant functions, which read no variable, and those that return an `impl Trait`, whose type would be another in each arm.
 """
 

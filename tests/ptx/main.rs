@@ -1,23 +1,16 @@
 //! Facts about compiled kernels, for each architecture: address spaces, read-only loads, no stack. They are
 //! facts, not snapshots: a newer compiler may change everything else.
 
-mod blocks;
-mod caches;
-mod clusters;
-mod constants;
+mod block;
 mod groups;
 mod half;
-mod in_order;
 mod lanes;
 mod math;
+mod memory;
 mod merges;
 mod operations;
 mod orders;
-mod sharing;
-mod sorts;
 mod speed;
-mod textures;
-mod writes;
 
 use std::sync::LazyLock;
 

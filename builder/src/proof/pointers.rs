@@ -67,7 +67,7 @@ mod tests {
              .func behind()\n{{\n\t.loc\t1 7 3\n\t{function}\n\tret;\n}}\n\
              .func direct()\n{{\n\t.loc\t1 20 5\n\t.loc\t2 99 1\n\tshfl.sync.idx.b32 %r1, %r2, 0, 31, -1;\n\tret;\n}}\n\
              .visible .entry k()\n{{\n\tbar.sync 0;\n\tcall.uni direct;\n\tmov.u64 %rd1, table;\n\tcall %rd1, prototype_0;\n\tret;\n}}\n\
-             \t.file\t1 \"src/main.rs\"\n\t.file\t2 \"device/src/warp.rs\"\n"
+             \t.file\t1 \"src/main.rs\"\n\t.file\t2 \"device/src/warp/mod.rs\"\n"
         )
     }
 

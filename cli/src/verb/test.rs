@@ -1,5 +1,7 @@
 //! `cargo ferrogrid test`: the tests of the workspace, or of one of its packages.
 
+mod side_by_side;
+
 use std::process::ExitCode;
 
 use crate::Failure;
@@ -17,7 +19,7 @@ pub(crate) struct Options {
     arguments: Vec<String>,
 }
 
-/// Sets up, then tests the workspace, or the named package.
+/// Sets up, then tests the workspace, or the named package. With arguments, `cargo test` does the rest.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if options.selection.name().is_some() {
         // cargo's own error for an unknown member is longer.
@@ -28,6 +30,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         Some(name) => vec!["--package", name],
         None => vec!["--workspace"],
     };
+    if options.arguments.is_empty() {
+        return side_by_side::run(&which);
+    }
     let arguments = options.arguments.iter().map(String::as_str);
     cargo::pass_through(["test"].into_iter().chain(which).chain(arguments))
 }

@@ -1,8 +1,10 @@
-//! A device of either backend, and what is asked of it. What does not exist on the CPU is `None`, or done by doing nothing.
+//! A device of either backend. [`BackendDevice`] is what each of them can be asked; what does not exist on the CPU is `None`, or
+//! done by doing nothing.
 
 use std::ffi::c_void;
-use std::fmt;
+use std::fmt::{self, Display};
 use std::hash::{Hash, Hasher};
+use std::ops::Deref;
 use std::ptr::{addr_eq, from_ref};
 
 use super::cpu::{self, CpuDevice};
@@ -10,20 +12,120 @@ use super::cuda::{self, CudaDevice, ModuleLease};
 use super::{Limits, Prepared, StreamBackend};
 use crate::device::MemoryInfo;
 use crate::device::attribute::DeviceAttribute;
-use crate::device::cpu_options::CpuOptions;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
 use crate::image::CodeType;
 use crate::kernel::Kernel;
 use crate::kernel::image::ModuleImage;
 use crate::output::Sink;
-use crate::stream::options::StreamOptions;
 
 /// A device of either backend; devices live as long as the process, a GPU that was reset as one that refuses all calls.
 #[derive(Clone, Copy)]
 pub(crate) enum DeviceBackend {
     Cuda(&'static CudaDevice),
     Cpu(&'static CpuDevice),
+}
+
+/// What a device is asked. By default there is nothing to say or to do.
+pub(crate) trait BackendDevice: DeviceMemory {
+    fn name(&self) -> &str;
+
+    /// Whether its context can be made.
+    fn works(&self) -> bool {
+        true
+    }
+
+    /// The least and the greatest priority of streams.
+    fn priority_range(&self) -> Result<(i32, i32)> {
+        Ok((0, 0))
+    }
+
+    /// Waits for all streams, those that are gone among them; tells a failure that it has not told before. Those of live
+    /// streams stay with them.
+    fn synchronize(&self) -> Result<()>;
+
+    /// If its handles are from before a reset: the error that says so.
+    fn was_reset(&self) -> Option<Error> {
+        None
+    }
+
+    /// Sets who gets printed text: `sink`, or standard output.
+    fn set_output_sink(&self, sink: Option<Sink>);
+
+    /// Shows what kernels have printed.
+    fn deliver_output(&self);
+
+    /// `bytes` is a power of two.
+    fn set_output_capacity(&self, bytes: usize) -> Result<()>;
+}
+
+/// What a device does with memory that is not allocated in the order of a stream, and the figures of its memory. By default the
+/// device uses memory of the host as it is.
+pub(crate) trait DeviceMemory {
+    fn memory_info(&self) -> Result<Option<MemoryInfo>>;
+
+    /// Gives unused memory back to the system, but for `keep` bytes.
+    fn trim_memory(&self, _keep: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// `bytes` (not 0) of page-locked memory of the host, of unknown content.
+    fn allocate_host(&self, bytes: usize, write_combined: bool) -> Result<*mut u8>;
+
+    /// # Safety
+    /// `start` is `bytes` from `allocate_host` here, is freed once, and nothing uses them.
+    unsafe fn free_host(&self, start: *mut u8, bytes: usize);
+
+    /// Locks pages of memory that was not allocated here.
+    ///
+    /// # Safety
+    /// `start` is `bytes` of live memory, not 0, which stays until `unlock_pages`.
+    unsafe fn lock_pages(&self, _start: *mut u8, _bytes: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// # Safety
+    /// `start` is locked by `lock_pages`, and no device uses it.
+    unsafe fn unlock_pages(&self, _start: *mut u8) {}
+
+    /// The address by which the device uses page-locked memory; `None` if it cannot.
+    ///
+    /// # Safety
+    /// `start` is page-locked.
+    unsafe fn mapped_address(&self, start: *mut u8) -> Result<Option<*mut u8>> {
+        Ok(Some(start))
+    }
+
+    /// Counts memory that the host uses in place, which some GPUs must be idle for.
+    fn note_managed(&self) {}
+
+    /// The opposite of `note_managed`.
+    fn forget_managed(&self) {}
+
+    /// # Errors
+    /// [`Error::Unsupported`] if the host may not use managed memory while the device works.
+    fn check_managed(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// `advice` is one of `CUmem_advise`.
+    ///
+    /// # Safety
+    /// `start` is `bytes` of live managed memory, not 0.
+    unsafe fn advise(&self, _start: *const u8, _bytes: usize, _advice: u32, _host: bool) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Deref for DeviceBackend {
+    type Target = dyn BackendDevice;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            DeviceBackend::Cuda(device) => *device,
+            DeviceBackend::Cpu(device) => *device,
+        }
+    }
 }
 
 /// Which devices there are.
@@ -62,16 +164,13 @@ impl DeviceBackend {
         DeviceBackend::Cpu(CpuDevice::get())
     }
 
-    pub(crate) fn cpu_with(options: &CpuOptions) -> Result<Self> {
-        CpuDevice::with_options(options).map(DeviceBackend::Cpu)
-    }
-
-    /// Whether its context can be made.
-    pub(crate) fn works(self) -> bool {
-        match self {
-            DeviceBackend::Cuda(device) => device.context().is_ok(),
-            DeviceBackend::Cpu(_) => true,
-        }
+    /// A further CPU device, with as much as the machine has where nothing is said.
+    pub(crate) fn cpu_with(
+        workers: Option<usize>,
+        shared_memory_per_block: Option<usize>,
+        memory: Option<u64>,
+    ) -> Result<Self> {
+        CpuDevice::limited(workers, shared_memory_per_block, memory).map(DeviceBackend::Cpu)
     }
 
     /// The GPU, for what only GPUs have: handles, code of other compilers, memory pools.
@@ -85,13 +184,6 @@ impl DeviceBackend {
 
 /// What a device is.
 impl DeviceBackend {
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            DeviceBackend::Cuda(device) => device.name(),
-            DeviceBackend::Cpu(device) => device.name(),
-        }
-    }
-
     pub(crate) fn is_cuda(self) -> bool {
         self.as_cuda().is_some()
     }
@@ -134,21 +226,6 @@ impl DeviceBackend {
         }
     }
 
-    /// The least and the greatest priority of streams.
-    pub(crate) fn priority_range(self) -> Result<(i32, i32)> {
-        match self {
-            DeviceBackend::Cuda(device) => device.priority_range(),
-            DeviceBackend::Cpu(_) => Ok((0, 0)),
-        }
-    }
-
-    pub(crate) fn memory_info(self) -> Result<Option<MemoryInfo>> {
-        match self {
-            DeviceBackend::Cuda(device) => device.memory_info().map(Some),
-            DeviceBackend::Cpu(device) => Ok(device.memory_info()),
-        }
-    }
-
     /// Where the device lives: its identity.
     #[inline]
     pub(crate) fn address(self) -> *const () {
@@ -161,10 +238,12 @@ impl DeviceBackend {
 
 /// Streams, and the device as a whole.
 impl DeviceBackend {
-    pub(crate) fn new_stream(self, options: StreamOptions) -> Result<StreamBackend> {
-        let role = if options.ordered_with_legacy { cpu::Role::Ordered } else { cpu::Role::Independent };
+    pub(crate) fn new_stream(self, ordered_with_legacy: bool, priority: i32) -> Result<StreamBackend> {
+        let role = if ordered_with_legacy { cpu::Role::Ordered } else { cpu::Role::Independent };
         match self {
-            DeviceBackend::Cuda(device) => device.new_stream(options).map(StreamBackend::Cuda),
+            DeviceBackend::Cuda(device) => {
+                device.new_stream(ordered_with_legacy, priority).map(StreamBackend::Cuda)
+            }
             DeviceBackend::Cpu(device) => Ok(StreamBackend::Cpu(device.new_stream()?.with_role(role))),
         }
     }
@@ -195,60 +274,12 @@ impl DeviceBackend {
         self.as_cuda().map(|device| unsafe { device.foreign_stream(raw) }.map(StreamBackend::Cuda))
     }
 
-    pub(crate) fn synchronize(self) -> Result<()> {
-        match self {
-            DeviceBackend::Cuda(device) => device.synchronize(),
-            DeviceBackend::Cpu(device) => device.synchronize(),
-        }
-    }
-
-    /// If its handles are from before a reset: the error that says so.
-    #[cold]
-    pub(crate) fn was_reset(self) -> Option<Error> {
-        match self {
-            DeviceBackend::Cuda(device) => device.has_been_reset().then(|| device.was_reset()),
-            DeviceBackend::Cpu(_) => None,
-        }
-    }
-
-    /// Sets who gets printed text: `sink`, or standard output.
-    pub(crate) fn set_output_sink(self, sink: Option<Sink>) {
-        match self {
-            DeviceBackend::Cuda(device) => device.set_output(sink),
-            DeviceBackend::Cpu(device) => device.output().set(sink),
-        }
-    }
-
-    pub(crate) fn deliver_output(self) {
-        match self {
-            DeviceBackend::Cuda(device) => device.deliver_output(),
-            DeviceBackend::Cpu(device) => device.output().deliver_kept(),
-        }
-    }
-
-    /// `bytes` is a power of two.
-    pub(crate) fn set_output_capacity(self, bytes: usize) -> Result<()> {
-        match self {
-            DeviceBackend::Cuda(device) => device.set_output_capacity(bytes),
-            DeviceBackend::Cpu(device) => {
-                device.output().set_capacity(bytes);
-                Ok(())
-            }
-        }
-    }
-
     pub(crate) fn set_persisting_l2_cache_size(self, bytes: usize) -> Result<()> {
-        match self {
-            DeviceBackend::Cuda(device) => device.set_persisting_l2_cache_size(bytes),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        self.as_cuda().map_or(Ok(()), |device| device.set_persisting_l2_cache_size(bytes))
     }
 
     pub(crate) fn reset_persisting_l2_cache(self) -> Result<()> {
-        match self {
-            DeviceBackend::Cuda(device) => device.reset_persisting_l2_cache(),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        self.as_cuda().map_or(Ok(()), CudaDevice::reset_persisting_l2_cache)
     }
 }
 
@@ -285,16 +316,54 @@ impl DeviceBackend {
             _ => false,
         }
     }
+
+    /// Whether `other` uses `bytes` of page-locked memory by the address `pointer`, as this device does.
+    ///
+    /// # Safety
+    /// `start` is page-locked.
+    pub(crate) unsafe fn maps_alike(
+        self,
+        other: DeviceBackend,
+        start: *mut u8,
+        pointer: *mut u8,
+        bytes: usize,
+    ) -> Result<bool> {
+        match (self, other) {
+            _ if self == other => Ok(true),
+            (DeviceBackend::Cpu(_), DeviceBackend::Cpu(_)) => Ok(true),
+            (DeviceBackend::Cuda(_), DeviceBackend::Cuda(_)) if bytes == 0 => Ok(true),
+            // SAFETY: passed on.
+            (DeviceBackend::Cuda(_), DeviceBackend::Cuda(other)) => unsafe {
+                Ok(other.mapped_address(start)? == Some(pointer))
+            },
+            _ => Ok(false),
+        }
+    }
+}
+
+/// The memory that a device keeps for graphs.
+impl DeviceBackend {
+    /// Reserved bytes of graphs now and at most, and used ones; `None` where the account of graphs has them.
+    pub(crate) fn graph_memory(self) -> Result<Option<[u64; 4]>> {
+        self.as_cuda().map(|device| device.graph_memory()).transpose()
+    }
+
+    /// Whether there are such figures to set back.
+    pub(crate) fn reset_graph_memory(self) -> Result<bool> {
+        let Some(device) = self.as_cuda() else { return Ok(false) };
+        device.reset_graph_memory().map(|()| true)
+    }
+
+    pub(crate) fn trim_graph_memory(self) -> Result<()> {
+        self.as_cuda().map_or(Ok(()), |device| device.trim_graph_memory())
+    }
 }
 
 /// Modules of kernels.
 impl DeviceBackend {
     /// Loads `kernel`, if that has not been done.
     pub(crate) fn prepare(self, kernel: &'static Kernel) -> Result<Prepared> {
-        match self {
-            DeviceBackend::Cuda(device) => device.prepare(kernel),
-            DeviceBackend::Cpu(_) => Ok(Prepared::default()),
-        }
+        self.as_cuda().map_or(Ok(Prepared::default()), |device| device.prepare(kernel))
     }
 
     /// Which kind of code `kernel` was loaded from.
@@ -305,11 +374,8 @@ impl DeviceBackend {
     /// # Safety
     /// Nothing uses the module, its kernels or its variables, or will.
     pub(crate) unsafe fn unload(self, image: &'static ModuleImage) -> Result<()> {
-        match self {
-            // SAFETY: passed on.
-            DeviceBackend::Cuda(device) => unsafe { device.unload(image) },
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        // SAFETY: passed on.
+        self.as_cuda().map_or(Ok(()), |device| unsafe { device.unload(image) })
     }
 
     /// A variable of a module, which the lease keeps loaded; `None` where modules have none, so that the host allocates it.
@@ -330,11 +396,11 @@ impl From<&'static CudaDevice> for DeviceBackend {
     }
 }
 
-impl fmt::Display for DeviceBackend {
+impl Display for DeviceBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DeviceBackend::Cuda(device) => write!(f, "{device}"),
-            DeviceBackend::Cpu(device) => write!(f, "{device}"),
+            DeviceBackend::Cuda(device) => device.fmt(f),
+            DeviceBackend::Cpu(device) => device.fmt(f),
         }
     }
 }

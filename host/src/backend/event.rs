@@ -1,14 +1,14 @@
-//! An event of a backend, or of a recording.
+//! An event of a backend, or of a recording. [`BackendEvent`] is what each of them can be asked; what concerns two objects
+//! is decided here.
 
 use std::ffi::c_void;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::recording::RecordedEvent;
-use super::recording::refusal::waiting;
 use super::{DeviceBackend, Signal, cpu, cuda};
 use crate::error::{Error, Result};
-use crate::stream::event::EventOptions;
 
 /// An event of either backend.
 pub(crate) enum EventBackend {
@@ -16,6 +16,60 @@ pub(crate) enum EventBackend {
     Cpu(cpu::CpuEvent),
     /// A point in a recording; it never happens.
     Recorded(RecordedEvent),
+}
+
+/// What an event is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct EventFlags {
+    pub(crate) timing: bool,
+    /// Whether a thread that waits sleeps.
+    pub(crate) blocking_sync: bool,
+    /// Whether other processes may open it; then it must be untimed.
+    pub(crate) interprocess: bool,
+}
+
+impl EventFlags {
+    pub(crate) const TIMED: Self = EventFlags { timing: true, blocking_sync: false, interprocess: false };
+    /// For order only.
+    pub(crate) const UNTIMED: Self = EventFlags { timing: false, ..EventFlags::TIMED };
+}
+
+/// What an event is asked.
+pub(crate) trait BackendEvent {
+    /// Why launches cannot record it.
+    fn launch_event_refusal(&self) -> Option<&'static str>;
+
+    /// Waits for the work before it.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Waits; leaves what kernels have to say, and failures of streams, to the next who asks.
+    fn wait_unreported(&self) -> Result<()> {
+        self.synchronize()
+    }
+
+    /// Whether the work before it has run; so it has if the event was never recorded.
+    fn is_complete(&self) -> Result<bool>;
+
+    /// Raises `signal` when the event is complete, or the device has failed.
+    fn notify(&self, signal: Arc<Signal>) -> Result<()>;
+
+    /// When it happened by the host's clock, if that is the device's, too.
+    fn host_time(&self) -> Option<Instant> {
+        None
+    }
+}
+
+impl Deref for EventBackend {
+    type Target = dyn BackendEvent;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        match self {
+            EventBackend::Cuda(event) => event,
+            EventBackend::Cpu(event) => event,
+            EventBackend::Recorded(event) => event,
+        }
+    }
 }
 
 impl From<RecordedEvent> for EventBackend {
@@ -26,10 +80,10 @@ impl From<RecordedEvent> for EventBackend {
 
 impl EventBackend {
     /// An event of `device` that has not been recorded.
-    pub(crate) fn new(device: DeviceBackend, options: EventOptions) -> Result<Self> {
+    pub(crate) fn new(device: DeviceBackend, flags: EventFlags) -> Result<Self> {
         match device {
-            DeviceBackend::Cuda(device) => cuda::CudaEvent::new(device, options).map(EventBackend::Cuda),
-            DeviceBackend::Cpu(_) => Ok(EventBackend::Cpu(cpu::CpuEvent::new(options))),
+            DeviceBackend::Cuda(device) => cuda::CudaEvent::new(device, flags).map(EventBackend::Cuda),
+            DeviceBackend::Cpu(_) => Ok(EventBackend::Cpu(cpu::CpuEvent::new(flags.timing))),
         }
     }
 
@@ -70,46 +124,6 @@ impl EventBackend {
         }
     }
 
-    /// Why launches cannot record it.
-    pub(crate) fn launch_event_refusal(&self) -> Option<&'static str> {
-        match self {
-            EventBackend::Cuda(event) => event.launch_event_refusal(),
-            EventBackend::Cpu(event) => event.has_timing().then_some(cuda::TIMED),
-            EventBackend::Recorded(_) => Some("it is of a recording"),
-        }
-    }
-
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        match self {
-            EventBackend::Cuda(event) => event.synchronize(),
-            EventBackend::Cpu(event) => {
-                event.wait();
-                Ok(())
-            }
-            EventBackend::Recorded(_) => Err(waiting("to wait for an event")),
-        }
-    }
-
-    /// Waits; leaves what kernels have to say, and failures of streams, to the next who asks.
-    pub(crate) fn wait_unreported(&self) -> Result<()> {
-        match self {
-            EventBackend::Cuda(event) => event.wait_unreported(),
-            EventBackend::Cpu(event) => {
-                event.wait();
-                Ok(())
-            }
-            EventBackend::Recorded(_) => Err(waiting("to wait for an event")),
-        }
-    }
-
-    /// When it happened by the host's clock, if that is the device's, too.
-    pub(crate) fn host_time(&self) -> Option<Instant> {
-        match self {
-            EventBackend::Cpu(event) => event.host_time(),
-            _ => None,
-        }
-    }
-
     /// The time from `earlier` to this event; both are complete. `same_device` says whether both are of one.
     pub(crate) fn elapsed_since(&self, earlier: &EventBackend, same_device: bool) -> Result<Duration> {
         match (self, earlier) {
@@ -125,27 +139,6 @@ impl EventBackend {
             (EventBackend::Cuda(end), EventBackend::Cuda(start)) => end.seconds_since(start),
             (EventBackend::Cpu(end), EventBackend::Cpu(start)) => end.seconds_since(start),
             _ => Err(Error::EventTime { reason: "they are of different devices" }),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn is_complete(&self) -> Result<bool> {
-        match self {
-            EventBackend::Cuda(event) => event.is_complete(),
-            EventBackend::Cpu(event) => Ok(event.is_complete()),
-            EventBackend::Recorded(_) => Err(waiting("to ask for an event")),
-        }
-    }
-
-    /// Raises `signal` when the event is complete, or the device has failed.
-    pub(crate) fn notify(&self, signal: Arc<Signal>) -> Result<()> {
-        match self {
-            EventBackend::Cuda(event) => event.notify(signal),
-            EventBackend::Cpu(event) => {
-                event.notify(signal);
-                Ok(())
-            }
-            EventBackend::Recorded(_) => Err(waiting("to wait for an event")),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! A graph ready to be launched, of either backend.
+//! A graph ready to be launched, of either backend. [`BackendGraph`] is what each of them can be asked.
 
 use std::ffi::c_void;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::{DeviceBackend, StreamBackend, cpu, cuda};
-use crate::backend::recording::node::{Address, KernelNode, Node};
+use crate::backend::operation::{Address, Node, Operation};
 use crate::error::Result;
 use crate::order::writers::{Effect, Flow};
 
@@ -12,6 +13,45 @@ use crate::order::writers::{Effect, Flow};
 pub(crate) enum GraphBackend {
     Cuda(cuda::CudaGraph),
     Cpu(cpu::CpuGraph),
+}
+
+/// What an instantiated graph is asked.
+pub(crate) trait BackendGraph {
+    /// The driver's `CUgraphExec`, and the `CUgraph` that it was instantiated from.
+    fn as_raw(&self) -> (Option<*mut c_void>, Option<*mut c_void>) {
+        (None, None)
+    }
+
+    /// Gives kernel number `index` other arguments or another shape: those of `kernel`.
+    fn set_kernel(&mut self, index: usize, kernel: &Arc<Operation>) -> Result<()>;
+
+    fn set_enabled(&mut self, index: usize, enabled: bool) -> Result<()>;
+
+    fn is_enabled(&self, index: usize) -> Result<bool>;
+
+    /// Takes over `nodes`, which are of the same kinds and in the same order as those before; `kept` is as in
+    /// `GraphBackend::new`.
+    fn update(&mut self, nodes: &[Node], kept: Address) -> Result<()>;
+}
+
+impl Deref for GraphBackend {
+    type Target = dyn BackendGraph;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            GraphBackend::Cuda(graph) => graph,
+            GraphBackend::Cpu(graph) => graph,
+        }
+    }
+}
+
+impl DerefMut for GraphBackend {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            GraphBackend::Cuda(graph) => graph,
+            GraphBackend::Cpu(graph) => graph,
+        }
+    }
 }
 
 /// The nodes that allocate memory, of a graph that is recorded.
@@ -70,14 +110,6 @@ impl GraphBackend {
         unsafe { cuda::CudaGraph::foreign(device, raw) }.map(GraphBackend::Cuda)
     }
 
-    /// The driver's `CUgraphExec`, and the `CUgraph` that it was instantiated from.
-    pub(crate) fn as_raw(&self) -> (Option<*mut c_void>, Option<*mut c_void>) {
-        match self {
-            GraphBackend::Cuda(graph) => (Some(graph.as_raw()), graph.template_as_raw()),
-            GraphBackend::Cpu(_) => (None, None),
-        }
-    }
-
     /// Whether another library instantiated it, so that its nodes are not known.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.as_raw(), (Some(_), None))
@@ -124,45 +156,6 @@ impl GraphBackend {
         match (self, stream) {
             (GraphBackend::Cuda(graph), StreamBackend::Cuda(stream)) => graph.upload(stream),
             _ => Ok(()),
-        }
-    }
-
-    /// Gives kernel number `index` other arguments or another shape.
-    pub(crate) fn set_kernel(&mut self, index: usize, nodes: &[Node], node: &KernelNode) -> Result<()> {
-        match self {
-            GraphBackend::Cuda(graph) => graph.set_kernel(index, node),
-            GraphBackend::Cpu(graph) => {
-                graph.set_operation(index, Arc::clone(&nodes[index].operation));
-                Ok(())
-            }
-        }
-    }
-
-    pub(crate) fn set_enabled(&mut self, index: usize, enabled: bool) -> Result<()> {
-        match self {
-            GraphBackend::Cuda(graph) => graph.set_enabled(index, enabled),
-            GraphBackend::Cpu(graph) => {
-                graph.set_enabled(index, enabled);
-                Ok(())
-            }
-        }
-    }
-
-    pub(crate) fn is_enabled(&self, index: usize) -> Result<bool> {
-        match self {
-            GraphBackend::Cuda(graph) => graph.is_enabled(index),
-            GraphBackend::Cpu(graph) => Ok(graph.is_enabled(index)),
-        }
-    }
-
-    /// Takes over `nodes`, which are of the same kinds and in the same order as those before; `kept` is as in `new`.
-    pub(crate) fn update(&mut self, nodes: &[Node], kept: Address) -> Result<()> {
-        match self {
-            GraphBackend::Cuda(graph) => graph.update(nodes, kept),
-            GraphBackend::Cpu(graph) => {
-                graph.update(nodes);
-                Ok(())
-            }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What a device of either backend says of a kernel, and the preferences that a kernel may be given there. Each loads the
-//! kernel on a GPU, if it was not.
+//! Properties and preferences of a kernel on a device of either backend. On a GPU, each call loads the kernel
+//! if necessary.
 
 use cudarc::driver::sys::CUfunction;
 

@@ -1,50 +1,48 @@
-//! The backends behind the public types, `cuda`, `cpu` and `recording` (of graphs), and every choice between
+//! The backends behind the public types, `cuda`, `cpu` and `recording` (of graphs), and all dispatch between
 //! them: each enum here has a variant for each backend, and methods that take plain data.
 //!
-//! `device` (with `kernel` and `memory`), `stream`, `event`, `graph`, `array`, `shared_memory` and `virtual_memory` are such
-//! enums for one kind of object each. `launch` is what a kernel is launched with. `failure`, `host_fn`, `params`,
-//! `payload` and `signal` are what the backends share.
+//! `device` (with `kernel`), `stream`, `event`, `graph`, `array`, `shared_memory` and `virtual_memory` are such
+//! enums for one kind of object each. Where its traits have a method, the enum has it: a new one takes a signature and what
+//! each backend does. `launch` is what a kernel is launched with, `operation` the work that streams and graphs are given;
+//! `failure`, `host_fn` and `signal` are what the backends share.
 
 pub(crate) mod array;
 pub(crate) mod cpu;
 pub(crate) mod cuda;
-mod device;
-mod event;
+pub(crate) mod device;
+pub(crate) mod event;
 mod failure;
 #[cfg(test)]
 #[path = "failure/tests.rs"]
 mod failure_tests;
-mod graph;
+pub(crate) mod graph;
 mod host_fn;
 mod kernel;
 mod launch;
-mod memory;
-mod params;
-mod payload;
+pub(crate) mod operation;
 pub(crate) mod recording;
 mod shared_memory;
 mod signal;
-mod stream;
-mod virtual_memory;
+pub(crate) mod stream;
+pub(crate) mod virtual_memory;
 
 use std::ptr::null_mut;
 
 pub(crate) use cuda::{EndedIntervals, Records};
 pub(crate) use device::DeviceBackend;
-pub(crate) use event::EventBackend;
+pub(crate) use event::{EventBackend, EventFlags};
 pub(crate) use failure::{Failure, Fault};
 pub(crate) use graph::{GraphBackend, MemoryNodes};
 pub(crate) use host_fn::HostFn;
 pub use launch::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub(crate) use launch::{Launch, LaunchAttributes, LaunchConfig, LaunchEvent};
-pub(crate) use params::CopiedParams;
+pub(crate) use operation::{Fill, MemoryCopy, Place, Rows, Side};
 pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
 pub(crate) use stream::{StreamBackend, StreamIdentity};
 pub(crate) use virtual_memory::VirtualMemory;
 
 use crate::kernel::Loaded;
-pub(crate) use crate::stream::bytes::{Place, Rows};
 
 /// A kernel ready to be launched on a stream: the function that a GPU loaded; null on the CPU.
 pub(crate) type Prepared = Loaded;

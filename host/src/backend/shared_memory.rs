@@ -1,4 +1,4 @@
-//! Memory that processes share, of either backend: allocated or opened, and given back when it is dropped.
+//! Memory that processes share, of either backend: allocated or opened, and freed on drop.
 
 use super::{DeviceBackend, cpu, cuda};
 use crate::device::Device;

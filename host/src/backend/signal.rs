@@ -1,7 +1,8 @@
 //! A flag that work on a device raises once, and the task that waits for it.
 
+use crate::sync::lock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 
 /// Raised once, by a worker thread or by a thread of the driver.
@@ -43,6 +44,6 @@ impl Signal {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

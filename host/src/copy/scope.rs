@@ -35,13 +35,13 @@ use crate::view::argument::{DeviceInput, DeviceOutput};
 /// ```
 pub struct StreamScope<'scope, 'env: 'scope> {
     stream: &'env Stream,
-    /// What wrote what is downloaded.
+    /// The writers of the downloaded memory.
     sources: Mutex<Vec<Sources>>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Waits for the stream, come what may.
+/// Waits for the stream, also on a panic.
 struct Wait<'a>(&'a Stream);
 
 impl Drop for Wait<'_> {
@@ -76,7 +76,7 @@ impl Stream {
     /// # Ok(()) }
     /// ```
     ///
-    /// Nobody can touch what a copy uses before the end of the scope, nor let it go:
+    /// Memory that a copy uses can be neither accessed nor dropped before the end of the scope:
     ///
     /// ```compile_fail,E0499
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -102,7 +102,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// What [`Stream::synchronize`] says at the end.
+    /// The errors of [`Stream::synchronize`] at the end.
     pub fn scope<'env, R>(
         &'env self,
         work: impl for<'scope> FnOnce(&'scope StreamScope<'scope, 'env>) -> R,

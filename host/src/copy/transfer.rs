@@ -48,7 +48,7 @@ pub struct Transfer<T: DeviceCopy> {
     sources: Sources,
 }
 
-/// Page-locked memory that is only there to be freed, by whichever thread.
+/// Page-locked memory that only waits to be freed, on any thread.
 struct Memory<T: DeviceCopy> {
     _buffer: PinnedBuffer<T>,
 }
@@ -59,7 +59,7 @@ unsafe impl<T: DeviceCopy> Send for Memory<T> {}
 
 impl Stream {
     /// Enqueues a copy of `source` into existing elements of the same number, and returns at once
-    /// (`cuMemcpyAsync`). [`Transfer::wait`] gives `source` back.
+    /// (`cuMemcpyAsync`). [`Transfer::wait`] returns `source`.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -101,7 +101,7 @@ impl Stream {
     }
 
     /// Enqueues a copy of a buffer or view into `target`, of the same length, and returns at once
-    /// (`cuMemcpyAsync`). [`Transfer::wait`] gives `target` back, filled.
+    /// (`cuMemcpyAsync`). [`Transfer::wait`] returns the filled `target`.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -140,12 +140,12 @@ impl Stream {
         self.transfer(target, sources)
     }
 
-    /// The transfer that ends with what has been enqueued just now.
+    /// The transfer that ends with the work that was just enqueued.
     fn transfer<T: DeviceCopy>(&self, buffer: PinnedBuffer<T>, sources: Sources) -> Result<Transfer<T>> {
         match self.completed() {
             Ok(completion) => Ok(Transfer { under_way: Some((buffer, completion)), sources }),
             Err(error) => {
-                // The copy may be under way, and nothing tells when it ends.
+                // The copy may be under way, and its end cannot be observed.
                 std::mem::forget(buffer);
                 Err(error)
             }
@@ -179,7 +179,7 @@ impl<T: DeviceCopy> Transfer<T> {
         complete
     }
 
-    /// Waits until the copy has run, and gives the memory of the host back.
+    /// Waits until the copy has run, and returns the host memory.
     ///
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; that of the kernel that wrote what was downloaded, as
@@ -189,7 +189,7 @@ impl<T: DeviceCopy> Transfer<T> {
         self.give_back(result)
     }
 
-    /// After the completion has told `result`: then nothing uses the memory any more.
+    /// After the completion has returned `result`: then nothing uses the memory any more.
     fn give_back(&mut self, result: Result<()>) -> Result<PinnedBuffer<T>> {
         let buffer = self.under_way.take().map(|(buffer, _)| buffer);
         retired::collect();

@@ -1,4 +1,4 @@
-//! Memory operations of streams: a stream writes a number when its turn has come, or waits until there is one.
+//! Stream memory operations: a stream writes a number in order, or waits for one.
 
 use ferrogrid_device::DeviceCopy;
 
@@ -76,7 +76,7 @@ impl ValueCondition {
         ValueCondition { kind, value: value.into(), is_wide: size_of::<V>() == 8 }
     }
 
-    /// Whether it holds of `found`.
+    /// Whether it holds for `found`.
     pub(crate) fn holds(self, found: u64) -> bool {
         // In the highest bits, where signs and overflow are those of 64 bits.
         let shift = if self.is_wide { 0 } else { 32 };
@@ -92,7 +92,7 @@ impl ValueCondition {
 
 impl Stream {
     /// Writes `value` once all work enqueued here so far has run (`cuStreamWriteValue32`, `cuStreamWriteValue64`). What that
-    /// work wrote is there for whoever sees the value.
+    /// work wrote is visible to every reader of the value.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -111,8 +111,8 @@ impl Stream {
     /// # }
     /// ```
     ///
-    /// The driver takes no number in memory of pools, where [`DeviceBuffer`](crate::DeviceBuffer)s are (seen with driver
-    /// 580): page-locked memory is the place, or what `cuMemAlloc` gave.
+    /// The driver supports no numbers in memory of pools, where [`DeviceBuffer`](crate::DeviceBuffer)s are (seen with driver
+    /// 580): use page-locked memory, or memory from `cuMemAlloc`.
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) for such memory on a GPU;
@@ -143,7 +143,7 @@ impl Stream {
     /// # Safety
     /// `source` must be aligned, and lead to a number in memory of this device until the stream has waited. The buffer's own
     /// order does not know of it: whatever writes the number meanwhile does so with [`Stream::write_value`] or
-    /// atomically. Somebody must write it at last, with work that does not itself come after this stream's: the buffer's other
+    /// atomically. It must be written eventually, by work that does not come after this stream's: the buffer's other
     /// uses on other streams may.
     pub unsafe fn wait_value<V: StreamValue>(
         &self,

@@ -1,5 +1,4 @@
-//! The attributes of a device by their CUDA names: one number for each question that the driver answers with
-//! a number.
+//! The attributes of a device by their CUDA names.
 
 use std::fmt;
 use std::str::FromStr;

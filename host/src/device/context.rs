@@ -1,4 +1,4 @@
-//! The primary context of a GPU, for code that makes driver calls of its own beside this crate.
+//! The primary context of a GPU, for code that also calls the driver directly.
 
 use std::ffi::c_void;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// The primary context of a GPU (`CUcontext`): the one that this crate, CUDA's runtime and most libraries use, from
 /// [`Device::context`].
 ///
-/// Other code can make any driver call beside this crate: it makes the context current, and takes handles by `as_raw`
+/// Other code can also make any driver call: it makes the context current, and takes handles by `as_raw`
 /// ([`Stream`](crate::Stream::as_raw), [`Event`](crate::Event::as_raw), [`MemoryPool`](crate::MemoryPool::as_raw),
 /// [`Kernel`](crate::Kernel::as_raw), [`ForeignModule`](crate::ForeignModule::as_raw),
 /// [`ForeignFunction`](crate::ForeignFunction::as_raw), [`ExecutableGraph`](crate::ExecutableGraph::as_raw)). What it
@@ -47,7 +47,7 @@ impl Context {
     /// if there is no GPU.
     ///
     /// # Safety
-    /// `raw` is a context that is not destroyed while this runs. From CUDA 12 on the driver checks what it is given, and
+    /// `raw` is a context that is not destroyed while this runs. From CUDA 12 on the driver checks the handle, and
     /// a handle that it never gave out may end the process all the same.
     pub unsafe fn from_raw(raw: *mut c_void) -> Result<Context> {
         not_null(raw)?;

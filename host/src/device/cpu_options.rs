@@ -1,6 +1,6 @@
-//! What a CPU device can be asked to be.
+//! The options of CPU devices.
 
-/// The limits of a CPU device that [`Device::cpu_with`](crate::Device::cpu_with) makes. What is not set is
+/// The limits of a CPU device created by [`Device::cpu_with`](crate::Device::cpu_with). An option that is not set is
 /// as for [`Device::cpu`](crate::Device::cpu).
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! What a device is, in one record with CUDA's names, and any single attribute of it.
+//! The properties of a device, in a record with CUDA's names, and its single attributes.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub struct DeviceProperties {
     /// CUDA compute capability (major, minor) (`COMPUTE_CAPABILITY_MAJOR`, `COMPUTE_CAPABILITY_MINOR`). `None` for the
     /// CPU.
     pub compute_capability: Option<(u32, u32)>,
-    /// Bytes of memory (`cuDeviceTotalMem`); `None` where the system does not tell.
+    /// Bytes of memory (`cuDeviceTotalMem`); `None` if the system does not report it.
     pub total_memory: Option<u64>,
     /// Bytes of constant memory for the `__constant__` variables of a module (`TOTAL_CONSTANT_MEMORY`).
     pub total_constant_memory: u32,
@@ -58,7 +58,7 @@ pub struct DeviceProperties {
     pub max_threads_per_multiprocessor: u32,
     /// Blocks on a multiprocessor at a time (`MAX_BLOCKS_PER_MULTIPROCESSOR`).
     pub max_blocks_per_multiprocessor: u32,
-    /// 32-bit registers of a block (`MAX_REGISTERS_PER_BLOCK`); 0 for the CPU, where they limit nothing.
+    /// 32-bit registers of a block (`MAX_REGISTERS_PER_BLOCK`); 0 for the CPU, where they are unlimited.
     pub registers_per_block: u32,
     /// 32-bit registers of a multiprocessor (`MAX_REGISTERS_PER_MULTIPROCESSOR`); 0 for the CPU.
     pub registers_per_multiprocessor: u32,
@@ -69,11 +69,11 @@ pub struct DeviceProperties {
     pub shared_memory_per_block_optin: u32,
     /// Shared memory of a multiprocessor (`MAX_SHARED_MEMORY_PER_MULTIPROCESSOR`).
     pub shared_memory_per_multiprocessor: u32,
-    /// Shared memory that the system takes for itself in each block (`RESERVED_SHARED_MEMORY_PER_BLOCK`).
+    /// Shared memory that the system reserves in each block (`RESERVED_SHARED_MEMORY_PER_BLOCK`).
     pub reserved_shared_memory_per_block: u32,
-    /// Peak clock rate in kHz (`CLOCK_RATE`); `None` where the driver no longer tells.
+    /// Peak clock rate in kHz (`CLOCK_RATE`); `None` if the driver does not report it.
     pub clock_rate: Option<u32>,
-    /// Peak memory clock rate in kHz (`MEMORY_CLOCK_RATE`); `None` where the driver no longer tells.
+    /// Peak memory clock rate in kHz (`MEMORY_CLOCK_RATE`); `None` if the driver does not report it.
     pub memory_clock_rate: Option<u32>,
     /// Width of the memory bus in bits (`GLOBAL_MEMORY_BUS_WIDTH`); 0 for the CPU.
     pub memory_bus_width: u32,
@@ -93,9 +93,9 @@ pub struct DeviceProperties {
     pub managed_memory: bool,
     /// Whether host and GPU may use managed memory at the same time (`CONCURRENT_MANAGED_ACCESS`).
     pub concurrent_managed_access: bool,
-    /// Whether the device takes cooperative launches, with a barrier over the grid (`COOPERATIVE_LAUNCH`).
+    /// Whether the device supports cooperative launches, with a barrier over the grid (`COOPERATIVE_LAUNCH`).
     pub cooperative_launch: bool,
-    /// Whether the device takes launches in clusters of blocks (`CLUSTER_LAUNCH`).
+    /// Whether the device supports launches in clusters of blocks (`CLUSTER_LAUNCH`).
     pub cluster_launch: bool,
     /// Whether memory can be allocated in stream order (`MEMORY_POOLS_SUPPORTED`).
     pub memory_pools_supported: bool,
@@ -143,7 +143,7 @@ pub struct PciAddress {
 pub struct DeviceUuid(pub [u8; 16]);
 
 impl Device {
-    /// What the device is: CUDA's `cudaGetDeviceProperties`, from `cuDeviceGetAttribute`,
+    /// The device's properties: CUDA's `cudaGetDeviceProperties`, from `cuDeviceGetAttribute`,
     /// `cuDeviceTotalMem` and `cuDeviceGetUuid`.
     ///
     /// ```
@@ -177,7 +177,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of an attribute that it does not know. On the CPU device
+    /// The driver's error for an unknown attribute. On the CPU device
     /// [`Error::Unsupported`](crate::Error::Unsupported) for an attribute that has no meaning there.
     pub fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
         self.backend().attribute(attribute)
@@ -203,7 +203,7 @@ impl Device {
 }
 
 impl DeviceProperties {
-    /// The record of a device that answers these attributes; what no attribute tells is `None`.
+    /// The record of a device that answers these attributes; other figures are `None`.
     pub(crate) fn read(name: &str, attribute: impl Fn(DeviceAttribute) -> Result<i32>) -> Result<Self> {
         use DeviceAttribute as A;
         let one = |name| attribute(name).map(i32::unsigned_abs);
@@ -263,7 +263,7 @@ impl DeviceProperties {
     }
 
     /// The bytes per second that the memory bus moves at its peak, both clock edges counted; `None`
-    /// where the driver does not tell its clock.
+    /// if the driver does not report its clock.
     pub fn peak_memory_bandwidth(&self) -> Option<u64> {
         let hertz = u64::from(self.memory_clock_rate?) * 1000;
         Some(2 * hertz * u64::from(self.memory_bus_width) / 8)

@@ -1,4 +1,4 @@
-//! A GPU as at the start of the process.
+//! Reset of a GPU to its state at the start of the process.
 
 use crate::device::Device;
 use crate::device::retired;
@@ -6,20 +6,20 @@ use crate::error::{Error, Result};
 
 impl Device {
     /// Destroys the GPU's primary context and creates it again (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`). Returns the
-    /// device to go on with, which [`Device::cuda`] gives as well from then on.
+    /// device to continue with, which [`Device::cuda`] also returns from then on.
     ///
     /// All that was made on the device before is gone. Its handles (streams, buffers, events, modules, graphs, pools, and
     /// this `Device`) give [`Error::DeviceReset`], and dropping them calls no driver. Kernels and constants of the program
-    /// are loaded again at their next use, with the values in the source. What was set of the device is as at the start
+    /// are loaded again at their next use, with the values in the source. Settings of the device are as at the start
     /// of the process: limits and thresholds of its pool, where it prints to, access to peers, both ways.
     ///
     /// Page-locked and managed memory would be taken from under the host, so it must be dropped before; registered memory
-    /// ([`Device::pin`]) stays as ordinary memory. A GPU that nobody has opened
+    /// ([`Device::pin`]) stays as ordinary memory. A GPU that the process has not opened
     /// is left alone.
     ///
     /// After [`Error::LaunchFailed`] NVIDIA's documentation wants the process ended, and drivers have it their way: 580 makes
-    /// no context in such a process any more, on no way that was tried on an H200, and this says so
-    /// ([`Error::Unsupported`]). What must survive such a failure runs kernels in a process of its own. A panic of a kernel
+    /// no context in such a process any more, by none of the ways tried on an H200, and this returns an error
+    /// ([`Error::Unsupported`]). To survive such a failure, run kernels in a separate process. A panic of a kernel
     /// in Rust is no such failure, and needs no reset.
     ///
     /// ```no_run
@@ -48,8 +48,8 @@ impl Device {
     ///
     /// # Safety
     /// - While this runs, no other thread uses the device or anything made on it.
-    /// - Handles and memory of the primary context that are in other hands are not used afterwards: those that `as_raw`
-    ///   and `as_device_ptr` gave, tensors that were exported, and what other libraries have made there.
+    /// - Handles and memory of the primary context that other code holds are not used afterwards: those that `as_raw`
+    ///   and `as_device_ptr` returned, exported tensors, and objects of other libraries there.
     /// - Other devices' work, enqueued before or afterwards, uses nothing that was made on this one before: memory that
     ///   they reach as peers, events that their graphs wait for.
     pub unsafe fn reset(&self) -> Result<Device> {

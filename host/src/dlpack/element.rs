@@ -1,4 +1,4 @@
-//! Which element types have a name in DLPack.
+//! The element types of DLPack.
 
 use ferrogrid_device::DeviceCopy;
 

@@ -1,4 +1,4 @@
-//! Tensors of this library in the structures that others take, with deleters.
+//! Exported tensors in DLPack's structures, with deleters.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{from_mut, null_mut};
@@ -6,7 +6,7 @@ use std::ptr::{from_mut, null_mut};
 use super::abi::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, VERSION};
 use super::tensor::DlpackTensor;
 
-/// A structure that was given away, with what it points to. The structure is the first field, so that the
+/// An exported structure, with the data that it points to. The structure is the first field, so that the
 /// address of one is that of the other.
 #[repr(C)]
 struct Exported<M> {

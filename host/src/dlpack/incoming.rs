@@ -1,4 +1,4 @@
-//! Tensors as memory of this library: in place as buffers, read-only ones, page-locked or managed memory; or copied, from
+//! Imported tensors: in place as buffers, read-only buffers, page-locked or managed memory; or copied, from
 //! any layout.
 
 use std::fmt;
@@ -94,8 +94,8 @@ impl DlpackTensor {
         self.begin(stream)?;
         let (start, sources) =
             (if len == 0 { std::ptr::null_mut() } else { self.start.cast() }, self.sources());
-        // SAFETY: as whoever took the tensor over vouched, there are as many elements of that type until
-        // its owner is dropped, on this device, and nobody uses them after what the stream holds now, but to read what
+        // SAFETY: by the contract of the take-over there are as many elements of that type until
+        // its owner is dropped, on this device, and no use follows the stream's present work, except reads of what
         // is only read here.
         let buffer = unsafe { DeviceBuffer::foreign(stream, start, len, self.owner)? };
         buffer.memory().writers().receive(sources, true);
@@ -110,7 +110,7 @@ impl DlpackTensor {
     ///
     /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
     /// let tensor = DlpackTensor::from_managed(stream.managed_copy(&[1_u32, 2, 3])?)?;
-    /// // SAFETY: from `into_raw`, and nobody else has it.
+    /// // SAFETY: from `into_raw`, with no other owner.
     /// let back = unsafe { DlpackTensor::from_raw(tensor.into_raw())? };
     /// let mut numbers = back.into_managed::<u32>(&stream)?;
     /// stream.fill_into(7, numbers.slice_mut(2..)?)?;
@@ -140,8 +140,8 @@ impl DlpackTensor {
         self.wait_on_host()?;
         self.sources().check()?;
         let start = NonNull::new(self.start.cast()).filter(|_| len > 0).unwrap_or(NonNull::dangling());
-        // SAFETY: as whoever took the tensor over vouched, there are as many elements of that type until its owner is
-        // dropped, page-locked, and nobody else uses them.
+        // SAFETY: by the contract of the take-over there are as many elements of that type until its owner is
+        // dropped, page-locked, and not used by others.
         unsafe { PinnedBuffer::foreign(device, start, len, self.owner) }
     }
 
@@ -177,7 +177,7 @@ impl DlpackTensor {
         let copied = gather.for_each(|from, to| {
             let (source, target) =
                 (self.start.cast::<T>().wrapping_offset(from as isize), target.wrapping_offset(to as isize));
-            // SAFETY: the tensor has these elements, as whoever took it over vouched, and nobody writes them; `copy` has
+            // SAFETY: the tensor has these elements, by the contract of the take-over, and nothing writes them; `copy` has
             // as many, and was allocated on this stream. The wait below outlasts both.
             unsafe { stream.inner().copy_rows(target.cast(), source.cast(), rows, (Place::Device, place)) }
         });

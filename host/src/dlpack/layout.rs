@@ -1,4 +1,4 @@
-//! Shapes and strides: what lies where, and what can be copied at once.
+//! Shapes and strides: offsets of elements, and the parts that one copy can transfer.
 
 use crate::error::dlpack::DlpackError;
 

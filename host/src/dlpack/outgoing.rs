@@ -1,4 +1,4 @@
-//! Memory of this library as tensors: buffers, pitched, page-locked and managed memory, and what is shared or copied.
+//! Exported tensors: buffers, pitched, page-locked and managed memory, shared or copied.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::argument::DeviceInput;
 
-/// Memory given away; its device is waited for before it is freed, because whoever had it may have used it on streams of
-/// their own.
+/// Exported memory; its device is waited for before it is freed, because its consumer may have used it on
+/// other streams.
 struct GivenAway<M> {
     memory: Option<M>,
     device: Device,
@@ -45,7 +45,7 @@ fn place(device: &Device, kind: i32) -> DLDevice {
 
 impl DlpackTensor {
     /// `buffer` as a tensor of one dimension. Waits until all work that uses it has run, because another
-    /// library knows nothing of the order kept here.
+    /// library does not know the order kept here.
     ///
     /// # Errors
     /// A failure of that work, as [`Stream::synchronize`]; a stream of another device.
@@ -86,7 +86,7 @@ impl DlpackTensor {
     ///
     /// let device = Device::cpu();
     /// let tensor = DlpackTensor::from_pinned(device.pinned_copy(&[1.0_f32, 2.0])?)?;
-    /// // SAFETY: from `into_raw`, and nobody else has it.
+    /// // SAFETY: from `into_raw`, with no other owner.
     /// let back = unsafe { DlpackTensor::from_raw(tensor.into_raw())? };
     /// assert_eq!(*back.into_pinned::<f32>(&device)?, [1.0, 2.0]);
     /// # Ok(()) }
@@ -111,7 +111,7 @@ impl DlpackTensor {
     }
 
     /// A buffer that stays in use here as a read-only tensor of one dimension. Waits for work that writes it. As long as
-    /// the tensor is there, `buffer` is shared, and nobody can write it.
+    /// the tensor is there, `buffer` is shared and cannot be written.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -138,7 +138,7 @@ impl DlpackTensor {
         Ok(Self::own::<T, _>(parts(&buffer), CUDA, buffer).with_read_only())
     }
 
-    /// A copy of a buffer or view as a tensor of one dimension, for whoever gets it alone
+    /// A copy of a buffer or view as a tensor of one dimension, owned by its consumer alone
     /// (`DLPACK_FLAG_BITMASK_IS_COPIED`).
     ///
     /// # Errors

@@ -54,8 +54,8 @@ impl DlpackTensor {
     /// let buffer = producer.fill(7_u32, 3)?; // may not have run yet
     /// let raw = DlpackTensor::from_buffer_async(&consumer, buffer)?.into_raw();
     ///
-    /// // The library that asked for the tensor on `consumer`:
-    /// // SAFETY: from `into_raw`, nobody else has it, and it is ready on that stream.
+    /// // The library that requested the tensor on `consumer`:
+    /// // SAFETY: from `into_raw`, with no other owner, and it is ready on that stream.
     /// let tensor = unsafe { DlpackTensor::from_raw_async(&consumer, raw)? };
     /// let buffer = tensor.into_buffer::<u32>(&device.new_stream()?)?; // on any stream
     /// assert_eq!(consumer.download(&buffer)?, [7; 3]);
@@ -124,7 +124,7 @@ impl DlpackTensor {
         self.ready.as_ref().map_or(Ok(()), |ready| ready.event.synchronize())
     }
 
-    /// The work that wrote the memory, as far as it is known.
+    /// The work that wrote the memory, if known.
     pub(super) fn sources(&self) -> Sources {
         self.ready.as_ref().map(|ready| ready.sources.clone()).unwrap_or_default()
     }

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 /// assert!(!tensor.is_read_only());
 ///
 /// let raw = tensor.into_raw_unversioned()?; // for a library from before DLPack 1.0
-/// // SAFETY: it is a live tensor, and nobody else has it.
+/// // SAFETY: it is a live tensor with no other owner.
 /// let tensor = unsafe { DlpackTensor::from_raw_unversioned(raw)? };
 /// assert_eq!(stream.download(&tensor.into_buffer::<f32>(&stream)?)?[5], 6.0);
 /// # Ok(()) }
@@ -38,7 +38,7 @@ pub struct DlpackTensor {
     pub(super) dtype: DLDataType,
     pub(super) shape: Vec<usize>,
     pub(super) strides: Vec<i64>,
-    /// `READ_ONLY` and `IS_COPIED`; other flags are not known here.
+    /// `READ_ONLY` and `IS_COPIED`; other flags are ignored.
     pub(super) flags: u64,
     pub(super) owner: Box<dyn Send>,
     /// `None` if all work on the memory has run.
@@ -51,7 +51,7 @@ unsafe impl Send for DlpackTensor {}
 /// Calls the maker's deleter when dropped.
 struct Managed<T>(*mut T, Option<unsafe extern "C" fn(*mut T)>);
 
-// SAFETY: whoever takes a tensor over vouches that it may be deleted on any thread.
+// SAFETY: the contract of the take-over says that it may be deleted on any thread.
 unsafe impl<T> Send for Managed<T> {}
 
 impl<T> Drop for Managed<T> {
@@ -107,7 +107,7 @@ impl DlpackTensor {
         Ok(DlpackTensor { start, shape: shape.to_vec(), strides: strides.to_vec(), ..self })
     }
 
-    /// The same tensor, which whoever gets it must not write (`DLPACK_FLAG_BITMASK_READ_ONLY`).
+    /// The same tensor, which its consumer must not write (`DLPACK_FLAG_BITMASK_READ_ONLY`).
     #[must_use]
     pub fn with_read_only(self) -> Self {
         DlpackTensor { flags: self.flags | READ_ONLY, ..self }
@@ -138,7 +138,7 @@ impl DlpackTensor {
         self.flags & READ_ONLY != 0
     }
 
-    /// Whether the memory is a copy, made for whoever gets the tensor (`DLPACK_FLAG_BITMASK_IS_COPIED`).
+    /// Whether the memory is a copy made for the consumer (`DLPACK_FLAG_BITMASK_IS_COPIED`).
     pub fn is_copied(&self) -> bool {
         self.flags & IS_COPIED != 0
     }
@@ -158,7 +158,7 @@ impl DlpackTensor {
         product(&self.shape).ok_or(DlpackError::Broken { reason: "its shape overflows" })
     }
 
-    /// Gives the tensor away: to whoever gets the pointer, as the content of a Python capsule
+    /// Transfers ownership of the tensor to the holder of the pointer, as the content of a Python capsule
     /// `dltensor_versioned`. It is freed by its deleter. A tensor of
     /// [`DlpackTensor::from_buffer_async`] is for use on that stream.
     #[must_use = "nothing else frees the tensor"]
@@ -186,9 +186,9 @@ impl DlpackTensor {
     /// # Safety
     /// - `raw` is a live tensor of DLPack, given to the caller, who does not use or delete it again (a
     ///   capsule is renamed to `used_dltensor_versioned`); it may be deleted on any thread.
-    /// - Its memory is what it says, with valid elements of its type; on a GPU it is of the primary context.
+    /// - Its memory is as described, with valid elements of its type; on a GPU it is of the primary context.
     /// - All work that writes it has run. Until this tensor, or the buffer that it becomes, is dropped,
-    ///   nobody else writes to the memory, or reads from it what is written here.
+    ///   nothing else writes to the memory, or reads from it what is written here.
     /// - Page-locked and managed memory ([`abi::CUDA_HOST`](super::abi::CUDA_HOST) and
     ///   [`CUDA_MANAGED`](super::abi::CUDA_MANAGED)) is such memory.
     pub unsafe fn from_raw(raw: *mut DLManagedTensorVersioned) -> Result<Self> {
@@ -212,7 +212,7 @@ impl DlpackTensor {
     /// [`DlpackError::Broken`].
     ///
     /// # Safety
-    /// As [`DlpackTensor::from_raw`]; and the memory may be written, which this form cannot say.
+    /// As [`DlpackTensor::from_raw`]; and the memory may be written, which this form cannot express.
     pub unsafe fn from_raw_unversioned(raw: *mut DLManagedTensor) -> Result<Self> {
         if raw.is_null() {
             return Err(DlpackError::Broken { reason: "it is null" }.into());
@@ -362,7 +362,7 @@ mod tests {
         let seeds = [tensor(0b111, [2, 3, 1, 1], [3, 1, 1, 1]), tensor(0b011, [0, 5, 1, 1], [0; 4])];
         crate::fuzz::survive(&seeds, |bytes| {
             let mut other = Other::new(bytes);
-            // SAFETY: live, with lists as long as they are said to be; nothing reads the elements.
+            // SAFETY: live, with lists as long as declared; nothing reads the elements.
             let Ok(tensor) = (unsafe { DlpackTensor::from_raw(&raw mut other.raw) }) else { return };
             let (len, text) = (product(tensor.shape()), format!("{tensor:?}"));
             assert!(len.is_some() && tensor.strides().len() == tensor.shape().len() && text.len() < 1000);

@@ -1,4 +1,4 @@
-//! The axes of grids and blocks, as errors name them.
+//! The axes of grids and blocks in errors.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ use std::fmt;
 ///
 /// // 65 threads along z, where a block has at most 64.
 /// let refused = kernels::empty(&stream, Grid::new([1, 1, 1], [2, 2, 65]));
-/// let expected = LaunchError::BlockTooLarge { kernel: "empty", axis: Axis::Z, value: 65, limit: 64 };
-/// assert_eq!(refused, Err(expected.into()));
+/// let Err(Error::Launch(LaunchError::BlockTooLarge { axis, value, limit, .. })) = refused else { panic!() };
+/// assert_eq!((axis, value, limit), (Axis::Z, 65, 64));
 /// assert_eq!(Axis::ALL.map(|axis| axis.to_string()), ["x", "y", "z"]);
 /// # Ok(()) }
 /// ```

@@ -1,4 +1,4 @@
-//! How the parts of an error read: coordinates, shapes, lists.
+//! Formatting of the parts of errors: coordinates, shapes, lists.
 
 use std::fmt::{self, Display, from_fn};
 

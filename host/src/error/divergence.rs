@@ -1,4 +1,4 @@
-//! Divergence at barriers and warp operations as errors describe it: places in the source, the threads that wait there, and what became of
+//! Divergence at barriers and warp operations in errors: source locations, the threads that wait there, and the state of
 //! the others.
 
 use std::fmt::{self, from_fn};

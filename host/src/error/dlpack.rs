@@ -1,4 +1,4 @@
-//! What can be wrong with a tensor.
+//! Errors of tensors (DLPack).
 
 use crate::dlpack_abi::{DLDataType, DLDevice, DLPackVersion};
 
@@ -36,7 +36,7 @@ pub enum DlpackError {
     ElementType {
         /// Its type.
         found: DLDataType,
-        /// The type asked for.
+        /// The requested type.
         expected: DLDataType,
     },
     /// A tensor is not in memory of the device.
@@ -44,7 +44,7 @@ pub enum DlpackError {
     OtherDevice {
         /// Where it is.
         found: DLDevice,
-        /// The device asked for.
+        /// The requested device.
         expected: Box<str>,
     },
     /// A tensor's elements do not follow each other.
@@ -69,11 +69,11 @@ pub enum DlpackError {
          but the tensor has {length}"
     )]
     Layout {
-        /// The shape asked for.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// The strides asked for, in elements.
+        /// The requested strides, in elements.
         strides: Vec<i64>,
-        /// The element asked for as the first.
+        /// The requested first element.
         offset: usize,
         /// The first element that would be reached, or the least number that there is.
         first: i64,
@@ -103,7 +103,7 @@ pub enum DlpackError {
     /// A shape has another number of elements than the tensor.
     #[error("a tensor of {length} elements cannot have the shape {shape:?}")]
     Shape {
-        /// The shape asked for.
+        /// The requested shape.
         shape: Vec<usize>,
         /// The elements that there are.
         length: usize,

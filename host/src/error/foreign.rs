@@ -1,4 +1,4 @@
-//! What can go wrong with foreign code.
+//! Errors of foreign code.
 
 /// An error about code that this program did not compile.
 ///
@@ -23,13 +23,13 @@ pub enum ForeignError {
     Read {
         /// The file.
         path: Box<str>,
-        /// What the system said.
+        /// The system's message.
         reason: Box<str>,
     },
-    /// Bytes are not the image that they should be.
+    /// The bytes are not an image of the expected kind.
     #[error("invalid {kind}: {reason}")]
     InvalidImage {
-        /// What it should be: `PTX`, `cubin`, `fatbin` or `library`.
+        /// The expected kind: `PTX`, `cubin`, `fatbin` or `library`.
         kind: &'static str,
         /// What is wrong.
         reason: Box<str>,
@@ -44,7 +44,7 @@ pub enum ForeignError {
         /// The driver's error, and the log of its compiler.
         log: Box<str>,
     },
-    /// The linker refused an input, or could not make a program of them.
+    /// The linker refused an input, or could not link them.
     #[error("{linker} cannot link {input}: {log}")]
     Link {
         /// The linker: the driver's, or nvJitLink.
@@ -54,7 +54,7 @@ pub enum ForeignError {
         /// The linker's error and log.
         log: Box<str>,
     },
-    /// Kernels in Rust call functions that they declare as `extern`, and nothing has them.
+    /// Kernels in Rust call functions that they declare as `extern`, and no linked code defines them.
     #[error(
         "no linked code has {}, which kernels call: name the file that has it at the `extern` block, `#[link(file = \"..\")]`, or give it by `Kernel::link_with` before the first launch",
         Quoted(functions)
@@ -63,7 +63,7 @@ pub enum ForeignError {
         /// Their names in the PTX.
         functions: Vec<Box<str>>,
     },
-    /// Code was to be linked with kernels that are loaded already.
+    /// Code cannot be linked with kernels that are already loaded.
     #[error(
         "kernel `{kernel}`: its module was loaded before; what it is linked with is given before its first launch"
     )]
@@ -81,7 +81,7 @@ pub enum ForeignError {
         /// The compiler's error and log.
         log: Box<str>,
     },
-    /// A library of the CUDA toolkit is not there.
+    /// A library of the CUDA toolkit is missing.
     #[error(
         "{library} is not installed: {reason}; it comes with the CUDA toolkit and with the PyPI package `{package}`; the variable {variable} names the file"
     )]
@@ -92,7 +92,7 @@ pub enum ForeignError {
         package: &'static str,
         /// The environment variable that names its file.
         variable: &'static str,
-        /// What the system's loader said.
+        /// The loader's message.
         reason: Box<str>,
     },
     /// A library of the CUDA toolkit failed.
@@ -100,7 +100,7 @@ pub enum ForeignError {
     Library {
         /// The function of the library.
         operation: &'static str,
-        /// The library's words for the failure.
+        /// The library's error message.
         reason: Box<str>,
     },
     /// A module has no such function.
@@ -112,9 +112,9 @@ pub enum ForeignError {
     NoFunction {
         /// The module's name; empty if it has none.
         module: Box<str>,
-        /// The name asked for.
+        /// The requested name.
         name: Box<str>,
-        /// The kernels that it has, where that is known.
+        /// The kernels that it has, if known.
         known: Vec<Box<str>>,
     },
     /// A module has no such global variable.
@@ -122,7 +122,7 @@ pub enum ForeignError {
     NoGlobal {
         /// The module's name; empty if it has none.
         module: Box<str>,
-        /// The name asked for.
+        /// The requested name.
         name: Box<str>,
     },
     /// A global variable is not as large as its stated type.
@@ -165,7 +165,7 @@ pub enum ForeignError {
         kernel: &'static str,
         /// The number of the parameter, from 1.
         number: usize,
-        /// Its name, where that is known.
+        /// Its name, if known.
         name: Option<Box<str>>,
         /// Its size in bytes.
         expected: usize,
@@ -181,7 +181,7 @@ pub enum ForeignError {
         kernel: &'static str,
         /// The bytes requested.
         dynamic: u32,
-        /// The bytes that the kernel has anyway.
+        /// The bytes of the kernel's static shared memory.
         fixed: u32,
         /// The device's limit to both.
         limit: u32,

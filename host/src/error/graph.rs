@@ -1,4 +1,4 @@
-//! What can go wrong while graphs are recorded, updated and launched.
+//! Errors in recording, updating and launching graphs.
 
 /// An error about a graph.
 ///
@@ -20,12 +20,12 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// Something was asked of a recording that no graph can hold.
+    /// An operation cannot be recorded in a graph.
     #[error("{operation} is not possible while a graph is recorded: {reason}")]
     NotRecordable {
-        /// What was asked for.
+        /// The operation.
         operation: &'static str,
-        /// Why it cannot be.
+        /// The reason.
         reason: &'static str,
     },
     /// A node uses memory that was not given to the graph.
@@ -38,7 +38,7 @@ pub enum GraphError {
         "a node of a graph writes a buffer that was given to it by `capture.read` or `capture.read_array`; give it by `capture.write`, `capture.keep` or `capture.write_array`"
     )]
     ReadOnlyBuffer,
-    /// A buffer of a graph was asked for a second time in one update.
+    /// A buffer of a graph was taken twice in one update.
     #[error("buffer {buffer} of the graph is in use already in this update")]
     BufferTaken {
         /// Its number in the graph.
@@ -56,15 +56,15 @@ pub enum GraphError {
         /// `node`, `buffer`, `stream` or `event`.
         what: &'static str,
     },
-    /// An event was to be waited for in a recording, but was not recorded in it.
+    /// A recording waits for an event that was not recorded in it.
     #[error("the event was not recorded in this graph")]
     EventNotRecorded,
-    /// A kernel was to be updated, and something else was given.
+    /// The node to update is not a kernel.
     #[error("node {node} is a {found}; only kernels and their arguments can be updated one by one")]
     NotAKernel {
         /// The node's number.
         node: usize,
-        /// What it is.
+        /// Its kind.
         found: &'static str,
     },
     /// An update did not launch exactly one kernel.
@@ -93,7 +93,7 @@ pub enum GraphError {
         /// The other node's.
         other: usize,
     },
-    /// An update lets a kernel use what a node allocates at a time when that is not there.
+    /// An update lets a kernel use the memory of an allocation node while it is not allocated.
     #[error(
         "the update of node {node} lets it use memory of node {allocation}, which allocates it, and it is not between that and the node that frees it"
     )]
@@ -113,10 +113,10 @@ pub enum GraphError {
     CannotDisable {
         /// The node's number.
         node: usize,
-        /// What it is.
+        /// Its kind.
         found: &'static str,
     },
-    /// A graph cannot take the place of another.
+    /// A graph cannot replace another in an update.
     #[error("the graph cannot be updated: {reason}; instantiate the other graph instead")]
     UpdateRefused {
         /// What differs.
@@ -128,7 +128,7 @@ pub enum GraphError {
         /// The most levels.
         limit: usize,
     },
-    /// The condition of a conditional node is not there.
+    /// A conditional node has an empty condition buffer.
     #[error("a condition is the first element of a buffer of the graph, and this buffer has none")]
     NoCondition,
     /// A stream of a recording was used while the body of a conditional node was recorded, or one of a body
@@ -142,7 +142,7 @@ pub enum GraphError {
     Picture {
         /// The file.
         path: Box<str>,
-        /// What the system says.
+        /// The system's message.
         reason: Box<str>,
     },
     /// A fill with a value that is too large for a node.

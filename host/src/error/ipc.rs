@@ -1,4 +1,4 @@
-//! What can go wrong with memory and events of several processes.
+//! Errors of memory and events shared between processes.
 
 /// What can go wrong with memory and events of several processes.
 ///
@@ -45,7 +45,7 @@ pub enum IpcError {
     Elements {
         /// The bytes of the buffer.
         bytes: usize,
-        /// The type asked for.
+        /// The requested type.
         element: &'static str,
         /// Its size in bytes.
         element_size: usize,
@@ -55,7 +55,7 @@ pub enum IpcError {
     Gone {
         /// The process that made it.
         process: u32,
-        /// What the system said.
+        /// The system's message.
         reason: Box<str>,
     },
     /// A buffer was to be shared by a pool that it is not of, or that is not shareable.

@@ -1,10 +1,10 @@
-//! What the CPU device finds wrong with a running kernel.
+//! Errors that the CPU device detects in running kernels.
 
 use super::LaunchSites;
 use super::display::{coordinates, known_thread};
 use super::divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads, stuck_block};
 
-/// A fault of a kernel that the CPU device has found. The stream goes on. On a GPU such a kernel hangs, traps or computes
+/// A fault of a kernel that the CPU device has found. The stream remains usable. On a GPU such a kernel hangs, traps or computes
 /// nonsense.
 ///
 /// ```
@@ -32,7 +32,7 @@ use super::divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads, st
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// A kernel called a function of other device code, which has no native counterpart (CPU device). The stream goes on.
+    /// A kernel called a function of other device code, which has no native counterpart (CPU device). The stream remains usable.
     #[error(
         "kernel `{kernel}`{launched} calls `{function}`, which is code for GPUs: name a function that the CPU device calls in its place at the declaration, `#[native(path)]`"
     )]
@@ -47,7 +47,7 @@ pub enum KernelError {
     /// A thread of a kernel has used up its stack, by calling too deep or by variables that are too large (CPU
     /// device; on a GPU that is [`Error::LaunchFailed`] or wrong values).
     ///
-    /// The thread was left where it was: its variables are leaked, not dropped. The device goes on, and what the
+    /// The thread was left where it was: its variables are leaked, not dropped. The device remains usable, and what the
     /// launch was to write holds any values. (Other systems than x86-64 Linux end the process, with a message.)
     #[error(
         "kernel `{kernel}`{launched} at {file}:{line} has used up the stack of {} KiB of {} in block {}; FERROGRID_CPU_STACK sets another size (in KiB)",
@@ -73,7 +73,7 @@ pub enum KernelError {
         bytes: usize,
     },
     /// Some threads of a block wait at a barrier that others never reach, because these have exited or wait
-    /// elsewhere (CPU device; on a GPU such a kernel hangs or computes nonsense).
+    /// at another place (CPU device; on a GPU such a kernel hangs or computes nonsense).
     #[error(
         "kernel `{kernel}`{launched}, block {}: its threads do not all reach the same barrier: {}",
         coordinates(block),
@@ -86,7 +86,7 @@ pub enum KernelError {
         launched: LaunchSites,
         /// The block's index in the grid, x first.
         block: [u32; 3],
-        /// Who waits where.
+        /// Which threads wait, and where.
         waiting: Vec<WaitingThreads>,
         /// The places in the block of the threads that have exited, x first.
         exited: Vec<[u32; 3]>,
@@ -103,7 +103,7 @@ pub enum KernelError {
         kernel: &'static str,
         /// Where in the source it was launched.
         launched: LaunchSites,
-        /// Whom the barrier waits for.
+        /// The threads that the barrier waits for.
         reach: BarrierReach,
         /// Where the first block waits.
         place: SourcePlace,
@@ -149,15 +149,15 @@ pub enum KernelError {
         launched: LaunchSites,
         /// The block's index in the grid, x first.
         block: [u32; 3],
-        /// The place in the block of a thread that waits in vain, x first.
+        /// The place in the block of a waiting thread, x first.
         thread: [u32; 3],
         /// Its mask.
         mask: u32,
         /// Where it waits.
         place: SourcePlace,
-        /// The lane of its warp that keeps it from going on.
+        /// The lane of its warp that is missing.
         lane: u32,
-        /// How.
+        /// Why it is missing.
         fault: LaneFault,
     },
     /// A kernel waits for the whole grid, but its launch was not cooperative.
@@ -183,7 +183,7 @@ pub enum KernelError {
         launched: LaunchSites,
         /// The stacks that this worker has.
         stacks: usize,
-        /// What the system said.
+        /// The system's message.
         reason: Box<str>,
     },
 }

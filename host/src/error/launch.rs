@@ -1,4 +1,4 @@
-//! Why a launch is refused.
+//! Errors of refused launches.
 
 use super::Axis;
 use super::display::{architectures, clusters_of, dimensions, extents};
@@ -222,7 +222,7 @@ pub enum LaunchError {
         kernel: &'static str,
         /// The axis.
         axis: Axis,
-        /// The number asked for.
+        /// The requested number.
         value: i64,
         /// The most blocks of a cluster on any device.
         limit: u32,

@@ -1,4 +1,4 @@
-//! Which launches an error may be of: kernels and places in the source.
+//! The launches that may have caused an error: kernels and source locations.
 
 use std::fmt;
 use std::panic::Location;
@@ -10,7 +10,7 @@ use super::Error;
 /// ```
 /// use ferrogrid::Error;
 ///
-/// /// Which kernels may have reached memory that is not theirs, of a GPU that has failed.
+/// /// The kernels that may have caused an illegal access on a failed GPU.
 /// fn suspects(error: &Error) -> Vec<String> {
 ///     match error {
 ///         // As `saxpy` at src/main.rs:20:5, oldest first.
@@ -41,7 +41,7 @@ impl fmt::Display for LaunchedKernel {
     }
 }
 
-/// The places in the source of the launches that an error of a kernel may be of: on the CPU device the one that it is of;
+/// The source locations of the launches that may have caused a kernel's error: on the CPU device exactly one;
 /// on a GPU, where the kernel itself does not know, each at which it was launched since the last successful
 /// synchronisation, as far as the last eight launches of each stream tell, oldest first.
 ///

@@ -1,4 +1,4 @@
-//! What can go wrong with kernels from text.
+//! Errors of kernels compiled from text.
 
 /// An error about kernels that are compiled at run time.
 ///
@@ -23,13 +23,13 @@ pub enum SourceError {
     Read {
         /// The file.
         path: Box<str>,
-        /// What the system said.
+        /// The system's message.
         reason: Box<str>,
     },
     /// No rustc on this machine compiles device code.
     #[error("kernels cannot be compiled on this machine: {reason}")]
     NoToolchain {
-        /// What was looked at, why it does not do, and how to get one that does.
+        /// The compilers that were tried, why each was rejected, and how to get a suitable one.
         reason: Box<str>,
     },
     /// The text is no Rust, or its kernels do not compile for the device.
@@ -63,7 +63,7 @@ pub enum SourceError {
     NoKernel {
         /// The name of the source.
         source_name: Box<str>,
-        /// The name asked for.
+        /// The requested name.
         name: Box<str>,
         /// The kernels that it has.
         known: Vec<Box<str>>,
@@ -97,7 +97,7 @@ pub enum SourceError {
         parameter: &'static str,
         /// Its type as written.
         expected: &'static str,
-        /// What it was given, in words.
+        /// The argument, described.
         found: Box<str>,
     },
     /// A kernel cannot be launched in a checked way.

@@ -1,4 +1,4 @@
-//! What errors read like, and what may be done with them.
+//! Tests of the texts and traits of errors.
 
 use std::panic::Location;
 

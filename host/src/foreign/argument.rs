@@ -9,7 +9,7 @@ use crate::view::DeviceView;
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::pointer::{DevicePtr, DevicePtrMut};
 
-/// What may be an argument of [`ForeignFunction::launch`](super::ForeignFunction::launch): a value, which
+/// An argument of [`ForeignFunction::launch`](super::ForeignFunction::launch): a value, which
 /// is passed as it is, or device memory, whose address is passed: `&buffer`, `&mut buffer`, a view, an
 /// atomic view, of any rank. The kernel's order with other work on that memory is kept. A raw [`DevicePtr`] is passed
 /// without that. Slices of the host go as [`In`](crate::In), [`Out`](crate::Out) and [`InOut`](crate::InOut), and

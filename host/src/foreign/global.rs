@@ -94,7 +94,7 @@ impl<T: Pod> ForeignGlobal<T> {
     }
 
     /// Writes all elements, after all work enqueued on `stream` so far (`cuMemcpyAsync`). Returns when
-    /// `values` is free to be changed.
+    /// `values` can be changed again.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; a failure of the work before; a stream of another device.
@@ -106,7 +106,7 @@ impl<T: Pod> ForeignGlobal<T> {
             return Ok(());
         }
         // SAFETY: the variable has as many bytes, of this device, for as long as the module is loaded. Any
-        // bytes are a `T`; whoever launches kernels of the module vouches for what they make of them.
+        // bytes are a `T`; launches of the module's kernels vouch for their accesses to them.
         unsafe { stream.inner().copy_from_host(self.start, source.as_ptr(), source.len()) }
     }
 

@@ -1,4 +1,4 @@
-//! Foreign kernels whose parameter types were stated once: safe to launch.
+//! Foreign kernels whose parameter types were declared once, and which are then safe to launch.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -46,8 +46,8 @@ impl<const R: usize, P> Clone for ForeignKernel<R, P> {
 
 impl<const R: usize, P> Copy for ForeignKernel<R, P> {}
 
-/// In the parameters of a [`ForeignKernel`]: `const T*` and a 64-bit length, as which the
-/// `&[T]` of a Rust kernel travels too that is declared `#[kernel(wide)]`. The argument is a buffer or view to read.
+/// In the parameters of a [`ForeignKernel`]: `const T*` and a 64-bit length, which is how the
+/// `&[T]` of a Rust kernel is passed that is declared `#[kernel(wide)]`. The argument is a buffer or view to read.
 ///
 /// ```no_run
 /// # use ferrogrid::prelude::*;
@@ -162,7 +162,7 @@ unsafe impl<T, const N: usize> ForeignParameter for ArrayMut<T, N> {
     const SIZES: &'static [usize] = &[POINTER];
 }
 
-/// What may be an argument for the parameter `P` of a [`ForeignKernel`].
+/// An argument for the parameter `P` of a [`ForeignKernel`].
 ///
 /// ```no_run
 /// use ferrogrid::{DeviceBuffer, ForeignKernel, Grid, Result, Slice, SliceMut, Stream, TypedArgument};
@@ -179,7 +179,7 @@ unsafe impl<T, const N: usize> ForeignParameter for ArrayMut<T, N> {
 /// ```
 ///
 /// # Safety
-/// What `hold` gives lists parameters of the sizes and meaning of `P`.
+/// The result of `hold` lists parameters of the sizes and meaning of `P`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no argument for the parameter `{P}` of a foreign kernel",
     label = "expected an argument for `{P}`",
@@ -273,7 +273,7 @@ pub trait ForeignParameters {
 /// ```
 ///
 /// # Safety
-/// What `hold_all` gives lists the parameters that `P` stands for.
+/// The result of `hold_all` lists the parameters that `P` stands for.
 pub unsafe trait TypedArguments<'a, P> {
     #[doc(hidden)]
     type Held: Held;
@@ -344,7 +344,7 @@ impl<const R: usize, P> ForeignKernel<R, P> {
         grid: impl IntoGrid<R>,
         arguments: impl TypedArguments<'a, P>,
     ) -> Result<()> {
-        // SAFETY: whoever stated the types vouched for every launch with such arguments.
+        // SAFETY: the declaration of the types vouched for every launch with such arguments.
         unsafe { self.function.launch_held(stream, grid.into_grid(), arguments.hold_all(stream)?) }
     }
 

@@ -1,4 +1,4 @@
-//! The driver's linker: PTX, cubins, fatbins and libraries of device code into one cubin.
+//! The driver's linker: combines PTX, cubins, fatbins and libraries of device code into one cubin.
 
 use std::fmt;
 
@@ -56,7 +56,7 @@ impl Linker {
     /// A link for `device` (`cuLinkCreate`).
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU, or what the driver says.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU, or the driver's error.
     pub fn new(device: &Device, options: &JitOptions) -> Result<Self> {
         let cuda = device.backend().as_cuda().ok_or_else(|| device.no_foreign_code("cuLinkCreate"))?;
         Ok(Linker { cuda: CudaLinker::new(cuda, options)? })
@@ -73,7 +73,7 @@ impl Linker {
     /// Adds a cubin (`cuLinkAddData`).
     ///
     /// # Errors
-    /// [`ForeignError::InvalidImage`] for bytes that are no whole cubin; [`ForeignError::Link`].
+    /// [`ForeignError::InvalidImage`] for bytes that are not a complete cubin; [`ForeignError::Link`].
     pub fn add_cubin(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         self.add(name, Image::cubin(bytes))
     }

@@ -1,4 +1,4 @@
-//! Code that kernels in Rust are linked with, as users give it.
+//! The user's code with which kernels in Rust are linked.
 
 use crate::backend::cuda::link_later;
 use crate::error::foreign::ForeignError;
@@ -7,10 +7,10 @@ use crate::image::LinkInput;
 use crate::kernel::Kernel;
 
 impl Kernel {
-    /// Gives the code that has the functions which the kernel's module declares as `unsafe extern "C"`, for all devices
+    /// Sets the code with the functions that the kernel's module declares as `unsafe extern "C"`, for all devices
     /// and all kernels that were compiled together with this one. When they are first loaded on a GPU they are linked
     /// with it, and with the files that the module names (`#[link(file = "offset.ptx")]`): by the driver's linker
-    /// (`cuLinkAddData`), or by nvJitLink if there is LTO IR among it. Adds to what was given before.
+    /// (`cuLinkAddData`), or by nvJitLink if there is LTO IR among it. Adds to earlier code.
     ///
     /// ```
     /// use ferrogrid::prelude::*;
@@ -56,7 +56,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`ForeignError::AlreadyLinked`] after the first launch on a GPU; [`LaunchError::NoDeviceCode`] if the
-    /// kernel has no device code. What does not fit is an error of that launch:
+    /// kernel has no device code. Mismatches are errors of that launch:
     /// [`ForeignError::UnresolvedFunctions`], [`ForeignError::Link`].
     pub fn link_with(&'static self, inputs: impl IntoIterator<Item = LinkInput>) -> Result<()> {
         let image = self.descriptor().image;

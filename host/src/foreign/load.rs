@@ -1,4 +1,4 @@
-//! Loading of foreign code on a device, from text, bytes or files.
+//! Loads foreign code on a device, from text, bytes or files.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::image::{CodeType, Image, JitOptions, read_file};
 use crate::toolkit::{CompileOptions, CompiledProgram, NvJitLink};
 
 impl CompileOptions {
-    /// For PTX that runs on `device` at its best; as [`CompileOptions::new`] for the CPU device.
+    /// For PTX that is optimal for `device`; as [`CompileOptions::new`] for the CPU device.
     pub fn for_device(device: &Device) -> Self {
         match device.compute_capability() {
             Some((major, minor)) => {
@@ -56,7 +56,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`ForeignError::InvalidImage`] for bytes that are no whole cubin; [`ForeignError::Load`] if the
+    /// [`ForeignError::InvalidImage`] for bytes that are not a complete cubin; [`ForeignError::Load`] if the
     /// driver refuses it; [`Error::Unsupported`] on the CPU.
     pub fn load_cubin(&self, bytes: &[u8]) -> Result<ForeignModule> {
         self.load(|| Image::cubin(bytes), &JitOptions::new())
@@ -79,7 +79,7 @@ impl Device {
         self.load(|| Image::fatbin(bytes), &JitOptions::new())
     }
 
-    /// Loads PTX, a cubin, a fatbin or a library (`.a`) from a file; its first bytes say which it is. The module has the
+    /// Loads PTX, a cubin, a fatbin or a library (`.a`) from a file; detected by its first bytes. The module has the
     /// file's name.
     ///
     /// ```
@@ -154,7 +154,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`ForeignError::InvalidImage`] for bytes that are no whole library; [`ForeignError::Link`] with the linker's log;
+    /// [`ForeignError::InvalidImage`] for bytes that are not a complete library; [`ForeignError::Link`] with the linker's log;
     /// else as [`Device::load_cubin`].
     pub fn load_library(&self, bytes: &[u8]) -> Result<ForeignModule> {
         let mut linker = Linker::new(self, &JitOptions::new())?;
@@ -163,7 +163,7 @@ impl Device {
         Ok(self.load_cubin(&linked.cubin)?.linked_from(CodeType::Library, &linked.log))
     }
 
-    /// Loads what NVRTC made of a program: its machine code if that is for this device, else its PTX or LTO IR. The
+    /// Loads NVRTC's output for a program: its machine code if that is for this device, else its PTX or LTO IR. The
     /// module has the program's name, and its functions are found by the C++ expressions of
     /// [`CompileOptions::name_expressions`](crate::CompileOptions::name_expressions), too.
     ///
@@ -239,7 +239,7 @@ impl Device {
     }
 }
 
-/// What of `program` to load on a device of that architecture: machine code only where it is for that very one, or there
+/// The part of `program` to load on a device of that architecture: machine code only if it is for exactly that one, or if there
 /// is nothing else.
 fn best_of(program: &CompiledProgram, architecture: Option<&str>) -> CodeType {
     let is_for_this = architecture == Some(&*program.architecture);
@@ -254,7 +254,7 @@ fn best_of(program: &CompiledProgram, architecture: Option<&str>) -> CodeType {
 mod tests {
     use super::*;
 
-    /// What NVRTC gives for an architecture: machine code if it is a real one, and no text if LTO IR was asked for.
+    /// The result of NVRTC for an architecture: machine code if it is a real one, and no text if LTO IR was requested.
     fn program(architecture: &str, lto: bool) -> CompiledProgram {
         let is_real = architecture.starts_with("sm_");
         CompiledProgram {

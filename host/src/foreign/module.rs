@@ -1,4 +1,4 @@
-//! Modules of foreign code on a device, and what is asked of them.
+//! Modules of foreign code on a device: lookup of functions and variables.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -73,7 +73,7 @@ struct Inner {
     /// From the text, if it is PTX.
     entries: HashMap<Box<str>, Vec<Parameter>>,
     functions: Mutex<HashMap<Box<str>, ForeignFunction>>,
-    /// Of all kernels, once somebody has asked.
+    /// Of all kernels, after the first query.
     names: OnceLock<Option<Vec<Box<str>>>>,
 }
 
@@ -82,7 +82,7 @@ impl ForeignModule {
         ForeignModule::of(device, loaded, Some(code_type), log, HashMap::new())
     }
 
-    /// A module of PTX, which says what is in it.
+    /// A module of PTX, which declares its contents.
     pub(super) fn of_text(device: &Device, loaded: LoadedModule, text: &str, log: String) -> Self {
         ForeignModule::of(device, loaded, Some(CodeType::Ptx), log, ptx::entries(text))
     }
@@ -102,7 +102,7 @@ impl ForeignModule {
 
     /// The same module, whose code came as `code_type` before it was linked, with the linker's log.
     pub(super) fn linked_from(mut self, code_type: CodeType, log: &str) -> Self {
-        // Nobody else has a module that was just loaded.
+        // A module that was just loaded has no other owner.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.code_type = Some(code_type);
             inner.log = [log, &*inner.log].concat().into();
@@ -110,7 +110,7 @@ impl ForeignModule {
         self
     }
 
-    /// The same module under this name, which errors have. Only this handle and its clones have it.
+    /// The same module under this name, which appears in errors. Only this handle and its clones have it.
     #[must_use]
     pub fn with_name(self, name: &str) -> Self {
         ForeignModule { name: name.into(), ..self }
@@ -144,7 +144,7 @@ impl ForeignModule {
         &self.name
     }
 
-    /// What it was loaded from; `None` if another library loaded it.
+    /// The kind of code that it was loaded from; `None` if another library loaded it.
     ///
     /// ```no_run
     /// # use ferrogrid::prelude::*;
@@ -167,8 +167,8 @@ impl ForeignModule {
         &self.inner.device
     }
 
-    /// What the driver's compiler said while loading, with
-    /// [`JitOptions::with_verbose`](super::JitOptions::with_verbose) also what each kernel uses.
+    /// The log of the driver's compiler from loading, with
+    /// [`JitOptions::with_verbose`](super::JitOptions::with_verbose) also the resources of each kernel.
     pub fn log(&self) -> &str {
         &self.inner.log
     }
@@ -189,7 +189,7 @@ impl ForeignModule {
     /// ```
     ///
     /// # Errors
-    /// [`ForeignError::NoFunction`], with the names that there are if that is known.
+    /// [`ForeignError::NoFunction`], with the existing names if known.
     pub fn function(&self, name: &str) -> Result<ForeignFunction> {
         let (asked, name) = (name, self.mangled(name));
         let mut functions = self.inner.functions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -279,7 +279,7 @@ impl ForeignModule {
     /// Unloads the module before the process ends (`cuModuleUnload`).
     ///
     /// # Errors
-    /// What the driver says; the module may be loaded still.
+    /// The driver's error; the module may still be loaded.
     ///
     /// # Safety
     /// No kernel of it is running or enqueued, or in a graph that will be launched, and nothing that came

@@ -1,5 +1,4 @@
-//! Buffers of a graph as launches take them while it is recorded or updated, and as they are named
-//! afterwards.
+//! Buffers of a graph: as arguments of launches while it is recorded or updated, and as ids afterwards.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -19,9 +19,9 @@ pub(crate) struct Slot<'b> {
 }
 
 enum Owner<'b> {
-    /// Somebody else's, who cannot move or drop it during `'b`; nor use it, if the graph writes it.
+    /// Borrowed: its owner cannot move or drop it during `'b`, nor use it if the graph writes it.
     Borrowed(&'b Memory),
-    /// A constant, which is there for ever.
+    /// A constant, which is static.
     Constant(&'static Memory),
     /// The graph's own. Not in place, because it is known by its address.
     Kept(Arc<Memory>),
@@ -62,7 +62,7 @@ impl<'b> Slot<'b> {
         }
     }
 
-    /// Whether nodes may write it where it becomes one of another graph's; a constant is everybody's.
+    /// Whether nodes may write it where it becomes one of another graph's; a constant has no owner.
     pub(crate) fn may_be_written(&self) -> bool {
         self.may_write() || matches!(self.owner, Owner::Constant(_))
     }
@@ -130,7 +130,7 @@ impl<'b> Slots<'b> {
         ENQUEUERS.for_uses(constants.map(|slot| slot.usage))
     }
 
-    /// Makes what `stream` is about to be given, which may use all of them, wait for what it must come
+    /// Makes the next work on `stream`, which may use all of them, wait for the work that it must come
     /// after.
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
         self.all.iter().try_for_each(|slot| slot.memory().begin_launch(stream, slot.usage))

@@ -6,7 +6,7 @@ use crate::error::foreign::ForeignError;
 const MAGIC: &[u8] = b"!<arch>\n";
 /// The bytes of a member's header.
 const HEADER: usize = 60;
-/// What a header ends with.
+/// The end marker of a header.
 const END_OF_HEADER: &[u8] = b"`\n";
 
 /// A library whose headers were checked.

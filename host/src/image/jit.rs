@@ -1,7 +1,7 @@
 //! Options of the driver's compiler and linker.
 
-/// Options for loading and linking PTX by the driver (`CUjit_option`). Those that are not set are left to
-/// the driver; machine code is loaded as it is, whatever they say.
+/// Options for loading and linking PTX by the driver (`CUjit_option`). Unset options are left to
+/// the driver; machine code is loaded unchanged.
 ///
 /// ```
 /// use ferrogrid_host::JitOptions;
@@ -20,7 +20,7 @@
 /// assert_eq!((debug.optimization_level, debug.debug_info, debug.verbose), (Some(0), true, true));
 ///
 /// let streaming = JitOptions::new().with_threads_per_block(256).with_cache_mode(JitCacheMode::Global);
-/// assert_eq!(streaming.threads_per_block, Some(256)); // `None` for what is left to the driver
+/// assert_eq!(streaming.threads_per_block, Some(256)); // `None` for options left to the driver
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -35,7 +35,7 @@ pub struct JitOptions {
     pub debug_info: bool,
     /// Whether to generate line numbers (`CU_JIT_GENERATE_LINE_INFO`).
     pub line_info: bool,
-    /// Whether the log also says what each kernel uses (`CU_JIT_LOG_VERBOSE`).
+    /// Whether the log includes the resources of each kernel (`CU_JIT_LOG_VERBOSE`).
     pub verbose: bool,
     /// How global loads are cached (`CU_JIT_CACHE_MODE`).
     pub cache_mode: Option<JitCacheMode>,
@@ -63,7 +63,7 @@ pub enum JitCacheMode {
 }
 
 impl JitOptions {
-    /// Nothing set.
+    /// All options unset.
     pub const fn new() -> Self {
         JitOptions {
             max_registers: None,
@@ -111,7 +111,7 @@ impl JitOptions {
         self
     }
 
-    /// The same with or without what each kernel uses in the log.
+    /// The same with or without the resources of each kernel in the log.
     #[must_use]
     pub const fn with_verbose(mut self, on: bool) -> Self {
         self.verbose = on;

@@ -25,7 +25,7 @@ pub struct LinkInput {
     bytes: Box<[u8]>,
 }
 
-/// `EM_CUDA`, where an ELF file says which machine it is for.
+/// `EM_CUDA`, in the machine field of an ELF file.
 const CUDA_MACHINE: [u8; 2] = [190, 0];
 
 impl LinkInput {
@@ -64,7 +64,7 @@ impl LinkInput {
         &self.name
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn code_type(&self) -> CodeType {
         self.code_type
     }
@@ -73,7 +73,7 @@ impl LinkInput {
         &self.bytes
     }
 
-    /// As the driver's linker takes it.
+    /// In the form for the driver's linker.
     pub(crate) fn image(&self) -> Result<Image, ForeignError> {
         match self.code_type {
             CodeType::Library | CodeType::Object | CodeType::LtoIr => {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_tell_what_it_is() {
+    fn the_first_bytes_determine_the_kind() {
         let mut elf = vec![0; 64];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
         let kind = |name: &str, bytes: &[u8]| LinkInput::from_bytes(name, bytes).unwrap().code_type();

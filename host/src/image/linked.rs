@@ -1,4 +1,4 @@
-//! What a linker makes.
+//! The result of a linker.
 
 /// A program that a linker made.
 ///
@@ -16,7 +16,7 @@
 pub struct LinkedImage {
     /// Machine code for the device, for [`Device::load_cubin`](crate::Device::load_cubin).
     pub cubin: Vec<u8>,
-    /// What the linker said.
+    /// The log of the linker.
     pub log: String,
 }
 

@@ -1,6 +1,6 @@
-//! One parameter of a kernel as its image knows it.
+//! One parameter of a kernel, as described by its image.
 
-/// A parameter of a foreign kernel: its size, and its name where the image tells.
+/// A parameter of a foreign kernel: its size, and its name if the image has it.
 ///
 /// ```no_run
 /// use ferrogrid::{ForeignFunction, Parameter};

@@ -1,4 +1,4 @@
-//! What a PTX text declares: the parameters of its kernels, and functions that it has not.
+//! Declarations in a PTX text: the parameters of its kernels, and undefined functions.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ fn parameter(declaration: &Declaration<'_>) -> Option<Parameter> {
     Some(Parameter { name: Some(declaration.name().into()), size: declaration.size()? })
 }
 
-/// What the driver has itself.
+/// Functions that the driver defines.
 const RUN_TIME: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 /// The functions that the text declares as `.extern`, besides those of the driver.
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_others_are_found_and_those_of_the_driver_not() {
+    fn foreign_functions_are_found_and_driver_functions_are_not() {
         let text = ".extern .func  (.param .b32 func_retval0) vprintf\n(\n\t.param .b64 a\n)\n;\n\
                     .extern .func  (.param .b32 func_retval0) offset\n(\n\t.param .b32 offset_param_0\n)\n;\n\
                     .extern .func note(.param .b32 x);\n.extern .func note(.param .b32 x);\n";

@@ -1,4 +1,4 @@
-//! What a compiled kernel needs and takes on a device, and the two preferences that it may be given.
+//! The attributes of a compiled kernel on a device, and its two preferences.
 
 use crate::device::Device;
 use crate::error::Result;
@@ -118,7 +118,7 @@ impl Device {
     }
 
     /// Says how `kernel` would rather have the L1 cache and shared memory divided
-    /// (`cuFuncSetCacheConfig`). The driver may do otherwise. Nothing happens on the CPU.
+    /// (`cuFuncSetCacheConfig`). The driver may do otherwise. No effect on the CPU.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -146,7 +146,7 @@ impl Device {
 
     /// Says how much of the L1 cache `kernel` would rather have as shared memory, in per cent
     /// (`CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`); `None` leaves it to the driver. The
-    /// driver rounds up to what the hardware can. Nothing happens on the CPU.
+    /// driver rounds up to what the hardware can. No effect on the CPU.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -166,7 +166,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// If the kernel does not load, as at a launch; what the driver says of more than 100.
+    /// If the kernel does not load, as at a launch; the driver's error for more than 100.
     pub fn set_preferred_shared_memory_carveout(
         &self,
         kernel: &'static Kernel,
@@ -175,9 +175,9 @@ impl Device {
         kernel.set_preferred_shared_memory_carveout(self, percent)
     }
 
-    /// Lets launches of `kernel` have up to `bytes` of dynamic shared memory
+    /// Allows launches of `kernel` up to `bytes` of dynamic shared memory
     /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`). Launches by this crate do it themselves; it is
-    /// for other libraries that launch the same function. Nothing happens on the CPU.
+    /// for other libraries that launch the same function. No effect on the CPU.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -195,7 +195,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// If the kernel does not load, as at a launch; what the driver says of more than the device has.
+    /// If the kernel does not load, as at a launch; the driver's error for more than the device has.
     pub fn set_max_dynamic_shared_size_bytes(&self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
         kernel.set_max_dynamic_shared_size_bytes(self, bytes)
     }

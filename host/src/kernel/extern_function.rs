@@ -1,13 +1,13 @@
-//! Functions of other device code, called where there is no device: what their place on the host does.
+//! Native counterparts of functions of other device code.
 
 /// The payload of the panic of a kernel that called such a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoNativeFunction(pub(crate) &'static str);
 
-/// What the host half of a function does that has no native counterpart.
+/// The host half of a function without a native counterpart: panics.
 ///
 /// # Panics
-/// Always: the CPU device makes [`KernelError::NoNativeFunction`](crate::KernelError::NoNativeFunction) of it.
+/// Always. The CPU device converts it to [`KernelError::NoNativeFunction`](crate::KernelError::NoNativeFunction).
 #[doc(hidden)]
 #[cold]
 pub fn no_native_function(name: &'static str) -> ! {

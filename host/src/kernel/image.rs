@@ -1,5 +1,5 @@
-//! Compiled device code as embedded in the program: PTX per architecture, and what the builder says of each
-//! entry point.
+//! Compiled device code as embedded in the program: PTX per architecture, and the build step's description of
+//! each entry point.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -9,7 +9,7 @@ use ferrogrid_device::constant::LIMIT;
 use crate::kernel::Loaded;
 use crate::memory::ALIGNMENT;
 
-/// What the build step says of a module's entry points: name, (size, alignment) of each parameter, and the numbers of
+/// The build step's description of a module's entry points: name, (size, alignment) of each parameter, and the numbers of
 /// their layouts.
 #[doc(hidden)]
 pub type Entries = &'static [(&'static str, &'static [(usize, usize)], &'static [u64])];
@@ -54,7 +54,7 @@ pub(crate) struct Ptx {
     /// PTX ISA version (major, minor).
     pub(crate) version: (u32, u32),
     pub(crate) text: &'static str,
-    /// The machine code that the build made of it; empty if it made none.
+    /// The machine code that the build made from it; empty if none.
     pub(crate) cubin: &'static [u8],
 }
 
@@ -84,12 +84,12 @@ impl ModuleImage {
         ModuleImage { source: ImageSource::Unbuilt(reason) }
     }
 
-    /// The code of a function that was loaded by other means.
+    /// A function that was loaded elsewhere.
     pub(crate) fn foreign(Loaded { function, may_panic }: Loaded) -> Self {
         ModuleImage { source: ImageSource::Foreign { function: AtomicPtr::new(function), may_panic } }
     }
 
-    /// The function, if it was loaded by other means.
+    /// The function, if it was loaded elsewhere.
     pub(crate) fn loaded(&self) -> Option<Loaded> {
         match &self.source {
             ImageSource::Foreign { function, may_panic } => {
@@ -99,7 +99,7 @@ impl ModuleImage {
         }
     }
 
-    /// Why there is no device code, though it was wanted.
+    /// Why device code is missing although it was requested.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         match self.source {
             ImageSource::Unbuilt(reason) => Some(reason),
@@ -114,7 +114,7 @@ impl ModuleImage {
         }
     }
 
-    /// The number by which equal images are known; `None` if there is no device code.
+    /// The number that identifies equal images; `None` if there is no device code.
     pub(crate) fn id(&self) -> Option<u128> {
         self.image().map(|image| image.id)
     }
@@ -192,7 +192,7 @@ pub const fn check_params(entries: Entries, entry: &str, params: &[(usize, usize
     }
 }
 
-/// Compares what the two halves say of layouts: each number with what it is, and whether it stands for something else.
+/// Compares the layouts of the two halves: each number with its meaning.
 ///
 /// # Panics
 /// At compile time, if they differ.
@@ -298,7 +298,7 @@ const fn find(entries: Entries, entry: &str) -> usize {
 /// The bytes of constants up to the one called `name`, of that size and alignment, after `before` bytes.
 ///
 /// # Panics
-/// At compile time, if that is more than constant memory has, or the constant cannot be there.
+/// At compile time, if that exceeds constant memory, or the constant cannot be there.
 #[doc(hidden)]
 pub const fn add_constant(before: usize, name: &str, size: usize, align: usize) -> usize {
     if size == 0 || align > ALIGNMENT {
@@ -347,7 +347,7 @@ const fn equal_bytes(a: &[u8], b: &[u8]) -> bool {
     true
 }
 
-/// A message put together at compile time, where there is no `format!`.
+/// A message composed at compile time, without `format!`.
 struct Text {
     bytes: [u8; 1024],
     len: usize,
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_compared_by_all_that_is_known_of_it() {
+    fn a_library_is_compared_by_all_its_properties() {
         let device = "fast\nfeature=\"x\"\n";
         let is_same = |host: (Option<&str>, &[(&str, bool)])| {
             std::panic::catch_unwind(|| check_library(host, device, "differs")).is_ok()
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_was_not_built_says_why() {
+    fn an_unbuilt_image_has_a_reason() {
         let image = ModuleImage::unbuilt("no compiler");
         assert_eq!((image.reason(), image.id()), (Some("no compiler"), None));
         assert_eq!(ModuleImage::host_only().reason(), None);

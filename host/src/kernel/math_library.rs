@@ -1,5 +1,5 @@
-//! Which library the mathematical functions of device code come from, as the build step says in the first
-//! line of its PTX.
+//! The library of mathematical functions of device code, which the build step records in the first line of its
+//! PTX.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The questions to a kernel, of this program or foreign, and its preferences. [`Device`] and
+//! Queries about a kernel, of this program or foreign, and its preferences. [`Device`] and
 //! [`ForeignFunction`](crate::ForeignFunction) pass them on to here.
 
 use crate::device::Device;
@@ -9,7 +9,7 @@ use crate::kernel::attributes::{CacheConfig, KernelAttributes};
 use crate::kernel::occupancy::{BlockResources, BlockSuggestion, Occupancy, fullest, padded};
 use crate::launch::grid::Dimensions;
 
-/// What a kernel is and needs on a device: each loads it there if it was not, and fails if it does not load, as a launch
+/// The attributes of a kernel on a device: each call loads it there if it was not, and fails if it does not load, as a launch
 /// does.
 ///
 /// ```
@@ -39,7 +39,7 @@ use crate::launch::grid::Dimensions;
 /// # Ok(()) }
 /// ```
 impl Kernel {
-    /// What of its module was loaded on `device`: [`CodeType::Cubin`] where the build made machine code for that very
+    /// The image of its module that was loaded on `device`: [`CodeType::Cubin`] if the build made machine code for that very
     /// architecture, else [`CodeType::Ptx`], which the driver compiled. `None` on the CPU device.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Kernel {
     /// Unloads the device code of this kernel from `device` before the process ends (`cuModuleUnload`), once all work on
     /// it has run, as [`Device::synchronize`] waits for it: with this kernel all others of the same program, test or
     /// library, which share one module, and its constants. The next launch loads it again, and constants have the values
-    /// in the source again. Nothing happens if it is not loaded, and on the CPU device.
+    /// in the source again. No effect if it is not loaded, and on the CPU device.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -71,7 +71,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// As [`Device::synchronize`], and the code is loaded still; or what the driver says.
+    /// As [`Device::synchronize`], and the code is loaded still; or the driver's error.
     ///
     /// # Safety
     /// - Until this returns no other thread launches kernels of that module on `device`, sets or reads its constants, or
@@ -198,7 +198,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on GPUs before compute capability 9.0; if the kernel does not
-    /// load; what the driver says of a shape that it cannot launch.
+    /// load; the driver's error for a shape that it cannot launch.
     pub fn max_active_clusters<const R: usize>(
         &'static self,
         device: &Device,
@@ -235,7 +235,7 @@ impl Kernel {
     /// As [`Device::set_preferred_shared_memory_carveout`].
     ///
     /// # Errors
-    /// If the kernel does not load, as at a launch; what the driver says of more than 100.
+    /// If the kernel does not load, as at a launch; the driver's error for more than 100.
     pub fn set_preferred_shared_memory_carveout(
         &'static self,
         device: &Device,
@@ -247,7 +247,7 @@ impl Kernel {
     /// As [`Device::set_max_dynamic_shared_size_bytes`].
     ///
     /// # Errors
-    /// If the kernel does not load, as at a launch; what the driver says of more than the device has.
+    /// If the kernel does not load, as at a launch; the driver's error for more than the device has.
     pub fn set_max_dynamic_shared_size_bytes(&'static self, device: &Device, bytes: u32) -> Result<()> {
         device.backend().set_max_dynamic_shared(self, bytes)
     }

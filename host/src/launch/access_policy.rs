@@ -1,4 +1,4 @@
-//! How the second-level cache treats memory that kernels use again and again.
+//! Second-level cache policies for memory that kernels use repeatedly.
 
 use ferrogrid_device::DeviceCopy;
 
@@ -10,7 +10,7 @@ use crate::stream::Stream;
 use crate::view::argument::DeviceInput;
 
 impl AccessPolicyWindow {
-    /// Uses of `data` are treated as `hit` says, all of them.
+    /// All uses of `data` are treated as `hit`.
     pub fn new<'a, T: DeviceCopy>(data: impl DeviceInput<'a, T>, hit: AccessProperty) -> Self {
         let data = data.into_input();
         let (start, bytes) = (data.start().addr(), data.len() * size_of::<T>());
@@ -19,9 +19,9 @@ impl AccessPolicyWindow {
 }
 
 impl Stream {
-    /// Has the second-level cache treat memory in a way of its own in all launches here from now on
-    /// (`cuStreamSetAttribute`, `CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`); `None` ends that. A launch with a window of its own
-    /// ([`Grid::with_access_policy_window`](crate::Grid::with_access_policy_window)) has that in place of it. Nothing happens on the CPU.
+    /// Sets the second-level cache policy of memory for all later launches on this stream
+    /// (`cuStreamSetAttribute`, `CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`); `None` removes it. A launch with its own window
+    /// ([`Grid::with_access_policy_window`](crate::Grid::with_access_policy_window)) has that in place of it. No effect on the CPU.
     ///
     /// # Errors
     /// [`Error::AccessPolicyWindowTooLarge`] if it has more bytes than the device takes;
@@ -32,8 +32,8 @@ impl Stream {
     }
 
     /// Puts all launches here from now on into that domain (`cuStreamSetAttribute`,
-    /// `CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`), but for those that have one of their own
-    /// ([`Grid::with_memory_sync_domain`](crate::Grid::with_memory_sync_domain)). Nothing happens on the CPU.
+    /// `CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`), except launches that set their own
+    /// ([`Grid::with_memory_sync_domain`](crate::Grid::with_memory_sync_domain)). No effect on the CPU.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -57,7 +57,7 @@ impl Device {
     /// Sets aside that much of the second-level cache for memory that persists there (`cuCtxSetLimit`,
     /// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`), at most
     /// [`MAX_PERSISTING_L2_CACHE_SIZE`](DeviceAttribute::MAX_PERSISTING_L2_CACHE_SIZE); see [`AccessPolicyWindow`]. The driver may
-    /// round it. Nothing happens on the CPU.
+    /// round it. No effect on the CPU.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -74,12 +74,12 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of more than there is.
+    /// The driver's error for more than the cache has.
     pub fn set_persisting_l2_cache_size(&self, bytes: usize) -> Result<()> {
         self.backend().set_persisting_l2_cache_size(bytes)
     }
 
-    /// Lets nothing persist in the second-level cache that does so now (`cuCtxResetPersistingL2Cache`). Nothing happens on the CPU.
+    /// Resets persisting lines in the second-level cache to normal (`cuCtxResetPersistingL2Cache`). No effect on the CPU.
     ///
     /// # Errors
     /// If the driver fails.
@@ -87,7 +87,7 @@ impl Device {
         self.backend().reset_persisting_l2_cache()
     }
 
-    /// Whether the device takes such a window. To the CPU it means nothing.
+    /// Whether the device takes such a window. No effect on the CPU.
     pub(crate) fn check_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
         let Some(AccessPolicyWindow { bytes, .. }) = window.filter(|_| self.is_cuda()) else { return Ok(()) };
         let limit = self.attribute(DeviceAttribute::MAX_ACCESS_POLICY_WINDOW_SIZE)?.unsigned_abs() as usize;

@@ -1,29 +1,29 @@
-//! What a launch asks for beyond a grid: priority, how its memory is cached and fenced, an event when it has begun.
+//! Launch attributes: priority, cache policy, memory-synchronisation domain, and an event at the start.
 
 use crate::backend::{AccessPolicyWindow, LaunchEvent, MemorySyncDomain};
 use crate::launch::grid::Grid;
 use crate::stream::event::Event;
 
 impl<const R: usize> Grid<R> {
-    /// The same in a memory-synchronisation domain of its own, whatever that of the stream is
+    /// The same in a memory-synchronisation domain that overrides the stream's
     /// (`CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`): see [`MemorySyncDomain`].
     #[must_use]
     pub fn with_memory_sync_domain(self, domain: MemorySyncDomain) -> Self {
         self.with_attributes(|attributes| attributes.memory_sync_domain = Some(domain))
     }
 
-    /// The same with memory that the second-level cache treats in a way of its own, in place of that of the stream
+    /// The same with a second-level cache policy that overrides the stream's
     /// (`CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`): see [`AccessPolicyWindow`].
     ///
     /// # Errors
-    /// None here; the launch gives [`Error::AccessPolicyWindowTooLarge`](crate::Error::AccessPolicyWindowTooLarge).
+    /// None here; the launch returns [`Error::AccessPolicyWindowTooLarge`](crate::Error::AccessPolicyWindowTooLarge).
     #[must_use]
     pub fn with_access_policy_window(self, window: AccessPolicyWindow) -> Self {
         self.with_attributes(|attributes| attributes.access_policy_window = Some(window))
     }
 
-    /// The same with a priority of its own, whatever that of the stream is (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
-    /// blocks of several kernels wait for room on a device, those of the lower number go first. What is running is
+    /// The same with a priority that overrides the stream's (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
+    /// blocks of several kernels wait for room on a device, those of the lower number go first. Running blocks are
     /// not interrupted. A graph's nodes keep the priorities that they were recorded with.
     ///
     /// The launch checks it against [`Device::stream_priority_range`](crate::Device::stream_priority_range), from which
@@ -41,18 +41,18 @@ impl<const R: usize> Grid<R> {
     /// ```
     ///
     /// # Errors
-    /// None here; the launch gives [`Error::PriorityOutOfRange`](crate::Error::PriorityOutOfRange).
+    /// None here; the launch returns [`Error::PriorityOutOfRange`](crate::Error::PriorityOutOfRange).
     #[must_use]
     pub fn with_priority(self, priority: i32) -> Self {
         self.with_attributes(|attributes| attributes.priority = Some(priority))
     }
 
     /// The same, whose launch records `event` when all its blocks have begun
-    /// (`CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`), from CUDA 12.3 on. The host can ask the event, and other streams can
-    /// wait for it, while the blocks still run. CUDA does its best: it may be later, at the end of the launch, as on the CPU
-    /// device. What the kernel writes is only there at its end; buffers are in order as always.
+    /// (`CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`), from CUDA 12.3 on. The host can query the event, and other streams can
+    /// wait for it, while the blocks still run. In CUDA this is best effort: it may be later, at the end of the launch, as on the CPU
+    /// device. The kernel's writes are only visible at its end; buffers are in order as always.
     ///
-    /// A launch that covers nothing records nothing.
+    /// An empty launch records nothing.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -81,7 +81,7 @@ impl<const R: usize> Grid<R> {
     /// ```
     ///
     /// # Errors
-    /// None here; the launch gives [`LaunchError::LaunchEvent`](crate::LaunchError::LaunchEvent) if the event
+    /// None here; the launch returns [`LaunchError::LaunchEvent`](crate::LaunchError::LaunchEvent) if the event
     /// has timing, is shared with other processes, of another device, or gone;
     /// [`Error::MissingSymbol`](crate::Error::MissingSymbol) with a driver before CUDA 12.3;
     /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording, which has event nodes.

@@ -1,5 +1,5 @@
-//! Outputs that belong to blocks: whether each block of a launch has a row or a tile. What another one
-//! computes would be lost.
+//! Outputs that belong to blocks: the check that each block of a launch has a row or a tile, because the results of
+//! others would be lost.
 
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
@@ -7,7 +7,7 @@ use crate::launch::extent::Extents;
 use crate::launch::grid::Grid;
 use crate::stream::Stream;
 
-/// That `rows`, the argument of that name, have one for each block.
+/// Checks that `rows`, the argument of that name, has one row for each block.
 ///
 /// # Errors
 /// [`LaunchError::MoreBlocksThanRows`]; and for a grid that cannot be launched.
@@ -27,7 +27,7 @@ pub fn rows_for_blocks<const R: usize>(
     Err(Error::Launch(LaunchError::MoreBlocksThanRows { kernel, argument, blocks: config.grid[0], rows }))
 }
 
-/// That `output`, the argument of that name, has a tile of extents `tile` for each block: of a plane, or a chunk of a slice.
+/// Checks that `output`, the argument of that name, has a tile of extents `tile` for each block: of a plane, or a chunk of a slice.
 ///
 /// # Errors
 /// [`LaunchError::MoreBlocksThanTiles`]; and for a grid that cannot be launched.

@@ -1,4 +1,4 @@
-//! How long a slice may be that a kernel indexes with 32 bits, and which must be as long as others.
+//! Checks of slice lengths: the limit of 32-bit indices, and slices that must have the same shape.
 
 use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
@@ -53,20 +53,24 @@ impl Extents for Lengths {
     }
 }
 
-/// The view that is to be `argument` of `kernel`, which is not `wide`.
+/// Checks that `view`, the `argument` of `kernel`, has lengths of 32 bits: the kernel is not `wide`.
 ///
 /// # Errors
-/// If it has 2^32 elements or more, or so many places along an axis.
+/// If it has 2^32 elements or more, or such an extent along an axis.
 #[doc(hidden)]
 #[inline]
-pub fn narrow<V: Extents>(view: V, kernel: &'static Kernel, argument: &'static str) -> Result<V> {
+pub fn check_narrow<V: Extents + ?Sized>(
+    view: &V,
+    kernel: &'static Kernel,
+    argument: &'static str,
+) -> Result<()> {
     let extents = view.extents();
     // An extent of 2^32 is too much even if another one is 0.
     let longest = extents.iter().copied().max().unwrap_or(0);
     // A view has no more bytes than an address counts, so this does not wrap unless elements have no size.
     let length = extents.iter().fold(1_usize, |length, extent| length.saturating_mul(*extent)).max(longest);
     if length <= u32::MAX as usize {
-        return Ok(view);
+        return Ok(());
     }
     Err(too_long(length, kernel, argument))
 }
@@ -89,6 +93,7 @@ pub fn same_shape(
 }
 
 #[cold]
+#[inline(never)]
 fn shapes_differ(kernel: &'static Kernel, arguments: [&'static str; 2], extents: [&[usize]; 2]) -> Error {
     let shapes = extents.map(|extents| {
         let mut shape = [1; 3];
@@ -99,6 +104,7 @@ fn shapes_differ(kernel: &'static Kernel, arguments: [&'static str; 2], extents:
 }
 
 #[cold]
+#[inline(never)]
 fn too_long(length: usize, kernel: &'static Kernel, argument: &'static str) -> Error {
     Error::Launch(LaunchError::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX })
 }
@@ -108,7 +114,7 @@ mod tests {
     use super::*;
     use crate::launch::grid::tests::kernel;
 
-    /// What has so many places along each axis, and no memory.
+    /// A shape without memory.
     #[derive(Debug)]
     struct Shape<const R: usize>([usize; R]);
 
@@ -123,14 +129,7 @@ mod tests {
     fn slices_of_narrow_kernels_end_at_32_bits() {
         const END: usize = 1 << 32;
         let kernel: &Kernel = Box::leak(kernel(None, None).into());
-        let length = |shape: &dyn Extents| {
-            let extents = shape.extents();
-            match *extents {
-                [x] => narrow(Shape([x]), kernel, "x").map(drop),
-                [x, y] => narrow(Shape([x, y]), kernel, "x").map(drop),
-                _ => narrow(Shape([extents[0], extents[1], extents[2]]), kernel, "x").map(drop),
-            }
-        };
+        let length = |shape: &dyn Extents| check_narrow(shape, kernel, "x");
         for fits in [
             &Shape([END - 1]) as &dyn Extents,
             &Shape([65_535, 65_537]),

@@ -1,4 +1,4 @@
-//! Slices of the host as arguments of a launch: a buffer for the length of one launch.
+//! Host slices as arguments: copied to and from a buffer for one launch.
 //!
 //! The buffer is the launch's own. Whatever happens in between, it is freed in the order of the stream, so a
 //! launch that returns early, or is refused, leaves nothing behind. What comes back is waited for, so the
@@ -26,7 +26,7 @@ use crate::view::argument::{
     sealed::Sealed,
 };
 use crate::view::atomic::DeviceAtomicView;
-use crate::view::{DeviceView, DeviceViewMut};
+use crate::view::{DeviceView, DeviceViewMut, check_extent};
 
 /// A slice of the host, to be read by one launch (PyCUDA's `In`): for a kernel's `&[T]`, or with [`In::into_2d`]
 /// for a `Plane<T>`.
@@ -95,7 +95,7 @@ pub struct In<'a, T>(pub &'a [T]);
 ///
 /// The launch waits for the kernel, and then copies *all* elements back. The kernel finds zeros, so elements
 /// that it does not write are 0 afterwards, never what the memory held before; [`InOut`] lets them keep their
-/// values. If the launch gives an error, the slice holds what it held, or what the kernel left.
+/// values. If the launch returns an error, the slice keeps its contents, or has those that the kernel left.
 ///
 /// For a kernel of rank 2 or 3 see [`Out::into_2d`] and [`Out::into_3d`]. A recording refuses it
 /// ([`GraphError::NotRecordable`](crate::GraphError::NotRecordable)): launches of the graph would write the slice long
@@ -171,7 +171,7 @@ pub struct Out<'a, T>(pub &'a mut [T]);
 /// `DisjointSlice<T>`, or `&[DeviceAtomic<T>]`.
 ///
 /// It is copied to a buffer of the launch's own; the launch waits for the kernel, and then copies all elements
-/// back. If the launch gives an error, the slice holds what it held, or what the kernel left.
+/// back. If the launch returns an error, the slice keeps its contents, or has those that the kernel left.
 ///
 /// For a kernel of rank 2 or 3 see [`InOut::into_2d`] and [`InOut::into_3d`]. A recording refuses it, as [`Out`].
 ///
@@ -288,32 +288,23 @@ shapes!(In);
 shapes!(Out);
 shapes!(InOut);
 
-/// An [`In`] on its device.
+/// An [`In`] on its device: uploaded for this launch only, or for a node of a graph, which owns it as well.
 #[doc(hidden)]
 pub struct StagedIn<T: DeviceCopy, const R: usize> {
-    buffer: Uploaded<T>,
-    extent: [usize; R],
-}
-
-/// What has been uploaded: for this launch only, or for a node of a graph, which owns it as well.
-struct Uploaded<T> {
     memory: Arc<Memory>,
-    len: usize,
+    extent: [usize; R],
     elements: PhantomData<T>,
 }
 
-impl<T: DeviceCopy> Uploaded<T> {
-    fn new(data: &[T], stream: &Stream) -> Result<Self> {
+impl<T: DeviceCopy, const R: usize> StagedIn<T, R> {
+    /// `data` has at least as many elements as the extent.
+    fn new(data: &[T], extent: [usize; R], stream: &Stream) -> Result<Self> {
         let upload = |stream: &Stream| Ok(stream.upload(data)?.into_memory());
         let memory = match stream.inner().recording() {
             None => Arc::new(upload(stream)?),
             Some(recording) => recording.keep(stream.device(), upload)?,
         };
-        Ok(Uploaded { memory, len: data.len(), elements: PhantomData })
-    }
-
-    fn view(&self) -> DeviceView<'_, T> {
-        DeviceView::whole(self.memory.pointer().cast(), self.len, &self.memory)
+        Ok(StagedIn { memory, extent, elements: PhantomData })
     }
 }
 
@@ -347,7 +338,7 @@ impl<T: DeviceCopy, const R: usize> Sealed for StagedOut<'_, T, R> {}
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
     fn access(&self) -> Access<'_> {
-        Access::new(&self.buffer.memory, Use::Read)
+        Access::new(&self.memory, Use::Read)
     }
 }
 
@@ -363,7 +354,8 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedOut<'_, T, R> {
 
 impl<T: DeviceCopy, const R: usize> StagedInput<T, R> for StagedIn<T, R> {
     fn input(&self) -> DeviceView<'_, T, R> {
-        self.buffer.view().shaped(self.extent)
+        let len = self.extent.iter().product();
+        DeviceView::whole(self.memory.pointer().cast(), len, &self.memory).shaped(self.extent)
     }
 }
 
@@ -386,7 +378,7 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T> for In<'a, T> {
     type Staged = StagedIn<T, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        Ok(StagedIn { extent: [self.0.len()], buffer: Uploaded::new(self.0, stream)? })
+        StagedIn::new(self.0, [self.0.len()], stream)
     }
 }
 
@@ -394,9 +386,8 @@ impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for Shaped<In<'a, 
     type Staged = StagedIn<T, R>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        let StagedIn { buffer, .. } = self.slice.stage(stream)?;
-        buffer.view().into_shape(self.extent)?;
-        Ok(StagedIn { buffer, extent: self.extent })
+        check_extent(self.extent, self.slice.0.len())?;
+        StagedIn::new(self.slice.0, self.extent, stream)
     }
 }
 
@@ -445,7 +436,7 @@ where
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
         let StagedOut { buffer, host, .. } = self.slice.stage(stream)?;
-        buffer.view().into_shape(self.extent)?;
+        check_extent(self.extent, buffer.len())?;
         Ok(StagedOut { buffer, extent: self.extent, host })
     }
 }

@@ -1,4 +1,4 @@
-//! The parameters of kernels that have no launch function, foreign ones and those from text, as arguments list them.
+//! The argument lists of kernels without launch functions: foreign kernels, and those from text.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
@@ -12,7 +12,7 @@ use crate::memory::access::Access;
 use crate::stream::Stream;
 use crate::view::argument::{Staged, StagedInput, StagedOutput};
 
-/// The greatest alignment that CUDA's own types have, for copies of parameters whose types nobody knows.
+/// The greatest alignment that CUDA's own types have, for copies of parameters of unknown types.
 pub(crate) const ALIGNMENT: usize = 16;
 
 /// The parameters of one launch: the address and the size in bytes of each, and the memory that they lead to.
@@ -66,7 +66,7 @@ pub trait Held: Sized {
     /// Adds its parameters.
     fn list<'a>(&'a self, list: &mut ParameterList<'a>);
 
-    /// After the launch: brings back what the host is to see, and waits for that.
+    /// After the launch: copies results to the host, and waits for the copy.
     fn finish(self, _: &Stream) -> Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! How much shared memory a block of a launch needs, and where its slices start.
+//! The shared memory of a block: its size, and the offsets of its slices.
 
 use crate::kernel::Kernel;
 use ferrogrid_device::shared::ALIGNMENT;
@@ -18,7 +18,7 @@ impl SharedLayout {
         SharedLayout { bytes: kernel.shared_size_bytes() }
     }
 
-    /// Adds a slice of `length` elements: its offset in bytes, and its length, as the kernel takes them.
+    /// Adds a slice of `length` elements: its offset in bytes, and its length, as the kernel's parameters.
     #[inline]
     pub fn slice<T>(&mut self, length: usize) -> [usize; 2] {
         self.slice_of(size_of::<T>(), length)

@@ -1,5 +1,5 @@
-//! Parameters without bytes, such as a unit struct: a device's entry point has none for them, so a launch
-//! leaves them out.
+//! Parameters without bytes, such as a unit struct: the entry point has no parameters for them, so a launch
+//! omits them.
 
 use std::ffi::c_void;
 use std::ptr::{NonNull, null};
@@ -42,7 +42,7 @@ pub fn sized_addresses<const N: usize>(
 ///
 /// # Safety
 /// `params` has an address with number `next`, of a value of type `T`, which the caller may copy; or `T` has no
-/// bytes, and a value of it may be made from nothing.
+/// bytes, and a value of it can be created from nothing.
 #[doc(hidden)]
 #[inline(always)]
 pub unsafe fn read_param<T>(params: *const *const c_void, next: &mut usize) -> T {
@@ -62,7 +62,7 @@ mod tests {
     use std::ptr::from_ref;
 
     #[test]
-    fn what_has_no_bytes_is_left_out() {
+    fn parameters_without_bytes_are_omitted() {
         let (first, last) = (7_u8, 9_u64);
         let shapes = [(1, 1), (0, 4), (8, 8), (0, 1)];
         let addresses = [from_ref(&first).cast(), null(), from_ref(&last).cast(), null()];

@@ -1,5 +1,5 @@
-//! Zeroed memory of one launch, beside its arguments: which elements of a `ScatterSlice<T>` threads have claimed, and how many
-//! blocks of a `BlockOrder<T>` have started and what each has published.
+//! Zeroed memory for one launch, in addition to its arguments: the claims on elements of a `ScatterSlice<T>`, and the
+//! counter and published values of a `BlockOrder<T>`.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
@@ -7,18 +7,18 @@ use std::ptr::from_ref;
 use ferrogrid_device::order::words_for;
 use ferrogrid_device::warp::Exchange;
 
-use crate::backend::recording::Scratch;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::launch::extent::Extents;
 use crate::launch::grid::Grid;
+use crate::launch::scratch::Scratch;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
 use crate::stream::Stream;
 
-/// Words that are 0 when the stream comes to what is launched next.
+/// Words that are 0 when the next launch starts.
 #[doc(hidden)]
 pub struct LaunchZeros {
     words: Words,

@@ -1,4 +1,4 @@
-//! One use of one allocation, in one word: what a launch gets for each buffer.
+//! One use of one allocation, in one word; a launch gets one for each buffer.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,13 +13,13 @@ use crate::order::writers::Effect;
 use crate::stream::StreamInner;
 use crate::stream::announcing::Announcing;
 
-/// The bits of the address that tell the use; an allocation's record is aligned, so they are 0 there.
+/// The bits of the address that encode the use; an allocation's record is aligned, so they are 0 there.
 const USE: usize = 3;
 
-/// The one of them that tells of `Use::WritePart`.
+/// The bit for `Use::WritePart`.
 const PART: usize = 2;
 
-/// The bit that tells whether the whole allocation is used.
+/// The bit for uses of the whole allocation.
 const WHOLE: usize = 4;
 
 const _: () = assert!(align_of::<Memory>() > USE | WHOLE);
@@ -98,13 +98,13 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Makes what `stream` is about to be given wait for what it must come after.
+    /// Makes the next work on `stream` wait for the work that it must come after.
     ///
     /// # Errors
     /// If the memory is another device's, or the device fails.
     #[inline]
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        // Each argument of each launch comes here, so the use is told by one bit.
+        // Each argument of each launch comes here, so one bit encodes the use.
         if NonZero::get(self.tagged.addr()) & PART == 0 && self.memory().is_alone(stream) {
             return Ok(());
         }

@@ -96,9 +96,9 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Self::in_memory(len, |bytes| Ok(owned(bytes)))
     }
 
-    /// A buffer of `len` elements in memory that another library has allocated, used on `stream` first. It takes part
-    /// in the order of work like any other; when it is dropped, `owner` is dropped some time after all work that uses
-    /// it has run, by whichever thread, and nothing else is freed. The way out is [`DeviceBuffer::as_device_ptr`].
+    /// A buffer of `len` elements in memory that another library has allocated, used on `stream` first. It is
+    /// ordered like any other buffer; when it is dropped, `owner` is dropped some time after all work that uses
+    /// it has run, on any thread, and nothing else is freed. The opposite is [`DeviceBuffer::as_device_ptr`].
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -109,7 +109,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// // As if another library had allocated it: memory of the device, and what frees it.
     /// let mut theirs = vec![1_u32, 2, 3];
     /// let start = theirs.as_mut_ptr();
-    /// // SAFETY: three elements of the CPU device, which nobody else uses, and which `theirs` keeps.
+    /// // SAFETY: three elements of the CPU device, which nothing else uses, and which `theirs` keeps.
     /// let mut buffer = unsafe { DeviceBuffer::from_raw(&stream, DevicePtrMut::from_raw(start), 3, theirs)? };
     /// stream.fill_into(9, buffer.slice_mut(1..)?)?;
     /// assert_eq!(stream.download(&buffer)?, [1, 9, 9]);
@@ -123,8 +123,8 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// # Safety
     /// - `start` leads to `len` initialised elements in memory of the stream's device (on the CPU device:
     ///   of the host), which stay there until `owner` is dropped.
-    /// - Nothing else uses them until then, except in an order that the caller sees to. Work that was
-    ///   enqueued elsewhere before, and uses them, comes before what `stream` holds now.
+    /// - Nothing else uses them until then, except in an order that the caller ensures. Work that was
+    ///   enqueued on other streams before, and uses them, comes before what `stream` holds now.
     pub unsafe fn from_raw(
         stream: &Stream,
         start: DevicePtrMut<T>,
@@ -179,7 +179,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Changes how many elements there are.
     ///
     /// # Safety
-    /// So many have memory, and all of them are initialised before anybody can ask for them.
+    /// So many are allocated, and all of them are initialised before they can be read.
     pub(crate) unsafe fn set_len(&mut self, len: usize) {
         self.len = len;
         self.memory.set_bytes(len * size_of::<T>());

@@ -1,5 +1,5 @@
-//! Statics of modules of kernels, as the host sees them: values that kernels change, and that it sets and reads in the order of
-//! streams.
+//! The host's handles of statics in kernel modules: kernels change their values, and the host sets and reads them in stream
+//! order.
 
 use std::marker::PhantomData;
 
@@ -11,7 +11,7 @@ use crate::order::Use;
 /// A `#[device] static` of a module: on each device a variable in global memory, which kernels of the module change by atomic
 /// operations (CUDA C++: `__device__`, `cudaMemcpyToSymbolAsync`, `cudaMemcpyFromSymbolAsync`; `cuModuleGetGlobal`).
 ///
-/// Each device has one of its own, at first with the value in the source, and again after the device was reset or the module
+/// Each device has a separate one, at first with the value in the source, and again after the device was reset or the module
 /// unloaded. It is ordered like a buffer that is written: launches of kernels that mention it come one after the other, on whichever
 /// streams, and so do `set` and `get`.
 ///

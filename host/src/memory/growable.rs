@@ -1,4 +1,4 @@
-//! Device memory that grows without moving: a range of addresses whose memory comes as it is needed.
+//! Device memory that grows without moving: a range of addresses to which memory is mapped as needed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::view::argument::DeviceInput;
 /// pieces of 64 KiB.
 ///
 /// To grow needs `&mut`; views borrow the buffer. Launches and copies take `&buffer` and `&mut buffer` as of any
-/// [`DeviceBuffer`], and see the elements there are by then. Work that was enqueued before goes on with those it was
+/// [`DeviceBuffer`], and see the elements there are by then. Work enqueued earlier continues with those it was
 /// given. Memory counts in the limit of the device's pool ([`MemoryPool::set_limit`](crate::MemoryPool::set_limit)).
 ///
 /// ```
@@ -94,7 +94,7 @@ impl Stream {
 }
 
 impl<T: DeviceCopy> GrowableBuffer<T> {
-    /// How many elements there is memory for.
+    /// The number of elements with memory.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -104,7 +104,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         self.max_len
     }
 
-    /// Sees to memory for `additional` elements more than there are, and for some to come.
+    /// Maps memory for `additional` more elements, and some in reserve.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -137,7 +137,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         Ok(())
     }
 
-    /// Appends a copy of `data` (`cuMemcpyAsync`). Returns when `data` is free to be changed.
+    /// Appends a copy of `data` (`cuMemcpyAsync`). Returns when `data` can be changed again.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -224,7 +224,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         self.truncate(0);
     }
 
-    /// Gives back memory that no element needs, as far as it came in pieces of its own (`cuMemUnmap`). Waits for all work
+    /// Gives back memory that no element needs, if it was mapped in separate pieces (`cuMemUnmap`). Waits for all work
     /// that uses the buffer.
     ///
     /// ```
@@ -280,7 +280,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         len.checked_sub(self.len()).filter(|additional| *additional > 0)
     }
 
-    /// Appends `additional` elements that `write` is to write, all of them. If it does not, there are none.
+    /// Appends `additional` elements, all of which `write` must write. If it fails, none are appended.
     fn extend_with(
         &mut self,
         additional: usize,

@@ -15,7 +15,7 @@ use crate::profile::{self, Work};
 use crate::stream::Stream;
 
 /// `len` elements of type `T` in managed memory (`cuMemAllocManaged`): a device buffer that the host can
-/// use in place. Pages move to whoever touches them. Pools have such memory, too, and page-locked memory that is used in the
+/// use in place. Pages migrate to the processor that touches them. Pools have such memory, too, and page-locked memory that is used in the
 /// same way: [`MemoryPool::managed_zeros`](crate::MemoryPool::managed_zeros).
 ///
 /// [`ManagedBuffer::read`] and [`ManagedBuffer::write`] give the host a slice, once the work on streams that
@@ -52,7 +52,7 @@ use crate::stream::Stream;
 /// use ferrogrid::{Advice, Location};
 ///
 /// let mut table = stream.managed_copy(&[1_u32, 2, 3])?;
-/// table.advise(Advice::ReadMostly(true))?; // a copy on each side, until somebody writes
+/// table.advise(Advice::ReadMostly(true))?; // a copy on each side, until the next write
 /// table.advise(Advice::AccessedBy(Location::Device, true))?;
 /// stream.fill_into(0, table.view_mut())?;
 /// stream.prefetch(&table, Location::Host)?; // before the host reads it
@@ -234,7 +234,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(view.start(), view.len()) })
     }
 
-    /// Tells the driver how the memory will be used (`cuMemAdvise`). Nothing to do on the CPU device.
+    /// Advises the driver of the use of the memory (`cuMemAdvise`). Does nothing on the CPU device.
     ///
     /// # Errors
     /// If the device fails.

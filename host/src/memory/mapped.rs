@@ -1,4 +1,4 @@
-//! Elements in page-locked memory of the host that the host and devices use in turn (zero-copy).
+//! Zero-copy memory: elements in page-locked host memory that the host and devices use in turn.
 //!
 //! Launches borrow the elements like those of a device buffer, and [`Memory`] orders them. The host has them as a slice:
 //! what makes that slice first waits for the devices. Work that conflicts with a slice needs a borrow that the slice
@@ -27,7 +27,7 @@ const WRITTEN: u8 = 2;
 pub(crate) struct Mapped<T> {
     start: NonNull<T>,
     len: usize,
-    /// What devices may be doing with them: lowered by whoever has waited for that.
+    /// The uses by devices that may be running; lowered after waiting for them.
     uses: AtomicU8,
     /// The same memory as devices address it.
     memory: Memory,
@@ -111,7 +111,7 @@ impl<T: DeviceCopy> Mapped<T> {
         }
     }
 
-    /// Waits until no device uses the elements, whatever has failed. A device that cannot be waited for runs nothing.
+    /// Waits until no device uses the elements, whatever has failed. A device that cannot be waited for runs no work.
     pub(crate) fn settle(&mut self) {
         if *self.uses.get_mut() != UNUSED {
             let _failed = self.memory.wait_on_host(Use::Write);

@@ -1,9 +1,9 @@
-//! Page-locked memory of the host: what devices copy from and to while the host goes on, and use in place.
+//! Page-locked host memory, for asynchronous copies and zero-copy use by devices.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, RangeBounds};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
@@ -24,12 +24,12 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// [`Stream::upload_async`](crate::Stream::upload_async) and
 /// [`Stream::download_async`](crate::Stream::download_async) take it by value and give it back when the
-/// copy has run, so that nobody can touch it meanwhile. On the CPU device it is ordinary memory. It is
+/// copy has run, so that it cannot be accessed meanwhile. On the CPU device it is ordinary memory. It is
 /// page-locked for all devices.
 ///
 /// Launches and copies on a device also take `&buffer`, `&mut buffer` and views of it as they take those of a
 /// [`DeviceBuffer`](crate::DeviceBuffer): the device then uses the memory in place, over the bus (zero-copy). Such work
-/// returns at once and is ordered like that on any buffer. Whoever uses the slice waits for the work that it must come
+/// returns at once and is ordered like that on any buffer. Code that uses the slice waits for the work that it must come
 /// after, and as long as the slice is borrowed no work that would conflict with it can be enqueued. If the buffer is
 /// dropped, it is freed after that work, now or when some later call finds that it has run; for that the driver waits for
 /// whatever else runs on the device (`cuMemFreeHost`, `cuMemHostUnregister`).
@@ -90,14 +90,14 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// let mut buffer = stream.zeros::<f32>(1000)?;
 /// let upload = stream.upload_async(host, &mut buffer)?;
-/// // ... the host goes on meanwhile ...
+/// // ... the host continues meanwhile ...
 /// let host = upload.wait()?;
 /// let host = stream.download_async(&buffer, host)?.wait()?;
 /// assert_eq!(host[999], 1.5);
 /// # Ok(()) }
 /// ```
 ///
-/// Nobody can read it while a copy writes it:
+/// It cannot be read while a copy writes it:
 ///
 /// ```compile_fail,E0382
 /// # fn main() -> ferrogrid_host::Result<()> {
@@ -258,7 +258,7 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Page-locks the memory of `data` where it is (`cuMemHostRegister`), which takes its time, but no
+    /// Page-locks the memory of `data` where it is (`cuMemHostRegister`), which is slow, but makes no
     /// copy. [`PinnedBuffer::into_vec`] gives it back.
     ///
     /// ```
@@ -273,7 +273,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says; it may not take memory of a system that does not page.
+    /// The driver's error; it may refuse memory on a system without paging.
     pub fn pin<T: DeviceCopy>(&self, data: Vec<T>) -> Result<PinnedBuffer<T>> {
         let (bytes, mut data) = (size_of_val(data.as_slice()), data);
         // SAFETY: a `Vec` has no null pointer.
@@ -302,7 +302,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the memory; `work` is not called then. At the end, the failure of a kernel that was to
+    /// The driver's error for the memory; `work` is then not called. At the end, the failure of a kernel that was to
     /// write the memory, or of the device.
     pub fn with_pinned<T: DeviceCopy, R>(
         &self,
@@ -365,7 +365,10 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     fn allocate(device: &Device, len: usize, write_combined: bool) -> Result<Self> {
         retired::collect();
         let bytes = DeviceBuffer::<T>::bytes_of(len)?;
-        let pointer = device.backend().allocate_host(bytes, write_combined)?;
+        let pointer = match bytes {
+            0 => null_mut(),
+            _ => device.backend().allocate_host(bytes, write_combined)?,
+        };
         let start = NonNull::new(pointer.cast::<T>()).unwrap_or(NonNull::dangling());
         let locked = Some(Locked { start: pointer, bytes, device: device.clone(), is_allocated: true });
         PinnedBuffer::of(device, start, len, Pages { locked, data: None, _owner: None })
@@ -374,7 +377,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     /// Memory of another library.
     ///
     /// # Safety
-    /// `start` leads to `len` elements that nobody else uses before `owner` is dropped. If `device` is a GPU they are
+    /// `start` leads to `len` elements that nothing else uses before `owner` is dropped. If `device` is a GPU they are
     /// page-locked.
     pub(crate) unsafe fn foreign(
         device: &Device,
@@ -446,7 +449,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
                 "the device has it under another address than the host, as it has write-combined memory";
             return Err(Error::unsupported("page-locked memory as a part of a graph", device, reason));
         }
-        // SAFETY: it is page-locked for all GPUs, and the device uses it under the host's address. Nobody uses it now, and
+        // SAFETY: it is page-locked for all GPUs, and the device uses it under the host's address. It is not in use now, and
         // the owner is all that could reach it, out of reach from here on.
         Ok(unsafe { Memory::owned(stream, Origin::Pinned, start, bytes, Box::new(self)) })
     }

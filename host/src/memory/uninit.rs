@@ -11,7 +11,7 @@ use crate::stream::Stream;
 use crate::view::argument::DeviceInput;
 
 impl Stream {
-    /// A new buffer of `len` elements that nobody has written (`cuMemAllocFromPoolAsync`). It is safe to
+    /// A new buffer of `len` uninitialised elements (`cuMemAllocFromPoolAsync`). It is safe to
     /// have: its elements are `MaybeUninit<T>`. A kernel fills it as `DisjointSlice<MaybeUninit<T>>`; then
     /// [`DeviceBuffer::assume_init`] makes it a buffer of `T`.
     ///

@@ -1,4 +1,4 @@
-//! The record of who used an allocation, and the waits that follow from it: the rule that `order.rs` states.
+//! The record of uses of an allocation, and the waits that follow from it by the rule in `order/mod.rs`.
 //! Depends on nothing but its locks: `host/tests/loom/order.rs` includes it by path and explores all
 //! interleavings.
 
@@ -81,7 +81,7 @@ impl<S: OrderedStream> Order<S> {
         usage != Use::WritePart && self.owner.load(Ordering::Acquire) == stream.id()
     }
 
-    /// Makes what `stream` is about to be given wait for what it must come after.
+    /// Makes the next work on `stream` wait for the work that it must come after.
     ///
     /// On an error nothing is entered, and nothing may be enqueued.
     #[inline]
@@ -98,7 +98,7 @@ impl<S: OrderedStream> Order<S> {
         self.enter(stream, usage, |_| 0)
     }
 
-    /// Enters a use; `owner` tells as whom the stream is known if no other is in the record.
+    /// Enters a use; `owner` identifies the stream if no other is in the record.
     #[cold]
     fn enter(&self, stream: &Arc<S>, usage: Use, owner: impl FnOnce(&S) -> u64) -> Result<()> {
         let mut record = self.lock();

@@ -1,8 +1,8 @@
-//! Which work wrote what memory holds, so that what a failed kernel left there is not taken for a result.
+//! The work that last wrote each part of memory, so that the output of a failed kernel is not taken for a result.
 //!
 //! Each launch on the CPU device has an [`Outcome`], and memory names those of the launches that wrote it. A copy
-//! hands them on, and a launch that reads what failed work wrote fails with it. Whoever reads memory on the host asks
-//! them when the work has run. Memory that the host writes again forgets them, and so does memory that a launch is given
+//! hands them on, and a launch that reads what failed work wrote fails with it. A read of memory on the host checks
+//! them after the work has run. Memory that the host writes again forgets them, and so does memory that a launch is given
 //! as a whole: if its thread knows of the failure, and so does not mean to work on with what is there.
 //!
 //! On a GPU an outcome is that of all launches of a stream between two waits that may panic (`cuda/stream/watch.rs`). Memory
@@ -44,7 +44,7 @@ impl Outcome {
 
     /// Settles how the work ended, if that is not known yet.
     pub(crate) fn settle(&self, fault: Option<Arc<Fault>>) {
-        // Whoever was first has said it.
+        // The first thread has reported it.
         let _known = self.end.set(fault);
     }
 
@@ -124,8 +124,8 @@ impl Default for Writers {
 }
 
 impl Writers {
-    /// Whether there are none. All that happened before is seen: whoever may use memory has been handed it by those
-    /// who used it before.
+    /// Whether there are none. Earlier writers are visible, because the memory was passed on by its earlier
+    /// users.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.only.load(Ordering::Relaxed).is_null()
@@ -258,7 +258,7 @@ impl Flow {
         flow
     }
 
-    /// The launch has run, with a failure of its own or not; `failures` are those of its stream.
+    /// The launch has run, and may have failed itself; `failures` are those of its stream.
     pub(crate) fn end(self, own: Option<Arc<Fault>>, failures: &Failure) {
         let inherited = self.sources.fault();
         if let Some(fault) = inherited {
@@ -280,7 +280,7 @@ mod tests {
 
     /// What a launch on a GPU must name is what it did not know before: else a failure would be lost, or a fast path.
     #[test]
-    fn a_launch_leaves_names_as_they_are_where_they_say_all() {
+    fn a_launch_keeps_complete_names() {
         let [own, other] = [(); 2].map(|()| Arc::new(Outcome::default()));
         let [none, ours, theirs, both] = [&[][..], &[&own], &[&other], &[&own, &other]].map(written_by);
         let named = |effects: &[(&Writers, Use)], may_fail| {
@@ -315,7 +315,7 @@ mod tests {
         assert!(outcome.is_settled() && outcome.is_good());
         let memory = written_by(&[&Arc::new(outcome)]);
         assert_eq!(memory.sources().iter().count(), 1);
-        // What went well is forgotten by whoever writes next.
+        // Successful work is forgotten at the next write.
         let next = Arc::new(Outcome::default());
         memory.add(std::slice::from_ref(&next));
         assert!(memory.sources().iter().all(|writer| Arc::ptr_eq(writer, &next)));

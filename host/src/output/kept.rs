@@ -9,7 +9,7 @@ use crate::sync::{Mutex, MutexGuard};
 
 pub(super) struct Kept {
     texts: Mutex<Texts>,
-    /// How many texts are kept, for those who look without the lock.
+    /// The number of kept texts, readable without the lock.
     count: AtomicUsize,
 }
 
@@ -48,7 +48,7 @@ impl Kept {
         self.update_count(&texts);
     }
 
-    /// Hands out what is kept so far. Nothing is locked meanwhile.
+    /// Takes the kept texts out, without holding the lock meanwhile.
     pub(super) fn deliver(&self, mut to: impl FnMut(&str)) {
         let mut rest = self.count.load(Ordering::Relaxed);
         while rest > 0

@@ -1,4 +1,4 @@
-//! Messages that device code sends for the host to format: from a template, as rustc encodes
+//! Messages from device code that the host formats: from a template, as rustc encodes
 //! `core::fmt::Arguments`, and the bytes of each argument.
 
 use std::fmt::{self, Write};
@@ -222,7 +222,7 @@ impl Argument {
     }
 }
 
-/// As std's `debug_list`: each element with the options of the list, on a line of its own if it is alternate.
+/// As std's `debug_list`: each element with the options of the list, on a separate line in the alternate form.
 fn list(elements: &[Argument], options: Options, out: &mut String) {
     let lines = options.alternate() && !elements.is_empty();
     out.push('[');
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_shown_by_its_type() {
+    fn unknown_values_are_shown_by_their_type() {
         let opaque = Item::Argument(Argument {
             of_trait: Some(FormatTrait::Debug),
             ty: "app::Point".to_owned(),

@@ -1,5 +1,5 @@
-//! The one place that every call to a device passes: it tells those who observe, if there are any, and else
-//! costs a look at a number.
+//! The hook that every call to a device passes: it informs observers if there are any, and otherwise costs
+//! one load.
 
 #[cfg(feature = "tracing")]
 use std::mem::ManuallyDrop;
@@ -18,7 +18,7 @@ use crate::stream::StreamInner;
 
 /// The timelines that are being recorded, of all devices.
 static RECORDERS: Mutex<Vec<Arc<Recorder>>> = Mutex::new(Vec::new());
-/// How many there are, to be asked without the lock.
+/// The number of entries, readable without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether calls to devices are observed.
@@ -27,14 +27,14 @@ pub(crate) fn is_observed() -> bool {
     cfg!(any(feature = "tracing", feature = "nvtx")) || COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Runs `enqueue`, which gives `stream` the work that is described.
+/// Runs `enqueue`, which enqueues the described work on `stream`.
 #[inline]
 pub(crate) fn observe<R>(stream: &StreamInner, work: Work, enqueue: impl FnOnce() -> Result<R>) -> Result<R> {
     let _call = Call::of(stream, work);
     if COUNT.load(Ordering::Relaxed) == 0 { enqueue() } else { observe_slowly(stream, work, enqueue) }
 }
 
-/// Runs `call`, by which the host itself does what is described, or waits for it; no stream gets work.
+/// Runs `call`, in which the host itself does the described work, or waits for it; no stream gets work.
 #[inline]
 pub(crate) fn observe_host<R>(device: &Device, work: Work, call: impl FnOnce() -> Result<R>) -> Result<R> {
     let _call = Call::new(work);
@@ -100,7 +100,7 @@ fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
     RECORDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The span and the range around a call; nothing without the features.
+/// The span and the range around a call; empty without the features.
 struct Call {
     #[cfg(feature = "tracing")]
     span: ManuallyDrop<tracing::span::EnteredSpan>,
@@ -147,7 +147,7 @@ mod tests {
 
     /// On the CPU device, whose clock is the host's: an arrow from a call to its work never leads back in time.
     #[test]
-    fn no_work_begins_before_the_call_that_asks_for_it() -> Result<()> {
+    fn no_work_begins_before_its_call() -> Result<()> {
         let device = Device::cpu();
         let stream = device.new_stream()?;
         let mut data = stream.zeros::<u32>(64)?;

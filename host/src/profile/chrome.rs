@@ -1,4 +1,4 @@
-//! Writes a trace in the Trace Event Format, as Perfetto and chrome://tracing read it.
+//! Writes a trace in the Trace Event Format, for Perfetto and chrome://tracing.
 //!
 //! The JSON is written here: with serde_json among the dependencies, `assert_eq!(stream.download(&x)?, [])`
 //! would not compile in programs that use this crate, because it compares numbers with its own values.

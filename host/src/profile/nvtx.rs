@@ -122,7 +122,7 @@ fn tool() -> Option<Tool> {
 #[cold]
 fn load() -> Option<Tool> {
     let path = std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?;
-    // SAFETY: whoever set the variable asks for this library to run in the process, as all users of NVTX do.
+    // SAFETY: the user who set the variable requests this library in the process, as all users of NVTX do.
     let library = unsafe { Library::new(path) }.ok()?;
     // SAFETY: the symbol has this signature by NVTX's definition.
     let initialize = *unsafe { library.get::<Initialize>(b"InitializeInjectionNvtx2\0") }.ok()?;
@@ -158,7 +158,7 @@ extern "C" fn export_table(id: u32) -> *const c_void {
     }
 }
 
-/// `GetModuleFunctionTable`: 1 if there is such a module.
+/// `GetModuleFunctionTable`: 1 if the module exists.
 extern "C" fn module_table(module: c_uint, table: *mut *const *const Slot, size: *mut c_uint) -> c_int {
     static TABLES: OnceLock<Tables> = OnceLock::new();
     let tables = TABLES.get_or_init(|| {

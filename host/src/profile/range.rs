@@ -1,4 +1,4 @@
-//! Ranges that the user names: stages of a program.
+//! Named ranges: stages of a program.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Collects the spans of one timeline, and turns pairs of events into times.
+//! Collects the spans of one timeline and converts pairs of events to times.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -14,14 +14,14 @@ use crate::error::Result;
 
 /// So many pairs of events wait to be read at least before any is read: reading them is left for later.
 const MANY_PENDING: usize = 1024;
-/// After so many seconds another event is what times are measured from: CUDA tells them in 32-bit
-/// milliseconds, which after a second tell less than a tenth of a microsecond apart.
+/// After so many seconds times are measured from a new event: CUDA returns them in 32-bit
+/// milliseconds, which after a second have a resolution below a tenth of a microsecond.
 const ANCHOR_SECONDS: f64 = 0.5;
 
 /// The events before and after a piece of work.
 pub(super) type Marks = (Arc<EventBackend>, Arc<EventBackend>);
 
-/// What a timeline has seen so far.
+/// The records of a timeline so far.
 pub(super) struct Recorder {
     device: Device,
     /// The host's time that is 0.
@@ -33,7 +33,7 @@ struct Collected {
     spans: Vec<Span>,
     /// Whose events have not been read, in the order of the calls.
     pending: VecDeque<Pending>,
-    /// What times are measured from, and its own time in seconds.
+    /// The event from which times are measured, and its own time in seconds.
     anchor: (Arc<EventBackend>, f64),
     threads: Vec<(u64, Box<str>)>,
     next_call: u64,
@@ -67,7 +67,7 @@ impl Recorder {
         &self.device
     }
 
-    /// Notes a call that gave `stream` work between the marks; without marks, the device could not tell.
+    /// Records a call that enqueued work on `stream` between the marks; without marks, its times are unknown.
     pub(super) fn note_work(&self, work: Work, stream: u64, host: (Instant, Instant), marks: Option<Marks>) {
         let mut collected = self.lock();
         let call = collected.next_call;
@@ -84,7 +84,7 @@ impl Recorder {
         }
     }
 
-    /// Notes a call by which the host did the work itself.
+    /// Records a call in which the host did the work itself.
     pub(super) fn note_call(&self, work: Work, start: Instant, end: Instant) {
         let mut collected = self.lock();
         let span = self.call(work, start, end, &mut collected);
@@ -172,7 +172,7 @@ impl Collected {
         }
     }
 
-    /// `start`, which is not before `asked`: nothing begins before it is asked for. Where it seems to, the clocks are
+    /// `start`, which is not before `asked`: nothing begins before its call. Where it seems to, the clocks are
     /// apart by at least as much, and all that comes later is later, too, or spans of one stream would overlap.
     fn no_earlier(&mut self, start: f64, asked: Duration) -> f64 {
         let apart = (asked.as_secs_f64() - start).max(0.0);

@@ -1,4 +1,4 @@
-//! A timeline from its start to its end, as the user holds it.
+//! The handle of a running timeline.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::error::Result;
 /// microseconds were seen on an H200.
 /// Calls are there, too, by the host's clock. The two clocks are aligned at the start, to some microseconds on a GPU.
 ///
-/// Several timelines of a device may be recorded at the same time. A timeline that is dropped gives nothing.
-/// The nodes of a graph are one span. What is recorded into a graph, and does not run, is no span.
+/// Several timelines of a device may be recorded at the same time. A dropped timeline returns nothing.
+/// The nodes of a graph are one span. Work that is only recorded into a graph has no span.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -52,7 +52,7 @@ impl Timeline {
         Ok(Timeline { recorder })
     }
 
-    /// Ends the recording, waits until the work that was recorded has run, and gives its spans. Failures of
+    /// Ends the recording, waits until the work that was recorded has run, and returns its spans. Failures of
     /// kernels are left to [`Stream::synchronize`](crate::Stream::synchronize).
     pub fn finish(self) -> Trace {
         active::unregister(&self.recorder);

@@ -1,4 +1,4 @@
-//! The spans of a timeline: what ran where, from when on, for how long.
+//! The spans of a timeline: name, stream, start and duration.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::chrome;
 
-/// What ran on a device between the start of a [`Timeline`](super::Timeline) and its end.
+/// The work that ran on a device between the start of a [`Timeline`](super::Timeline) and its end.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -24,7 +24,7 @@ use super::chrome;
 ///
 /// let busy: Duration = trace.device_spans().map(|span| span.duration).sum();
 /// println!("{} was busy for {busy:?}", trace.device());
-/// assert_eq!(trace.lost(), 0); // every piece of work told its time
+/// assert_eq!(trace.lost(), 0); // every piece of work has a time
 /// for span in trace.spans() {
 ///     if let Track::Thread(number) = span.track {
 ///         println!("{} called {}", trace.thread_name(number).unwrap_or("a thread"), span.name);
@@ -41,7 +41,7 @@ pub struct Trace {
     lost: usize,
 }
 
-/// A piece of work, or the call that asked for it.
+/// A piece of work, or the call that requested it.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -69,7 +69,7 @@ pub struct Span {
     /// The kernel with its path ([`Kernel::name`](crate::Kernel::name)), the range's name, or what
     /// [`SpanKind::name`] says.
     pub name: Box<str>,
-    /// What it is.
+    /// Its kind.
     pub kind: SpanKind,
     /// Where it ran.
     pub track: Track,
@@ -83,7 +83,7 @@ pub struct Span {
     pub nodes: Option<usize>,
     /// The shape of a kernel's launch.
     pub launch: Option<LaunchShape>,
-    /// The same number for a piece of work of a device and the call that asked for it; `None` if the host
+    /// The same number for a piece of work of a device and the call that requested it; `None` if the host
     /// did it alone.
     pub call: Option<u64>,
 }
@@ -127,7 +127,7 @@ pub enum Track {
     Thread(u64),
 }
 
-/// What a span is.
+/// The kind of a span.
 ///
 /// ```
 /// use ferrogrid::profile::SpanKind;
@@ -237,7 +237,7 @@ impl Trace {
         self.spans.iter().filter(|span| matches!(span.track, Track::Stream(_)))
     }
 
-    /// How much work has no span, because its events told no time: the device failed, or runs work of a stream
+    /// How much work has no span, because its events have no times: the device failed, or runs work of a stream
     /// that another library has ended.
     pub fn lost(&self) -> usize {
         self.lost
@@ -254,7 +254,7 @@ impl Trace {
     }
 
     /// The trace in the Trace Event Format (JSON): the host's threads as one process, the device's streams as
-    /// another, and an arrow from each call to the work that it asked for. Times are microseconds.
+    /// another, and an arrow from each call to the work that it requested. Times are microseconds.
     pub fn to_json(&self) -> String {
         chrome::json(self)
     }

@@ -1,10 +1,10 @@
-//! What a call asks of a device, as observers see it.
+//! The description of a device call for observers.
 
 use super::trace::{LaunchShape, SpanKind};
 use crate::backend::LaunchConfig;
 use crate::kernel::Kernel;
 
-/// What a call asks for.
+/// The kind of work of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     Kernel { kernel: &'static Kernel, shape: LaunchConfig },

@@ -1,4 +1,4 @@
-//! Arguments of kernels from text: those of launch functions, held with a check in place of a type.
+//! Arguments of kernels from text: as those of launch functions, with run-time checks in place of types.
 
 use bytemuck::{NoUninit, bytes_of};
 use ferrogrid_build::Travels;
@@ -12,7 +12,7 @@ use crate::stream::Stream;
 use crate::view::DeviceView;
 use crate::view::atomic::DeviceAtomicView;
 
-/// What may be an argument of [`SourceKernel::launch`](super::SourceKernel::launch): what a launch function takes, without
+/// An argument of [`SourceKernel::launch`](super::SourceKernel::launch): as those of launch functions, without
 /// the types that such a function has. Numbers and structs by value; for `&[T]` and `Plane<T>` `&buffer`, a view, or
 /// [`In`]; for `&[DeviceAtomic<T>]` an atomic view; for `DisjointSlice` and `DisjointRows` `&mut buffer`, a mutable view,
 /// [`Out`] or [`InOut`]; for `SharedSlice` its length, a `usize`. Structs are declared on both sides, under the same name,

@@ -68,12 +68,12 @@ impl CompiledSource {
         self.inner.program.kernels.iter().map(|kernel| &*kernel.name).collect()
     }
 
-    /// Loads it on a GPU. What belongs to its kernels is kept until the process ends, once for each compiled text.
+    /// Loads it on a GPU. Its kernels' data are kept until the process ends, once per compiled text.
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device;
     /// [`LaunchError::NoImageForDevice`](crate::LaunchError::NoImageForDevice) if it was compiled for newer
-    /// devices; or what the driver says.
+    /// devices; or the driver's error.
     pub fn load(&self, device: &Device) -> Result<SourceModule> {
         SourceModule::load(self, device)
     }

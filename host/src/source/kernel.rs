@@ -1,4 +1,4 @@
-//! One kernel from text, and its launch: checked where a launch function has types.
+//! One kernel from text, and its launch with run-time checks.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ pub struct SourceKernel {
     entry: &'static SourceEntry,
 }
 
-/// What is known of a kernel, kept until the process ends.
+/// The properties of a kernel, kept until the process ends.
 pub(super) struct SourceEntry {
     pub(super) kernel: Kernel,
     pub(super) described: ProgramKernel,
@@ -102,13 +102,13 @@ impl SourceKernel {
         let (params, accesses) = (list.addresses(), list.accesses());
         // SAFETY: the rank is the kernel's; each argument is of the type that the device compiler names for its parameter,
         // and there is one for each, of its size, at an address in `held`; the accesses are of all memory among them, which
-        // `held` borrows. The text has no unsafe code, or somebody vouched for that.
+        // `held` borrows. The text has no unsafe code, or its user vouched for it.
         unsafe { launch_with(&entry.kernel, stream, &grid, shared_bytes, cooperative, params, accesses)? };
         drop(list);
         held.finish(stream)
     }
 
-    /// What is known before any argument is brought to the device.
+    /// The checks before any argument is copied to the device.
     fn check(&self, stream: &Stream, rank: usize, count: usize) -> Result<()> {
         let (kernel, described) = (self.name(), &self.entry.described);
         if !stream.device().is_cuda() {
@@ -134,7 +134,7 @@ impl SourceKernel {
         Ok(())
     }
 
-    /// What arguments, grid and kernel must agree in.
+    /// The checks that arguments, grid and kernel match.
     fn check_together<const R: usize>(
         &self,
         stream: &Stream,

@@ -1,12 +1,10 @@
-//! Kernels from text, loaded: known to the runtime as those of the program are.
+//! Loaded kernels from text, which the runtime treats like those of the program.
 
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use ferrogrid_build::{CompiledProgram, ProgramKernel};
-use ferrogrid_device::native::Block;
 
 use super::compiled::CompiledSource;
 use super::kernel::{SourceEntry, SourceKernel};
@@ -16,7 +14,7 @@ use crate::error::source::SourceError;
 use crate::error::{Error, Result};
 use crate::image::ptx::unresolved;
 use crate::kernel::image::{EmbeddedImage, ModuleImage};
-use crate::kernel::{Kernel, KernelDescriptor};
+use crate::kernel::{Kernel, KernelDescriptor, no_native_body};
 
 /// Kernels from text, loaded on a GPU: PyCUDA's `SourceModule`, in Rust and with checked launches. A cheap handle.
 ///
@@ -101,7 +99,7 @@ impl SourceModule {
         self.entries.iter().map(SourceKernel::new)
     }
 
-    /// What it was loaded from.
+    /// The kind of code that it was loaded from.
     pub fn compiled(&self) -> &CompiledSource {
         &self.compiled
     }
@@ -178,9 +176,4 @@ fn entry(described: &ProgramKernel, image: &'static ModuleImage, file: &'static 
 
 fn leaked(text: &str) -> &'static str {
     String::from(text).leak()
-}
-
-/// Stands where a kernel of this program has its native body; launches on the CPU device are refused before.
-unsafe fn no_native_body(_: &Block<'_>, _: *const *const c_void) {
-    unreachable!("a kernel from text was launched on the CPU device");
 }

@@ -1,4 +1,4 @@
-//! A parameter of a kernel from text as an argument meets it: whether the argument's type is the parameter's.
+//! Checks arguments of kernels from text against the types of their parameters.
 
 use std::any::type_name;
 
@@ -10,7 +10,7 @@ use ferrogrid_device::DeviceCopy;
 use super::kernel::SourceEntry;
 use crate::error::Result;
 use crate::error::source::SourceError;
-use crate::launch::extent::{Extents, Lengths, narrow};
+use crate::launch::extent::{Extents, Lengths, check_narrow};
 use crate::launch::shared::SharedLayout;
 
 /// The parameters of a kernel, met one after the other.
@@ -19,7 +19,7 @@ pub struct Slots {
     next: usize,
     /// The number of each parameter that was met, and the lengths of its argument.
     pub(super) lengths: Vec<(usize, Lengths)>,
-    /// What the block's slices of shared memory take so far.
+    /// The shared memory of the block's slices so far.
     pub(super) shared: SharedLayout,
 }
 
@@ -54,7 +54,7 @@ impl Slot {
         self.entry.described.parameters[self.number].travels
     }
 
-    /// That a `T` is what the parameter takes by value.
+    /// Checks that the parameter is a `T` by value.
     pub(super) fn check_value<T: DeviceCopy + NoUninit>(self) -> Result<()> {
         let is_right = match self.travels() {
             Travels::Value { facts } => is::<T>(facts),
@@ -66,14 +66,14 @@ impl Slot {
         self.verdict(is_right, || format!("`{}`, passed by value", type_name::<T>()))
     }
 
-    /// That elements `T` are what the parameter reads.
+    /// Checks that the parameter reads elements `T`.
     pub(crate) fn check_input<T: DeviceCopy + NoUninit>(self) -> Result<()> {
         let is_right =
             matches!(self.travels(), Travels::Input { facts, rank } if is::<T>(facts) && rank == self.rank());
         self.check_elements::<T>(is_right, "to read")
     }
 
-    /// That elements `T` are what the parameter changes atomically: its form has the number of their layout.
+    /// Checks that the parameter changes elements `T` atomically: its form has the number of their layout.
     pub(super) fn check_atomic<T: DeviceCopy + NoUninit>(self) -> Result<()> {
         let is_right = matches!(
             self.travels(), Travels::Input { facts, rank: 1 } if has::<T>(facts, of_atomic(T::LAYOUT))
@@ -81,7 +81,7 @@ impl Slot {
         self.check_elements::<T>(is_right, "to change atomically")
     }
 
-    /// That elements `T` are what the parameter writes.
+    /// Checks that the parameter writes elements `T`.
     pub(crate) fn check_output<T: DeviceCopy + NoUninit>(self) -> Result<()> {
         let is_right = matches!(
             self.travels(), Travels::Output { facts, rank, .. } if is::<T>(facts) && rank == self.rank()
@@ -99,7 +99,7 @@ impl Slot {
         if self.entry.described.wide {
             return Ok(());
         }
-        narrow(self.lengths, &self.entry.kernel, self.entry.names[self.number].0).map(drop)
+        check_narrow(&self.lengths, &self.entry.kernel, self.entry.names[self.number].0)
     }
 
     fn verdict(self, is_right: bool, found: impl FnOnce() -> String) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The text of kernels with the options that it is compiled with.
+//! The source text of kernels, with its compile options.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::error::source::SourceError;
 
-/// Kernels in Rust as text, to be compiled while the program runs: what stands in a `#[ferrogrid::module]`, with
+/// Kernels in Rust as text, compiled at run time: the contents of a `#[ferrogrid::module]`, with
 /// `ferrogrid::device::prelude` imported; or whole annotated modules. A text that has no `unsafe` code is as safe as a
 /// module of this program.
 ///
 /// The compiler is the one of the build step, the rustc of a device toolchain on the machine that runs the program
 /// (`cargo ferrogrid setup` provides one); with the first program for an architecture it compiles `core`, some 30 s once.
-/// What it makes is kept in the user's cache by content, for later processes, too. The text may use `core` and
+/// The results are kept in the user's cache by content, for later processes, too. The text may use `core` and
 /// `ferrogrid::device`, no other crates, and no files.
 ///
 /// ```no_run
@@ -141,7 +141,7 @@ impl KernelSource {
         self.with(|build| build.cfg(cfg))
     }
 
-    /// The same with a variable for `env!`: the way to give a text numbers (`env!("TILE")`). Adds to those before.
+    /// The same with a variable for `env!`: a way to pass numbers to a text (`env!("TILE")`). Adds to those before.
     #[must_use]
     pub fn with_env(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.with(|build| build.env(name, value))

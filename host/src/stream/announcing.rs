@@ -1,10 +1,10 @@
-//! Calls that tell a recording of buffers before they add a node, and that may fail in between.
+//! Calls that announce buffers to a recording before they add a node, and that may fail in between.
 
 use crate::backend::recording::RecordingStream;
 use crate::stream::StreamInner;
 
 /// A call that orders memory on a stream and then enqueues. When it ends, nothing that it has announced to a recording
-/// is left: a call that is refused, or has nothing to do, leaves no trace in the graph.
+/// remains: a call that is refused, or has nothing to do, leaves no trace in the graph.
 pub(crate) struct Announcing<'a>(Option<&'a RecordingStream>);
 
 impl<'a> Announcing<'a> {

@@ -36,7 +36,7 @@ pub struct Completion<'a> {
     device: Device,
     /// Where a failure is to be reported; an event reports none.
     stream: Option<Arc<StreamInner>>,
-    /// What has run then, of a GPU's stream.
+    /// The interval of a GPU's stream that has then run.
     ended: Option<EndedIntervals>,
     signal: Option<Arc<Signal>>,
     borrow: PhantomData<&'a Event>,
@@ -51,19 +51,19 @@ impl Completion<'static> {
         Ok(Completion { event, device, stream, ended, signal: None, borrow: PhantomData })
     }
 
-    /// The event that it waits for, if nobody else has it.
+    /// The event that it waits for, if it is not shared.
     pub(crate) fn into_event(self) -> Option<EventBackend> {
         Arc::into_inner(self.event)
     }
 }
 
 impl Completion<'_> {
-    /// Whether it would be ready now.
+    /// Whether it is ready now.
     pub(crate) fn is_complete(&self) -> Result<bool> {
         self.event.is_complete()
     }
 
-    /// Hands on what kernels have printed.
+    /// Passes printed text on.
     pub(crate) fn deliver_output(&self) {
         self.device.deliver_output();
     }
@@ -123,7 +123,7 @@ impl<'a> IntoFuture for &'a Event {
 
 impl Stream {
     /// The future of all work enqueued here so far: what [`Stream::synchronize`] waits for, without a
-    /// thread. Enqueues no callback here (the stream does not stand still for the task).
+    /// thread. Enqueues no callback here (the stream does not pause for the task).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -142,7 +142,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// If the device fails. The future itself gives what [`Stream::synchronize`] would.
+    /// If the device fails. The future itself returns the result of [`Stream::synchronize`].
     pub fn completed(&self) -> Result<Completion<'static>> {
         Completion::of_stream(self.inner())
     }

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::EventBackend;
 use crate::backend::cuda::CudaEvent;
 use crate::backend::recording::RecordedEvent;
 use crate::backend::recording::refusal::not_recordable;
+use crate::backend::{EventBackend, EventFlags};
 use crate::device::Device;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
@@ -68,9 +68,9 @@ pub struct Event {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventOptions {
-    pub(crate) timing: bool,
-    pub(crate) blocking_sync: bool,
-    pub(crate) interprocess: bool,
+    timing: bool,
+    blocking_sync: bool,
+    interprocess: bool,
 }
 
 impl EventOptions {
@@ -85,7 +85,7 @@ impl EventOptions {
         EventOptions { timing: false, ..self }
     }
 
-    /// Lets a thread that waits sleep, which takes longer to wake up and no processor time
+    /// Waiting threads sleep, which uses no processor time but takes longer to wake up
     /// (`CU_EVENT_BLOCKING_SYNC`). On the CPU device it always sleeps.
     #[must_use]
     pub const fn blocking_sync(self) -> Self {
@@ -93,7 +93,7 @@ impl EventOptions {
     }
 
     /// Lets other processes open it: see [`Event::ipc_handle`] (`CU_EVENT_INTERPROCESS`). Such an event has no
-    /// timing (`CU_EVENT_DISABLE_TIMING`). On the CPU device there are none.
+    /// timing (`CU_EVENT_DISABLE_TIMING`). The CPU device has none.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -110,6 +110,13 @@ impl EventOptions {
     #[must_use]
     pub const fn interprocess(self) -> Self {
         EventOptions { interprocess: true, timing: false, ..self }
+    }
+}
+
+impl EventOptions {
+    fn flags(self) -> EventFlags {
+        let EventOptions { timing, blocking_sync, interprocess } = self;
+        EventFlags { timing, blocking_sync, interprocess }
     }
 }
 
@@ -142,7 +149,10 @@ impl Device {
         if options.interprocess && !self.is_cuda() {
             return Err(no_events(self));
         }
-        Ok(Event { device: self.clone(), backend: Arc::new(EventBackend::new(self.backend(), options)?) })
+        Ok(Event {
+            device: self.clone(),
+            backend: Arc::new(EventBackend::new(self.backend(), options.flags())?),
+        })
     }
 }
 
@@ -200,8 +210,8 @@ impl Stream {
         Ok(event)
     }
 
-    /// Lets `event` stand for the end of all work enqueued here so far (`cuEventRecord`), and no longer
-    /// for what it was recorded for before. Who waits for it already still waits for that.
+    /// Records `event` at the end of all work enqueued here so far (`cuEventRecord`), in place of the point
+    /// recorded before. Waits that have begun still wait for the earlier point.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -370,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_option_is_kept_beside_the_others() {
+    fn options_are_independent() {
         let all = EventOptions::new().blocking_sync().without_timing();
         assert!(all.blocking_sync && !all.timing && !all.interprocess);
         let plain = EventOptions::new();

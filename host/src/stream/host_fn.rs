@@ -1,4 +1,4 @@
-//! Functions of the host in the order of a stream.
+//! Host functions in stream order.
 
 use crate::error::Result;
 use crate::profile::{self, Work};
@@ -9,7 +9,7 @@ impl Stream {
     /// (`cuStreamAddCallback`; it is called where `cuLaunchHostFunc` would). Work enqueued later waits
     /// until it has returned.
     ///
-    /// A panic is caught, and comes back as [`Error::HostFnPanic`](crate::Error::HostFnPanic) from the next
+    /// A panic is caught, and returned as [`Error::HostFnPanic`](crate::Error::HostFnPanic) from the next
     /// synchronisation. Dropping the stream does not matter: the function is still called. If a kernel
     /// fails on a GPU before, it is dropped without a call.
     ///

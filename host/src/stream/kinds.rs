@@ -76,7 +76,7 @@ impl Device {
     /// [`Error::PriorityOutOfRange`], or as [`Device::new_stream`].
     pub fn new_stream_with(&self, options: StreamOptions) -> Result<Stream> {
         self.check_priority(options.priority)?;
-        Ok(Stream::new(self, self.backend().new_stream(options)?))
+        Ok(Stream::new(self, self.backend().new_stream(options.ordered_with_legacy, options.priority)?))
     }
 
     /// Whether streams and launches may have that priority.
@@ -208,7 +208,7 @@ impl Hash for Stream {
 
 impl Stream {
     /// Its device, and what tells it from the others there. Handles of a driver's stream are equal for as long as both
-    /// are there; the driver may give the address of one that is gone to another.
+    /// exist; the driver may reuse the address of a destroyed one.
     fn identity(&self) -> (&Device, Option<StreamIdentity>, Option<u64>) {
         let shared = self.inner().backend().identity();
         (self.device(), shared, shared.is_none().then(|| self.id()))
@@ -219,7 +219,7 @@ impl Stream {
     /// [`Device::per_thread_stream`].
     ///
     /// It takes part in the order of buffers like any other. When this handle is dropped, an event is
-    /// recorded at the end of its work, and from then on nothing is asked of `raw`, though buffers may
+    /// recorded at the end of its work, and from then on `raw` is not used, though buffers may
     /// still be freed after that work. The stream itself is not destroyed.
     ///
     /// ```
@@ -242,10 +242,10 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::Unsupported`] on the CPU device; [`Error::ForeignContext`] if the stream is not of the
-    /// device's primary context; or what the driver says of the handle (`cuStreamGetCtx`).
+    /// device's primary context; or the driver's error of the handle (`cuStreamGetCtx`).
     ///
     /// # Safety
-    /// - `raw` is a stream, and stays so until this handle is dropped: for ever, if it is forgotten.
+    /// - `raw` is a stream, and stays valid until this handle is dropped: for ever, if it is forgotten.
     /// - It is not being captured into a graph, now or while this handle is used: the synchronous
     ///   functions of [`Stream`] would return before their work is done.
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Stream> {

@@ -1,4 +1,4 @@
-//! How a stream is to be made.
+//! Options of new streams.
 
 /// Flags and priority of a new stream, for [`Device::new_stream_with`](crate::Device::new_stream_with)
 /// (the arguments of `cuStreamCreateWithPriority`).

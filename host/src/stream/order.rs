@@ -1,4 +1,4 @@
-//! Order between streams, on request: waiting, forking, joining.
+//! Explicit order between streams: waiting, forking, joining.
 
 use crate::backend::recording::refusal::other_stream;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! The identity of a thread, for what is bound to it.
+//! The identity of a thread, for objects bound to it.
 
 use std::cell::Cell;
 use std::thread::{self, ThreadId};
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_has_ended_is_none() {
+    fn a_thread_that_has_ended_has_no_identity() {
         thread_local!(static AT_END: RefCell<Option<AtEnd>> = const { RefCell::new(None) });
         let (sender, ends) = channel();
         thread::spawn(move || {

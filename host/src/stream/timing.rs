@@ -1,4 +1,4 @@
-//! The time that work takes on a device, measured with events.
+//! Execution times on a device, measured with events.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Timing {
 
 impl Stream {
     /// Runs `work` once to warm up and then `runs` times (at least once), each between two events, and
-    /// tells how long the device took from one to the other (`cuEventElapsedTime`).
+    /// returns the time of the device from one to the other (`cuEventElapsedTime`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

@@ -1,4 +1,4 @@
-//! Arrays for textures and surfaces: allocation, and copies of them.
+//! Arrays for textures and surfaces: allocation and copies.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -11,7 +11,8 @@ use super::argument::{ArrayInput, ArrayOutput};
 use super::limits::{check_surface, check_texture};
 use super::sampler::Sampler;
 use super::view::{SurfaceViewMut, TextureView, check};
-use crate::backend::array::{ArrayBackend, ArrayShape, Side, TextureObject};
+use crate::backend::array::{ArrayBackend, ArrayShape, TextureObject};
+use crate::backend::{MemoryCopy, Place, Side};
 use crate::copy::room_for;
 use crate::device::Device;
 use crate::error::Result;
@@ -23,7 +24,7 @@ use crate::stream::Stream;
 use crate::view::agree;
 use crate::view::argument::{DeviceInput, DeviceOutput};
 
-/// Elements in the layout that textures want: a CUDA array of rank `R` (1, 2 or 3), made by
+/// Elements in the layout for textures: a CUDA array of rank `R` (1, 2 or 3), made by
 /// [`Stream::upload_array`] or [`Stream::zeros_array`] (`cuArray3DCreate`).
 ///
 /// A kernel reads it as a [`Texture`](ferrogrid_device::Texture) and writes it as a
@@ -112,7 +113,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
     }
 
     /// The array as a kernel reads it, as values `V`: the elements themselves, or `f32` for `f16` and, from 0
-    /// or -1 to 1, for integers of 8 and 16 bits. The kernel's signature says which.
+    /// or -1 to 1, for integers of 8 and 16 bits. The kernel's signature determines which.
     ///
     /// The texture object is made at the first call with that sampler and `V`, and kept
     /// (`cuTexObjectCreate`).
@@ -206,7 +207,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
 
 impl Stream {
     /// A new texture array with a copy of `data`, which has its elements row by row, x first
-    /// (`cuArray3DCreate`, `cuMemcpy3DAsync`). Returns when `data` is free to be changed.
+    /// (`cuArray3DCreate`, `cuMemcpy3DAsync`). Returns when `data` can be changed again.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -281,10 +282,12 @@ impl Stream {
     ) -> Result<()> {
         agree("upload_into_array", source.len(), target.len())?;
         target.check_with_host(self)?;
-        let (start, shape) = (target.memory.pointer(), &target.shape);
+        let (from, to) =
+            (Side::memory(Place::Host, source.as_ptr().cast()), Side::array(target.memory.pointer()));
+        let copy = MemoryCopy::array(to, from, &target.shape);
         // SAFETY: both have as many elements; the array is of this device, and ordered for writing here.
-        enqueue(self.inner(), None, Some(target.access(Use::Write)), shape.bytes(), || unsafe {
-            self.inner().copy_array_from_host(start, source.as_ptr().cast(), shape)
+        enqueue(self.inner(), None, Some(target.access(Use::Write)), copy.bytes(), || unsafe {
+            self.inner().upload(copy)
         })
     }
 
@@ -297,14 +300,16 @@ impl Stream {
         &self,
         source: &TextureArray<T, R>,
     ) -> Result<Vec<T>> {
-        let (mut data, shape) = (room_for::<T>(source.len())?, &source.shape);
+        let mut data = room_for::<T>(source.len())?;
         source.check_with_host(self)?;
         let sources = source.memory.writers().sources();
-        let target = data.as_mut_ptr().cast();
+        let (from, to) =
+            (Side::array(source.memory.pointer()), Side::memory(Place::Host, data.as_mut_ptr().cast()));
+        let copy = MemoryCopy::array(to, from, &source.shape);
         // SAFETY: there is room for the elements of the array, which is of this device and ordered for
         // reading here.
-        enqueue(self.inner(), Some(source.access(Use::Read)), None, shape.bytes(), || unsafe {
-            self.inner().copy_array_to_host(target, source.memory.pointer(), shape)
+        enqueue(self.inner(), Some(source.access(Use::Read)), None, copy.bytes(), || unsafe {
+            self.inner().download(copy)
         })?;
         sources.check()?;
         // SAFETY: all of them have been filled.
@@ -336,13 +341,13 @@ impl Stream {
         let (source, target) = (source.into_input(), target.into_array());
         agree("copy_to_array", source.len(), target.len())?;
         check(&target.memory, self)?;
-        let from = Side::Device(source.start().cast_mut().cast());
-        let (to, shape) = (Side::Array(target.memory.pointer()), &target.shape);
+        let from = Side::memory(Place::Device, source.start().cast());
+        let copy = MemoryCopy::array(Side::array(target.memory.pointer()), from, &target.shape);
         let written = target.access(Use::Write);
         // SAFETY: both have as many elements of this device, ordered here for their use; no view leads to an
         // array.
-        enqueue(self.inner(), Some(source.access()), Some(written), shape.bytes(), || unsafe {
-            self.inner().copy_array(to, from, shape)
+        enqueue(self.inner(), Some(source.access()), Some(written), copy.bytes(), || unsafe {
+            self.inner().enqueue(copy)
         })
     }
 
@@ -359,12 +364,12 @@ impl Stream {
         let (source, target) = (source.into_array(), target.into_output());
         agree("copy_from_array", source.len(), target.len())?;
         check(&source.memory, self)?;
-        let (from, shape) = (Side::Array(source.memory.pointer()), &source.shape);
-        let to = Side::Device(target.start().cast());
+        let to = Side::memory(Place::Device, target.start().cast());
+        let copy = MemoryCopy::array(to, Side::array(source.memory.pointer()), &source.shape);
         let read = source.access(Use::Read);
         // SAFETY: as above.
-        enqueue(self.inner(), Some(read), Some(target.access()), shape.bytes(), || unsafe {
-            self.inner().copy_array(to, from, shape)
+        enqueue(self.inner(), Some(read), Some(target.access()), copy.bytes(), || unsafe {
+            self.inner().enqueue(copy)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The most elements that textures and surfaces have along each axis.
+//! The maximum extents of textures and surfaces.
 
 use crate::device::Device;
 use crate::device::attribute::DeviceAttribute as A;

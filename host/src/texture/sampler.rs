@@ -1,12 +1,12 @@
-//! How a texture is read: filter, address modes, coordinates.
+//! Samplers: filter, address modes and coordinates of texture reads.
 
 use ferrogrid_device::{AddressMode, FilterMode};
 
 use crate::error::{Error, Result};
 
 /// How a kernel reads a texture by coordinates: filter, address modes, and whether coordinates are numbers of
-/// elements or from 0 to 1 (`cudaTextureDesc`, `CUDA_TEXTURE_DESC`). Whether integers become numbers up to 1,
-/// the kernel's signature says.
+/// elements or from 0 to 1 (`cudaTextureDesc`, `CUDA_TEXTURE_DESC`). The kernel's signature
+/// determines whether integers become numbers up to 1.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -59,7 +59,7 @@ impl Sampler {
         }
     }
 
-    /// What is read between elements (`cudaTextureDesc::filterMode`).
+    /// The result of reads between elements (`cudaTextureDesc::filterMode`).
     pub const fn filter_mode(self, filter: FilterMode) -> Self {
         Sampler { filter, ..self }
     }
@@ -69,7 +69,7 @@ impl Sampler {
         self.filter_mode(FilterMode::Linear)
     }
 
-    /// What coordinates outside mean, along all axes (`cudaTextureDesc::addressMode`).
+    /// The handling of coordinates outside, along all axes (`cudaTextureDesc::addressMode`).
     pub const fn address_mode(self, address: AddressMode) -> Self {
         self.address_modes([address; 3])
     }

@@ -1,4 +1,4 @@
-//! A texture array as a launch takes it.
+//! Texture arrays as arguments of launches.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -168,7 +168,7 @@ impl<'a, T, const R: usize> SurfaceViewMut<'a, T, R> {
     }
 }
 
-/// An array is used on its own device, whatever other memory that shares: its objects mean nothing elsewhere.
+/// An array is used on its own device, even if that shares memory with others: its objects are invalid on other devices.
 pub(super) fn check(memory: &Memory, stream: &Stream) -> Result<()> {
     if memory.device() == stream.device() { Ok(()) } else { Err(memory.mismatch(stream.inner())) }
 }

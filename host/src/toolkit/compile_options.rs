@@ -1,4 +1,4 @@
-//! The options of NVRTC, each with a type.
+//! Typed options of NVRTC.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use std::fmt;
 ///     .with_architecture("compute_90")
 ///     .with_header("factor.h", "#define FACTOR 3.0f")
 ///     .with_option("-use_fast_math")
-///     .with_name_expression("scale<float>"); // a template: its mangled name is asked for
+///     .with_name_expression("scale<float>"); // a template: its mangled name is requested
 /// assert_eq!((&*options.name, &*options.architecture), ("scale.cu", "compute_90"));
 /// assert_eq!(options.headers[0].0, "factor.h"); // for `#include "factor.h"`
 /// assert_eq!((options.options.len(), options.name_expressions.len()), (1, 1));
@@ -47,7 +47,7 @@ pub struct CompileOptions {
     pub architecture: String,
     /// Headers that the program may include: (name in the `#include`, text).
     pub headers: Vec<(String, String)>,
-    /// C++ names, such as `scale<float>`, whose mangled names are asked for.
+    /// C++ names, such as `scale<float>`, whose mangled names are requested.
     pub name_expressions: Vec<String>,
     /// The other options as NVRTC has them: `--use_fast_math`, `--include-path=/usr/local/cuda/include`.
     pub options: Vec<String>,
@@ -141,14 +141,14 @@ impl CompileOptions {
         self
     }
 
-    /// The same with one more C++ name whose mangled name is asked for (`nvrtcAddNameExpression`).
+    /// The same with one more C++ name whose mangled name is requested (`nvrtcAddNameExpression`).
     #[must_use]
     pub fn with_name_expression(mut self, expression: impl Into<String>) -> Self {
         self.name_expressions.push(expression.into());
         self
     }
 
-    /// The same with one more option as NVRTC has it, for what has no method here.
+    /// The same with one more option in NVRTC's form, for options without a method here.
     #[must_use]
     pub fn with_option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());
@@ -161,7 +161,7 @@ impl CompileOptions {
         self.with_option(format!("--define-macro={name}={value}"))
     }
 
-    /// All that NVRTC is told, in order.
+    /// All options for NVRTC, in order.
     pub(super) fn arguments(&self) -> Vec<String> {
         let mut arguments = self.options.clone();
         if !self.architecture.is_empty() {
@@ -170,7 +170,7 @@ impl CompileOptions {
         arguments
     }
 
-    /// The option `name` with nothing else, or without it.
+    /// The option `name` without a value, or not at all.
     fn flag(mut self, name: &str, on: bool) -> Self {
         self.remove(name);
         self.options.extend(on.then(|| name.to_owned()));
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_again_takes_the_place_of_what_was_and_lists_grow() {
+    fn later_settings_replace_earlier_ones_and_lists_grow() {
         let options =
             CompileOptions::new().with_ftz(true).with_pch(true).with_ftz(false).with_max_registers(8);
         assert_eq!(options.options, ["--pch", "--ftz=false", "--maxrregcount=8"]);

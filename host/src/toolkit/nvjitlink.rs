@@ -1,4 +1,4 @@
-//! nvJitLink: PTX, cubins, fatbins, libraries and LTO IR into one cubin, optimised across all of them.
+//! nvJitLink: links PTX, cubins, fatbins, libraries and LTO IR into one cubin, with optimisation across all of them.
 
 use std::ffi::{c_char, c_void};
 use std::fmt;

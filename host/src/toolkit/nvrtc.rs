@@ -1,4 +1,4 @@
-//! NVRTC: CUDA C++ source to PTX, machine code or LTO IR, at run time.
+//! NVRTC: compiles CUDA C++ source to PTX, machine code or LTO IR at run time.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -102,14 +102,14 @@ pub struct CompiledProgram {
     pub name: String,
     /// What it was compiled for: [`CompileOptions::architecture`].
     pub architecture: String,
-    /// PTX; empty if LTO IR or OptiX IR was asked for.
+    /// PTX; empty if LTO IR or OptiX IR was requested.
     pub ptx: String,
     /// Machine code, if the architecture was a real one (`sm_90`); else empty.
     pub cubin: Vec<u8>,
-    /// LTO IR for [`NvJitLink`](crate::NvJitLink), if it was asked for ([`CompileOptions::with_link_time_optimization`]);
+    /// LTO IR for [`NvJitLink`](crate::NvJitLink), if it was requested ([`CompileOptions::with_link_time_optimization`]);
     /// else empty.
     pub lto_ir: Vec<u8>,
-    /// OptiX IR, if it was asked for ([`CompileOptions::with_optix_ir`]); else empty.
+    /// OptiX IR, if it was requested ([`CompileOptions::with_optix_ir`]); else empty.
     pub optix_ir: Vec<u8>,
     /// Warnings of the compiler.
     pub log: String,
@@ -166,7 +166,7 @@ impl Nvrtc {
         // SAFETY: the number is valid for the call.
         let code = unsafe { (self.calls.arch_count)(&mut count) };
         let mut numbers = vec![0; if code == 0 { count.unsigned_abs() as usize } else { 0 }];
-        // SAFETY: there is room for as many numbers as it said.
+        // SAFETY: there is room for as many numbers as it reported.
         if numbers.is_empty() || unsafe { (self.calls.archs)(numbers.as_mut_ptr()) } != 0 {
             return Vec::new();
         }

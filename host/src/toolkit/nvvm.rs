@@ -1,4 +1,4 @@
-//! libNVVM: NVVM IR, a dialect of LLVM's, to PTX or LTO IR at run time.
+//! libNVVM: compiles NVVM IR, a dialect of LLVM IR, to PTX or LTO IR at run time.
 
 use std::ffi::{c_char, c_int};
 use std::fmt;
@@ -42,7 +42,7 @@ library_calls! { NVVM, "nvvm", [""];
     log = "GetProgramLog"(Handle, *mut c_char);
 }
 
-/// NVIDIA's compiler for NVVM IR (libNVVM), if it is installed: for who generates kernels as LLVM does. It needs neither
+/// NVIDIA's compiler for NVVM IR (libNVVM), if it is installed, for generators of LLVM-like IR. It needs neither
 /// a GPU nor a driver. `Copy`; the library stays open.
 ///
 /// ```no_run

@@ -1,4 +1,4 @@
-//! Views of several numbers as one element of 16 bytes.
+//! Views with several numbers grouped into elements of 16 bytes.
 
 use ferrogrid_device::{Aligned16, DeviceCopy};
 
@@ -70,7 +70,7 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     }
 }
 
-/// How many groups of `N` elements there are, if there are whole ones at places where they may be.
+/// The number of groups of `N` elements, if they are whole and aligned.
 fn groups<T, const N: usize>(start: *const T, length: usize) -> Result<usize> {
     const { assert!(size_of::<[T; N]>() == 16, "a group has exactly 16 bytes: 4 of `f32`, 2 of `f64`") };
     if !length.is_multiple_of(N) {

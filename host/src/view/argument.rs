@@ -1,4 +1,4 @@
-//! What may stand for a slice parameter at a launch, and what the compiler says when something else does.
+//! The arguments for slice parameters of launches, and the compiler's messages for others.
 
 use ferrogrid_device::DeviceCopy;
 
@@ -69,7 +69,7 @@ pub trait DeviceOutput<'a, T, const R: usize = 1>: LaunchOutput<'a, T, R> {
     fn into_output(self) -> DeviceViewMut<'a, T, R>;
 }
 
-/// What may stand at a launch for a kernel's `&[T]`, or in rank 2 for its `Plane<T>`: device memory
+/// Arguments for a kernel's `&[T]`, or in rank 2 for its `Plane<T>`: device memory
 /// ([`DeviceInput`], [`DeviceView<T, 2>`](DeviceView)), or a slice of the host as [`In`](crate::In); for
 /// `&[DeviceAtomic<T>]` also [`InOut`](crate::InOut) and [`Out`](crate::Out).
 ///
@@ -115,12 +115,12 @@ pub trait DeviceOutput<'a, T, const R: usize = 1>: LaunchOutput<'a, T, R> {
 pub trait LaunchInput<'a, T, const R: usize = 1> {
     #[doc(hidden)]
     type Staged: StagedInput<T, R>;
-    /// Brings it to the device of `stream`, if it is not there.
+    /// Copies it to the device of `stream` if necessary.
     #[doc(hidden)]
     fn stage(self, stream: &Stream) -> Result<Self::Staged>;
 }
 
-/// What may stand at a launch for a kernel's `DisjointSlice<T, R>`: device memory ([`DeviceOutput`]), or a
+/// Arguments for a kernel's `DisjointSlice<T, R>`: device memory ([`DeviceOutput`]), or a
 /// slice of the host as [`Out`](crate::Out) or [`InOut`](crate::InOut).
 ///
 /// ```
@@ -160,12 +160,12 @@ pub trait LaunchInput<'a, T, const R: usize = 1> {
 pub trait LaunchOutput<'a, T, const R: usize = 1> {
     #[doc(hidden)]
     type Staged: StagedOutput<T, R>;
-    /// Brings it to the device of `stream`, if it is not there.
+    /// Copies it to the device of `stream` if necessary.
     #[doc(hidden)]
     fn stage(self, stream: &Stream) -> Result<Self::Staged>;
 }
 
-/// An argument on its device. Only types of this crate are one: launches rely on their telling the same each
+/// An argument on its device. Only types of this crate are one: launches rely on the same answers each
 /// time.
 #[doc(hidden)]
 pub trait Staged: sealed::Sealed + Sized {
@@ -227,7 +227,7 @@ impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
     }
 }
 
-/// Lets arguments stand for elements of kernels that have no launch function, foreign ones and those from text, which read
+/// Implements arguments for elements of kernels that have no launch function, foreign ones and those from text, which read
 /// (`read`) or write (`write`) them: what has a `LaunchInput` or `LaunchOutput` of that rank.
 macro_rules! pass_to_other_kernels {
     (read: $( [$($generics:tt)*] $argument:ty, $rank:tt );* $(;)?) => { $(
@@ -275,7 +275,7 @@ macro_rules! pass_to_other_kernels {
     };
 }
 
-/// Lets `&memory` stand for elements to read: of kernels in Rust, foreign ones and those from text, and in copies. The
+/// Implements `&memory` as an argument for elements to read, in kernels of all sources and in copies. The
 /// memory has a method `view`; each kind of memory calls the macro in its own file.
 macro_rules! read_by_view {
     ([$($generics:tt)*] $memory:ty, $element:path) => {
@@ -446,7 +446,7 @@ mod tests {
         ManagedBuffer, PinnedBuffer, PinnedKey, PinnedSlice,
     };
 
-    /// What kernels from text take, where there are any.
+    /// The arguments of kernels from text, with the feature `jit`.
     trait FromText<'a> {}
     #[cfg(feature = "jit")]
     impl<'a, A: crate::SourceArgument<'a>> FromText<'a> for A {}
@@ -464,7 +464,7 @@ mod tests {
 
     fn all_write<'a, A: DeviceOutput<'a, u32> + LaunchArgument + FromText<'a>>() {}
 
-    /// Checked by the compiler: what is missing here does not compile.
+    /// Checked by the compiler: an incomplete list does not compile.
     #[test]
     fn every_kind_of_memory_is_an_argument_wherever_a_buffer_is() {
         all_read::<&DeviceBuffer<u32>>();

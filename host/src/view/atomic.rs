@@ -1,5 +1,4 @@
-//! Elements of a device buffer that many threads change at once: what a kernel's `&[DeviceAtomic<T>]` is
-//! given.
+//! Atomic views of a device buffer: the arguments for a kernel's `&[DeviceAtomic<T>]`.
 
 use std::fmt;
 use std::marker::PhantomData;

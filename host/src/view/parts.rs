@@ -1,4 +1,4 @@
-//! Views taken apart, and views as elements of another type.
+//! Splitting of views, and views as elements of another type.
 
 use std::any::type_name;
 use std::iter::FusedIterator;
@@ -162,7 +162,7 @@ macro_rules! parts {
 parts!(Chunks, DeviceView);
 parts!(ChunksMut, DeviceViewMut);
 
-/// How many elements of type `U` there are in `length` of type `T`, if they may be there.
+/// The number of elements of type `U` in `length` elements of type `T`, if they fit and are aligned.
 fn elements<T, U>(start: *const T, length: usize) -> Result<usize> {
     let bytes = length * size_of::<T>();
     let no = |reason| Err(Error::ViewCast { length, from: type_name::<T>(), to: type_name::<U>(), reason });

@@ -13,7 +13,7 @@ macro_rules! device_pointer {
         #[repr(transparent)]
         pub struct $name<T>($raw);
 
-        // SAFETY: it is only an address; whoever uses it does so in `unsafe` code.
+        // SAFETY: it is only an address; uses require `unsafe` code.
         unsafe impl<T: Send> Send for $name<T> {}
         // SAFETY: as above.
         unsafe impl<T: Sync> Sync for $name<T> {}
@@ -26,7 +26,7 @@ macro_rules! device_pointer {
             /// The pointer with address `raw`.
             ///
             /// # Safety
-            /// Launches take the pointer as it is: it must point to what they use of it, in memory of
+            /// Launches pass the pointer unchanged: it must point to what they use of it, in memory of
             /// the device that they run on, until they have run.
             pub unsafe fn from_raw(raw: $raw) -> Self {
                 $name(raw)

@@ -1,5 +1,4 @@
-//! What threads of a block may expect of barriers and shared memory on the CPU device, and what becomes of
-//! those that wait in vain.
+//! Barriers and shared memory of a block on the CPU device, and the errors if threads are missing.
 
 #[path = "../waiting/mod.rs"]
 mod waiting;
@@ -12,7 +11,7 @@ use waiting::{
 };
 
 #[test]
-fn what_was_written_before_a_barrier_is_seen_after_it() -> Result<()> {
+fn writes_before_a_barrier_are_visible_after_it() -> Result<()> {
     for (blocks, threads) in [(1, 1), (1, 2), (3, 31), (5, 33), (200, 64), (7, 256), (2, 1024)] {
         let length = (blocks * threads) as usize;
         let rotated = run(blocks, threads, 2 * length, |t| {
@@ -74,7 +73,7 @@ fn tree_sum(t: &Here<'_>) {
 }
 
 #[test]
-fn blocks_reduce_in_shared_memory_of_their_own() -> Result<()> {
+fn blocks_reduce_in_their_own_shared_memory() -> Result<()> {
     let sums = run_with(resources(4 * 128, false), 300, [128, 1, 1], 300, tree_sum)?;
     let expected: Vec<u32> =
         (0..300).map(|block| (0..128).map(|thread| block * 128 + thread).sum()).collect();
@@ -98,7 +97,7 @@ fn shared_memory_is_poisoned_before_each_block() -> Result<()> {
 }
 
 #[test]
-fn without_shared_memory_there_is_an_aligned_nothing() -> Result<()> {
+fn without_shared_memory_the_region_is_empty_and_aligned() -> Result<()> {
     let seen = run(1, 1, 1, |t| {
         let (start, bytes) = t.shared();
         t.set(0, u32::from(!start.is_null() && start.addr().is_multiple_of(128) && bytes == 0));
@@ -150,7 +149,7 @@ fn threads_at_different_barriers_are_distinguished() {
 }
 
 #[test]
-fn a_stream_goes_on_after_threads_waited_in_vain() -> Result<()> {
+fn a_stream_stays_usable_after_a_divergent_barrier() -> Result<()> {
     let stream = device(2).new_stream()?;
     let mut out = stream.zeros::<u32>(64)?;
     let grid = Grid::new([1, 1, 1], [64, 1, 1]);
@@ -171,7 +170,7 @@ fn a_stream_goes_on_after_threads_waited_in_vain() -> Result<()> {
 }
 
 #[test]
-fn threads_that_say_the_same_as_often_agree() -> Result<()> {
+fn threads_with_the_same_sequence_agree() -> Result<()> {
     let rounds = run(3, 40, 120, |t| {
         for round in 0..4_u64 {
             t.agree(round);
@@ -186,7 +185,7 @@ fn threads_that_say_the_same_as_often_agree() -> Result<()> {
 }
 
 #[test]
-fn the_first_thread_that_says_something_else_is_named() {
+fn the_first_thread_that_disagrees_is_named() {
     let said = |body| match run(1, 40, 0, body).unwrap_err() {
         Error::Kernel(KernelError::Disagreement { thread, place, .. }) => {
             assert!(place.file.ends_with("barriers.rs"), "{place:?}");
@@ -248,7 +247,7 @@ fn a_panic_drops_what_the_waiting_threads_hold_and_is_the_first_in_the_grid() {
 }
 
 #[test]
-fn a_panic_comes_before_the_barrier_that_it_keeps_others_at() {
+fn a_panic_is_reported_instead_of_the_barrier_that_it_blocks() {
     let error = run(1, 8, 0, |t| {
         assert!(t.number != 5, "five");
         t.barrier();
@@ -299,7 +298,7 @@ fn many_streams_run_waiting_kernels_at_the_same_time() {
     });
 }
 
-/// Runs `test` of this program in a process of its own, with `FERROGRID_CPU_STACK` set.
+/// Runs `test` of this program in a separate process, with `FERROGRID_CPU_STACK` set.
 fn run_apart(test: &str, stack: &str) -> std::process::Output {
     std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--include-ignored", test])

@@ -1,4 +1,4 @@
-//! CPU devices with limits of their own: several in one process, little memory, little shared memory, any
+//! CPU devices with separate limits: several in one process, little memory, little shared memory, any
 //! number of workers.
 
 #[path = "../waiting/mod.rs"]
@@ -8,7 +8,7 @@ use ferrogrid_host::{CpuOptions, Device, DeviceKind, Error, Grid, LaunchError, R
 use waiting::{enqueue, resources};
 
 #[test]
-fn devices_are_told_apart_and_each_has_buffers_of_its_own() -> Result<()> {
+fn devices_are_distinct_and_each_has_its_own_buffers() -> Result<()> {
     let [a, b] = [(); 2].map(|()| Device::cpu_with(CpuOptions::new().workers(1)));
     let (a, b) = (a?, b?);
     assert!(a != b && a != Device::cpu() && a == a.clone() && a.kind() == DeviceKind::Cpu);
@@ -59,7 +59,7 @@ fn memory_runs_out_at_the_limit_and_comes_back() -> Result<()> {
 }
 
 #[test]
-fn shared_memory_is_limited_as_asked_for() -> Result<()> {
+fn shared_memory_has_the_requested_limit() -> Result<()> {
     for (options, limit) in
         [(CpuOptions::new(), 232_448), (CpuOptions::new().shared_memory_per_block(1000), 1000)]
     {
@@ -118,7 +118,7 @@ fn attributes_are_the_properties_by_number() -> Result<()> {
 }
 
 #[test]
-fn a_device_says_that_it_takes_cooperative_launches_and_does() -> Result<()> {
+fn a_device_supports_cooperative_launches_and_reports_it() -> Result<()> {
     let device = Device::cpu_with(CpuOptions::new().workers(4))?;
     let properties = device.properties()?;
     assert!(properties.cooperative_launch);

@@ -1,4 +1,4 @@
-//! Who is told of a kernel's failure on the CPU device, and that nobody reads what it has left as a result.
+//! Reports of kernel failures on the CPU device, and errors for reads of the output of failed kernels.
 
 #[path = "../kernels/mod.rs"]
 mod kernels;
@@ -43,7 +43,7 @@ fn a_waiter_takes_the_failure_of_its_own_work_and_no_later_one() -> Result<()> {
 }
 
 #[test]
-fn a_future_of_a_stream_leaves_what_fails_later_to_others() -> Result<()> {
+fn a_future_of_a_stream_leaves_later_failures_to_other_waits() -> Result<()> {
     let stream = Device::cpu().new_stream()?;
     let _x = broken(&stream, 1)?;
     let first = stream.completed()?;
@@ -55,13 +55,13 @@ fn a_future_of_a_stream_leaves_what_fails_later_to_others() -> Result<()> {
 }
 
 #[test]
-fn a_failure_is_told_once_by_its_stream_and_once_by_the_device() -> Result<()> {
+fn a_failure_is_reported_once_by_its_stream_and_once_by_the_device() -> Result<()> {
     let device = Device::cpu_with(CpuOptions::new())?;
     let (stream, short) = (device.new_stream()?, device.new_stream()?);
     let z = broken(&short, 3)?;
     drop(short);
     let unrelated = stream.zeros::<u32>(1)?;
-    // Whoever reads what it has left is told so, always.
+    // Every read of its output is an error.
     for _ in 0..2 {
         assert_eq!(failed_at(stream.download(&z)), 3);
         assert_eq!(failed_at(device.new_stream()?.download(&z)), 3);
@@ -80,7 +80,7 @@ fn a_failure_is_told_once_by_its_stream_and_once_by_the_device() -> Result<()> {
 }
 
 #[test]
-fn the_device_waits_for_streams_that_are_gone_and_tells_each_of_their_failures() -> Result<()> {
+fn the_device_waits_for_dropped_streams_and_reports_each_of_their_failures() -> Result<()> {
     let device = Device::cpu_with(CpuOptions::new().workers(1))?;
     for at in [5, 6] {
         let stream = device.new_stream()?;
@@ -95,7 +95,7 @@ fn the_device_waits_for_streams_that_are_gone_and_tells_each_of_their_failures()
 }
 
 #[test]
-fn another_thread_that_is_told_first_does_not_make_the_data_good() -> Result<()> {
+fn an_earlier_report_to_another_thread_does_not_make_the_data_valid() -> Result<()> {
     let stream = Device::cpu().new_stream()?;
     let (mut y, other) = (broken(&stream, 1)?, stream.zeros::<u32>(1)?);
     std::thread::scope(|scope| {
@@ -111,7 +111,7 @@ fn another_thread_that_is_told_first_does_not_make_the_data_good() -> Result<()>
 }
 
 #[test]
-fn what_failed_work_wrote_is_an_error_wherever_it_gets_to() -> Result<()> {
+fn output_of_failed_work_is_an_error_in_all_copies() -> Result<()> {
     let device = Device::cpu();
     let (stream, other) = (device.new_stream()?, device.new_stream()?);
     let x = broken(&stream, 1)?;
@@ -138,7 +138,7 @@ fn what_failed_work_wrote_is_an_error_wherever_it_gets_to() -> Result<()> {
 }
 
 #[test]
-fn memory_that_is_written_anew_is_good_again_but_not_if_only_a_part_is() -> Result<()> {
+fn rewritten_memory_is_valid_again_unless_only_a_part_is_written() -> Result<()> {
     let stream = Device::cpu().new_stream()?;
     let good = stream.upload(&[7_u32; 8])?;
     type Write = fn(&Stream, &DeviceBuffer<u32>, &mut DeviceBuffer<u32>) -> Result<()>;
@@ -174,7 +174,7 @@ fn memory_that_is_written_anew_is_good_again_but_not_if_only_a_part_is() -> Resu
     Ok(())
 }
 
-/// The second launch was enqueued before anybody could know that the first one fails.
+/// The second launch was enqueued before the failure of the first was known.
 #[test]
 fn a_launch_after_a_failed_one_does_not_hide_its_failure() -> Result<()> {
     let device = Device::cpu();
@@ -203,7 +203,7 @@ fn managed_memory_that_failed_work_wrote_cannot_be_read() -> Result<()> {
 }
 
 #[test]
-fn what_a_graph_writes_after_a_failure_in_it_is_no_result() -> Result<()> {
+fn output_of_a_graph_after_a_failure_in_it_is_invalid() -> Result<()> {
     let (stream, other) = (Device::cpu().new_stream()?, Device::cpu().new_stream()?);
     let (mut x, mut y) = (stream.upload(&[13_u32; 4])?, stream.zeros::<u32>(4)?);
     let (x, y) = (&mut x, &mut y);
@@ -224,7 +224,7 @@ fn what_a_graph_writes_after_a_failure_in_it_is_no_result() -> Result<()> {
 }
 
 #[test]
-fn who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_is_not() -> Result<()> {
+fn a_stream_that_waits_for_another_reports_its_failure_and_one_that_shares_a_buffer_does_not() -> Result<()> {
     let device = Device::cpu();
     let (stream, sharing, waiting) = (device.new_stream()?, device.new_stream()?, device.new_stream()?);
     let shared = stream.upload(&[1_u32; 8])?;
@@ -242,7 +242,7 @@ fn who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_i
 }
 
 #[test]
-fn a_scope_that_unwinds_leaves_the_failure_to_the_next_who_waits() -> Result<()> {
+fn a_scope_that_unwinds_leaves_the_failure_to_the_next_wait() -> Result<()> {
     let stream = Device::cpu().new_stream()?;
     let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _broken = stream.scope(|_| -> () {

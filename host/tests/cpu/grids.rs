@@ -1,5 +1,4 @@
-//! What blocks of a cooperative launch may expect of the grid's barrier on the CPU device, and what becomes
-//! of those that wait in vain.
+//! The grid barrier of cooperative launches on the CPU device, and the errors if blocks are missing.
 
 #[path = "../waiting/mod.rs"]
 mod waiting;
@@ -8,7 +7,7 @@ use ferrogrid_host::{BarrierReach, Error, Grid, KernelError, LaunchError, Result
 use waiting::{WORKERS, device, enqueue, resources, run, run_with, text_without_site};
 
 #[test]
-fn what_any_thread_wrote_before_the_barrier_is_seen_by_all_after_it() -> Result<()> {
+fn writes_before_the_barrier_are_visible_to_all_after_it() -> Result<()> {
     for (blocks, threads) in [(1, 1), (1, 64), (2, 1), (7, 33), (40, 64), (300, 2)] {
         let length = (blocks * threads) as usize;
         let ok = run_with(resources(0, true), blocks, [threads, 1, 1], 2 * length, |t| {

@@ -1,4 +1,4 @@
-//! What the CPU device does, from upload to result: values, order, errors, limits. No GPU or driver is
+//! The CPU device, from upload to result: values, order, errors, limits. No GPU or driver is
 //! needed.
 
 #[path = "../kernels/mod.rs"]
@@ -122,7 +122,7 @@ fn buffers_may_be_dropped_on_another_thread() -> Result<()> {
 }
 
 #[test]
-fn a_panic_is_an_error_with_its_place_and_the_stream_goes_on() -> Result<()> {
+fn a_panic_is_an_error_with_its_location_and_the_stream_stays_usable() -> Result<()> {
     let stream = Device::cpu().new_stream()?;
     let mut data: Vec<u32> = vec![0; 5000];
     (data[1000], data[4000]) = (13, 13);
@@ -343,7 +343,7 @@ fn random_work_on_several_streams_equals_the_model() -> Result<()> {
 }
 
 #[test]
-fn there_is_one_cpu_device_and_it_says_so() {
+fn there_is_exactly_one_cpu_device() {
     let device = Device::cpu();
     assert_eq!(device, Device::cpu());
     assert_eq!(
@@ -359,7 +359,7 @@ fn there_is_one_cpu_device_and_it_says_so() {
 fn run_with_threads(threads: &str) -> std::process::Output {
     std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "saxpy_is_right_for_many_sizes"])
-        .arg("a_panic_is_an_error_with_its_place_and_the_stream_goes_on")
+        .arg("a_panic_is_an_error_with_its_location_and_the_stream_stays_usable")
         .env("FERROGRID_CPU_THREADS", threads)
         .output()
         .unwrap()

@@ -1,4 +1,4 @@
-//! Text that kernels print on CPU devices: which sink gets it, on which thread, and that no sink makes anybody hang.
+//! Text that kernels print on CPU devices: which sink gets it, on which thread, and that no sink causes a deadlock.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -68,7 +68,7 @@ fn collect(device: &Device) -> Arc<Mutex<String>> {
 }
 
 #[test]
-fn each_device_has_a_sink_of_its_own() -> Result<()> {
+fn each_device_has_its_own_sink() -> Result<()> {
     let (a, b) = (device(), device());
     let (of_a, of_b, of_process) = (collect(&a), collect(&b), collect(&Device::cpu()));
     let (sa, sb) = (a.new_stream()?, b.new_stream()?);
@@ -109,7 +109,7 @@ fn text_arrives_on_the_thread_that_waits_and_not_before() -> Result<()> {
     for wait in waits {
         kernels::add(&stream, Grid::cover(4), &mut y)?;
         thread::sleep(Duration::from_millis(20));
-        assert!(threads.lock().unwrap().is_empty(), "before anybody waits");
+        assert!(threads.lock().unwrap().is_empty(), "before any wait");
         wait(&stream, &y)?;
         assert_eq!(std::mem::take(&mut *threads.lock().unwrap()), [thread::current().id(); 4]);
     }
@@ -255,7 +255,7 @@ fn a_sink_that_panics_does_so_where_a_thread_waits() -> Result<()> {
 }
 
 #[test]
-fn text_for_which_there_is_no_room_is_counted() -> Result<()> {
+fn text_without_room_is_counted() -> Result<()> {
     let device = device();
     device.set_output_capacity(1 << 12)?;
     let text = collect(&device);

@@ -1,4 +1,4 @@
-//! What becomes of a kernel that uses up its stack on the CPU device.
+//! Stack overflows of kernels on the CPU device.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -44,7 +44,7 @@ fn failure_of(stream: &Stream, blocks: u32, launch: impl FnOnce(&Stream, Grid<3>
 }
 
 #[test]
-fn a_thread_that_may_wait_is_named_and_the_device_goes_on() -> Result<()> {
+fn a_thread_that_may_wait_is_named_and_the_device_stays_usable() -> Result<()> {
     for round in 0..20 {
         let stream = device([1, 2, 16][round % 3]).new_stream()?;
         let mut out = stream.zeros::<u32>(64)?;
@@ -157,7 +157,7 @@ fn a_panic_after_an_overflow_is_caught_and_a_panic_outside_of_kernels_is_printed
 }
 
 #[test]
-#[ignore = "its output is looked at; another test runs it in a process of its own"]
+#[ignore = "its output is looked at; another test runs it in a separate process"]
 fn a_host_function_panics_after_an_overflow() -> Result<()> {
     let stream = device(1).new_stream()?;
     let mut out = stream.zeros::<u32>(1)?;
@@ -188,7 +188,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn only_what_the_thread_itself_held_is_leaked() -> Result<()> {
+fn only_values_of_the_thread_itself_are_leaked() -> Result<()> {
     let stream = device(1).new_stream()?;
     let mut out = stream.zeros::<u32>(64)?;
     failure_of(&stream, 1, |stream, grid| {
@@ -230,7 +230,7 @@ impl Drop for DeepDrop {
 }
 
 #[test]
-#[ignore = "ends the process; another test runs it in one of its own"]
+#[ignore = "ends the process; another test runs it in a separate one"]
 fn overflow_in_a_panic() -> Result<()> {
     let stream = device(1).new_stream()?;
     let mut out = stream.zeros::<u32>(1)?;
@@ -242,7 +242,7 @@ fn overflow_in_a_panic() -> Result<()> {
 }
 
 #[test]
-#[ignore = "ends the process; another test runs it in one of its own"]
+#[ignore = "ends the process; another test runs it in a separate one"]
 fn overflow_in_another_library() -> Result<()> {
     let stream = device(1).new_stream()?;
     let mut out = stream.zeros::<u32>(64)?;
@@ -259,14 +259,14 @@ fn overflow_in_another_library() -> Result<()> {
 }
 
 #[test]
-#[ignore = "ends the process; another test runs it in one of its own"]
+#[ignore = "ends the process; another test runs it in a separate one"]
 fn fault_outside_of_kernels() {
     device(1).new_stream().unwrap().synchronize().unwrap();
     // SAFETY: none: this is the fault that is meant to end the process.
     unsafe { black_box(std::ptr::without_provenance_mut::<u32>(16)).write_volatile(1) };
 }
 
-/// Runs `test` of this program in a process of its own, with `FERROGRID_CPU_STACK` set.
+/// Runs `test` of this program in a separate process, with `FERROGRID_CPU_STACK` set.
 fn run_apart(test: &str, stack: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--include-ignored", "--nocapture", test])
@@ -276,7 +276,7 @@ fn run_apart(test: &str, stack: &str) -> Output {
 }
 
 #[test]
-fn where_a_thread_cannot_be_ended_the_process_is_and_says_why() {
+fn if_a_thread_cannot_be_ended_the_process_aborts_with_a_message() {
     let output = run_apart("overflow_in_a_panic", "");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && text.contains("kernel `probe` has used up its stack"), "{text}");
@@ -306,7 +306,7 @@ fn the_size_of_the_stack_is_that_of_the_variable() {
 }
 
 #[test]
-#[ignore = "fails; another test runs it in a process of its own"]
+#[ignore = "fails; another test runs it in a separate process"]
 fn overflow_of_a_thread() -> Result<()> {
     let stream = Device::cpu().new_stream()?;
     let mut out = stream.zeros::<u32>(8)?;

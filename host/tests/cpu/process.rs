@@ -1,4 +1,4 @@
-//! What concerns the whole process: its panic hook, and threads that end.
+//! Effects on the whole process: its panic hook, and threads that end.
 
 #[path = "../kernels/mod.rs"]
 mod kernels;

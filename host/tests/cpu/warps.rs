@@ -1,5 +1,4 @@
-//! What lanes of a warp may expect of exchanges on the CPU device, and what becomes of those that others do
-//! not come to.
+//! Exchanges between lanes of a warp on the CPU device, and the errors if lanes are missing.
 
 #[path = "../waiting/mod.rs"]
 mod waiting;
@@ -10,7 +9,7 @@ use waiting::{run, text_without_site};
 const ALL: u32 = u32::MAX;
 
 #[test]
-fn each_lane_sees_what_all_brought() -> Result<()> {
+fn each_lane_sees_the_values_of_all_lanes() -> Result<()> {
     let right = run(3, 96, 288, |t| {
         let values = t.exchange(ALL, u128::from(t.number) << 64);
         let first = t.number / 32 * 32;
@@ -150,7 +149,7 @@ fn a_mask_must_name_its_own_lane() {
 }
 
 #[test]
-fn a_mask_must_name_lanes_that_the_block_has() {
+fn a_mask_must_name_lanes_of_the_block() {
     let (thread, _, lane, fault, _) = fault_of(40, |t| {
         t.exchange(ALL, 0);
     });
@@ -158,7 +157,7 @@ fn a_mask_must_name_lanes_that_the_block_has() {
 }
 
 #[test]
-fn a_lane_that_has_exited_before_or_after_others_came_is_named() {
+fn a_lane_that_has_exited_before_or_after_others_arrived_is_named() {
     let (thread, _, lane, fault, text) = fault_of(32, |t| {
         if t.number != 4 {
             t.exchange(ALL, 0);

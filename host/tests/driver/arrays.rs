@@ -1,4 +1,4 @@
-//! Texture arrays on a fake driver (`fake_driver/arrays.rs`): which objects are made, how long they live, and
+//! Texture arrays on a fake driver (`fake_driver/arrays.rs`): which objects are created, how long they live, and
 //! what comes of errors. The fake driver ends the process where an array is destroyed while it is used, or
 //! used without order.
 
@@ -29,7 +29,7 @@ fn scenario() {
 }
 
 #[test]
-fn an_object_is_made_once_for_each_way_of_reading() {
+fn a_texture_object_is_created_once_per_sampler() {
     let calls = run("objects", "");
     let made = |what: &str| -> Vec<&str> {
         calls.iter().map(String::as_str).filter(|call| call.starts_with(what)).collect()
@@ -206,7 +206,7 @@ fn graphs() -> Result<()> {
 }
 
 #[test]
-fn memory_that_is_not_there_is_said_to_be_so() {
+fn exhausted_memory_is_an_error() {
     let calls = run("no_memory", "memory=4096");
     assert_eq!(count(&calls, "cuArrayDestroy"), 0);
 }
@@ -219,7 +219,7 @@ fn no_memory() -> Result<()> {
 }
 
 #[test]
-fn an_object_that_cannot_be_made_is_an_error() {
+fn a_texture_object_that_cannot_be_created_is_an_error() {
     let calls = run("no_texture", "fail=cuTexObjectCreate:1");
     assert_eq!((count(&calls, "cuTexObjectDestroy"), count(&calls, "cuArrayDestroy")), (0, 1));
 }
@@ -271,7 +271,7 @@ fn reset() -> Result<()> {
     let mut y = stream.zeros::<f32>(8)?;
     saxpy_of_texture(&stream, Grid::cover(8), 1.0, line.texture(&Sampler::new())?, &mut y)?;
     assert!(stream.synchronize().is_err());
-    // SAFETY: nobody uses what other code made on the device.
+    // SAFETY: objects of other code on the device are not in use.
     unsafe { device.reset()? };
     let refused = line.texture::<f32>(&Sampler::new().linear());
     assert!(matches!(refused, Err(Error::DeviceReset { .. })), "{refused:?}");
@@ -287,7 +287,7 @@ fn reset() -> Result<()> {
 }
 
 #[test]
-fn what_is_larger_than_the_device_takes_is_not_asked_for() {
+fn requests_beyond_the_device_limit_are_not_made() {
     let calls = run("limits", "texture_width=100");
     assert_eq!(count(&calls, "cuArray3DCreate_v2"), 1);
 }

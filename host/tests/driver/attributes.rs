@@ -51,7 +51,7 @@ pub(crate) fn attributes(calls: &[String]) -> Vec<&str> {
 }
 
 #[test]
-fn a_launch_has_the_priority_asked_for() {
+fn a_launch_has_the_requested_priority() {
     let calls = run("priorities", "");
     assert_eq!(attributes(&calls), ["launch attribute 8 = [-5, 0, 0]", "launch attribute 8 = [0, 0, 0]"]);
     assert_eq!((count(&calls, "cuLaunchKernelEx"), count(&calls, "cuLaunchKernel")), (2, 1));
@@ -114,7 +114,7 @@ fn recorded_priority() -> Result<()> {
 }
 
 #[test]
-fn a_cooperative_launch_says_so_and_one_that_is_too_large_says_how_many_blocks_there_can_be() {
+fn a_cooperative_launch_sets_its_attribute_and_too_large_ones_report_the_limit() {
     let calls = run("cooperative", "");
     assert_eq!(attributes(&calls), ["launch attribute 2 = [1, 0, 0]", "launch attribute 8 = [-1, 0, 0]"]);
     assert_eq!((count(&calls, "cuLaunchKernel"), count(&calls, "cuLaunchKernelEx")), (0, 2));
@@ -283,7 +283,7 @@ fn no_clusters() -> Result<()> {
 }
 
 #[test]
-fn launches_streams_and_nodes_have_the_policies_asked_for() {
+fn launches_streams_and_nodes_have_the_requested_policies() {
     let calls = run("policies", "");
     let expected = [
         "launch attribute 1 = 16 bytes, 0.5, 2, 1",
@@ -453,7 +453,7 @@ fn a_launch_records_an_event_on_the_cpu_device() {
 }
 
 #[test]
-fn a_dependent_launch_begins_early_where_its_code_can_wait() {
+fn a_dependent_launch_begins_early_if_its_code_can_wait() {
     let early = "launch attribute 6 = [1, 0, 0]";
     for (settings, expected) in [
         ("compiled_for=90", &[early, early, "launch attribute 8 = [-1, 0, 0]", early][..]),

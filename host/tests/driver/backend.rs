@@ -1,6 +1,6 @@
-//! What the CUDA backend does, with no driver and with a fake one (`fake_driver/libcuda.rs`): which error it
-//! gives when, which calls it makes, and that work comes out in order. Each scenario runs in a process of its
-//! own, because a process loads one driver. Results on a real one are for the conformance suite.
+//! The CUDA backend without a driver, and with a fake one (`fake_driver/libcuda.rs`): which error it
+//! returns and when, which calls it makes, and the order of work. Each scenario runs in a separate
+//! process, because a process loads one driver. Results on a real one are for the conformance suite.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -65,7 +65,7 @@ fn scenario() {
 }
 
 #[test]
-fn without_a_driver_there_is_the_cpu_and_an_error_that_says_what_to_install() {
+fn without_a_driver_the_cpu_works_and_the_error_has_advice() {
     if Path::new("/proc/driver/nvidia").exists() {
         return;
     }
@@ -198,7 +198,7 @@ fn arithmetic() -> Result<()> {
 }
 
 #[test]
-fn random_work_on_several_streams_comes_out_in_order() {
+fn random_work_on_several_streams_is_ordered() {
     run("order", "pools=1");
     run("order", "pools=0");
 }
@@ -233,7 +233,7 @@ fn no_allocation() -> Result<()> {
 }
 
 #[test]
-fn the_best_image_that_the_driver_takes_is_loaded_once() {
+fn the_best_image_that_the_driver_supports_is_loaded_once() {
     assert_eq!(count(&run("one_module", ""), "cuModuleLoadDataEx"), 1);
     assert_eq!(count(&run("one_module", "refuse=sm_90a"), "cuModuleLoadDataEx"), 2);
     assert_eq!(count(&run("one_module", "refuse=sm_90a+sm_90"), "cuModuleLoadDataEx"), 3);
@@ -405,7 +405,7 @@ fn events() -> Result<()> {
 }
 
 #[test]
-fn a_panic_is_reported_once_and_the_device_goes_on() {
+fn a_panic_is_reported_once_and_the_device_stays_usable() {
     run("panicking_kernel", "panic=2");
 }
 
@@ -452,7 +452,7 @@ fn panicking_kernel() -> Result<()> {
 }
 
 #[test]
-fn printed_text_arrives_when_somebody_waits() {
+fn printed_text_arrives_at_a_wait() {
     run("printing_kernel", "print=3");
     run("printing_kernel", "print=200");
 }
@@ -471,7 +471,7 @@ fn printing_kernel() -> Result<()> {
     let many = std::env::var("FAKE_CUDA").unwrap() == "print=200";
     for round in 0..100 {
         saxpy(&stream, Grid::cover(1), 2.0, &x, &mut y)?;
-        assert_eq!(taken(), Vec::<String>::new(), "round {round}: nobody has waited");
+        assert_eq!(taken(), Vec::<String>::new(), "round {round}: no thread has waited");
         stream.synchronize()?;
         let found = taken();
         let (last, whole) = found.split_last().unwrap();

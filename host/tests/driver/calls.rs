@@ -1,4 +1,4 @@
-//! What an operation costs in calls of the driver, and on which context they are made, with a fake driver
+//! The driver calls of each operation, and their context, with a fake driver
 //! (`fake_driver/libcuda.rs`).
 
 use std::ffi::c_void;
@@ -21,7 +21,7 @@ const SCENARIOS: &[Scenario] = &[
 
 /// The made-up driver ends the process where work is given to it in no order: so a wait that is missing fails any test.
 #[test]
-fn the_made_up_driver_finds_work_that_comes_in_no_order() {
+fn the_fake_driver_detects_unordered_work() {
     for (scenario, is_found) in [("unordered", true), ("ordered", false)] {
         let outcome = std::panic::catch_unwind(|| run(scenario, ""));
         let text = outcome.err().and_then(|text| text.downcast::<String>().ok());
@@ -193,7 +193,7 @@ fn bare_thread() -> Result<()> {
 
 /// `cuModuleGetGlobal` fails for what is not there, and tools that watch the driver report that.
 #[test]
-fn a_module_is_asked_for_the_variables_that_it_has() {
+fn a_module_is_queried_only_for_its_variables() {
     let calls = run("variables", "");
     let asked = |what| after(&calls, what).iter().filter(|call| **call == "cuModuleGetGlobal_v2").count();
     assert_eq!((asked("load silent"), asked("load")), (0, 1));

@@ -1,4 +1,4 @@
-//! Which code a program's own kernels are linked with that call functions of other device code, with a fake driver
+//! Linking of a program's kernels with the other device code that they call, with a fake driver
 //! (`fake_driver/libcuda.rs`). What the linked code does on a GPU is for `tests/externs`.
 
 use std::ffi::c_void;
@@ -93,7 +93,7 @@ fn named() -> Result<()> {
 }
 
 #[test]
-fn what_is_missing_is_an_error_until_it_is_given() {
+fn undefined_functions_are_an_error_until_linked() {
     let calls = run("given", "");
     assert_eq!(links(&calls), ["the kernels of kind 1", "mine.ptx of kind 1"]);
     assert_eq!(count(&calls, "cuModuleLoadDataEx"), 1);

@@ -1,4 +1,4 @@
-//! Who is told of a kernel's panic on a GPU, and that nobody reads what it has left as a result; with a fake driver
+//! Reports of kernel panics on a GPU, and errors for reads of the output of failed kernels; with a fake driver
 //! (`fake_driver/libcuda.rs`), where `saxpy` panics if its factor is `BAD`: into the record that its launch was given.
 //! `silent_saxpy` takes none.
 
@@ -60,7 +60,7 @@ fn broken(stream: &Stream) -> Result<DeviceBuffer<f32>> {
 }
 
 #[test]
-fn another_thread_that_is_told_first_does_not_make_the_data_good() {
+fn an_earlier_report_to_another_thread_does_not_make_the_data_valid() {
     with_panics("told_first");
 }
 
@@ -79,7 +79,7 @@ fn told_first() -> Result<()> {
     stream.synchronize()
 }
 
-/// The second launch was enqueued before anybody could know that the first one panics.
+/// The second launch was enqueued before the panic of the first was known.
 #[test]
 fn a_launch_after_a_failed_one_does_not_hide_its_failure() {
     with_panics("launched_after");
@@ -96,7 +96,7 @@ fn launched_after() -> Result<()> {
 }
 
 #[test]
-fn what_failed_work_wrote_is_an_error_wherever_it_gets_to() {
+fn output_of_failed_work_is_an_error_in_all_copies() {
     with_panics("wherever_it_gets_to");
 }
 
@@ -127,7 +127,7 @@ fn wherever_it_gets_to() -> Result<()> {
 }
 
 #[test]
-fn memory_that_is_written_anew_is_good_again_but_not_if_only_a_part_is() {
+fn rewritten_memory_is_valid_again_unless_only_a_part_is_written() {
     with_panics("written_anew");
 }
 
@@ -182,7 +182,7 @@ fn other_streams() -> Result<()> {
 }
 
 #[test]
-fn who_waits_for_a_point_before_a_failed_launch_is_not_told_of_it() {
+fn a_wait_for_an_event_before_a_failed_launch_does_not_report_it() {
     with_panics("points");
 }
 
@@ -204,7 +204,7 @@ fn points() -> Result<()> {
 }
 
 #[test]
-fn of_two_panics_at_a_time_each_is_told_to_those_it_concerns() {
+fn of_two_simultaneous_panics_each_is_reported_to_its_stream() {
     with_panics("two_panics");
 }
 
@@ -223,7 +223,7 @@ fn two_panics() -> Result<()> {
 }
 
 #[test]
-fn a_failure_is_told_by_its_stream_once_and_by_no_event() {
+fn a_failure_is_reported_once_by_its_stream_and_by_no_event() {
     with_panics("waiters");
 }
 
@@ -245,7 +245,7 @@ fn waiters() -> Result<()> {
 }
 
 #[test]
-fn who_waits_for_another_stream_is_told_of_its_failure() {
+fn a_stream_that_waits_for_another_reports_its_failure() {
     with_panics("joined");
 }
 
@@ -266,7 +266,7 @@ fn joined() -> Result<()> {
 }
 
 #[test]
-fn the_device_tells_of_failures_that_nobody_was_told_of_also_of_streams_that_are_gone() {
+fn the_device_reports_unreported_failures_also_of_dropped_streams() {
     with_panics("device_tells");
 }
 
@@ -301,7 +301,7 @@ fn device_tells() -> Result<()> {
 }
 
 #[test]
-fn what_a_graph_writes_after_a_failure_in_it_is_no_result() {
+fn output_of_a_graph_after_a_failure_in_it_is_invalid() {
     with_panics("graphs");
 }
 
@@ -368,7 +368,7 @@ fn graph_again() -> Result<()> {
 }
 
 #[test]
-fn ever_more_points_that_nobody_waits_for_need_no_ever_more_records() {
+fn unawaited_events_do_not_accumulate_records() {
     let calls = run("many_intervals", "panic=2");
     // Of 16 records each, for 64 open intervals and the last one.
     assert_eq!(calls.iter().filter(|call| call.starts_with("cuMemHostAlloc")).count(), 5);
@@ -411,7 +411,7 @@ fn managed() -> Result<()> {
 }
 
 #[test]
-fn a_panic_on_one_gpu_is_found_by_who_reads_the_memory_of_another() {
+fn a_panic_on_one_gpu_is_found_by_reads_of_memory_on_another() {
     run("peers", "panic=2,devices=2");
 }
 
@@ -427,9 +427,9 @@ fn peers() -> Result<()> {
     far.synchronize()
 }
 
-/// Threads with streams of their own and one that all share, at random; streams run by themselves.
+/// Threads with one stream each and one that all share, at random; streams run by themselves.
 #[test]
-fn of_many_threads_none_reads_what_a_failed_kernel_wrote() {
+fn many_threads_do_not_read_output_of_a_failed_kernel() {
     run("many_threads", "panic=2,alive=1");
 }
 
@@ -449,7 +449,7 @@ fn many_threads() -> Result<()> {
                 if random.bool() {
                     own.record()?.synchronize()?;
                 }
-                // The first time it may be the failure of somebody else on the stream that is told.
+                // The first time it may report the failure of another thread's work on the stream.
                 for _ in 0..2 {
                     match reader.download(&y) {
                         Err(Error::KernelPanic { .. }) => {}

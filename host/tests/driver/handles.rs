@@ -1,4 +1,4 @@
-//! Handles of the driver that go out to other code and come in from it, on a driver that is not there
+//! Raw driver handles exported to and imported from other code, on a fake driver
 //! (`fake_driver/libcuda.rs`) and on the CPU device. Driver calls beside this crate, on a GPU, are for the conformance suite.
 
 use std::ffi::c_void;
@@ -59,7 +59,7 @@ fn contexts() -> Result<()> {
 }
 
 #[test]
-fn a_kernel_gives_its_function() {
+fn a_kernel_returns_its_function_handle() {
     assert_eq!(count(&run("kernels", ""), "cuModuleGetFunction"), 1);
 }
 
@@ -72,7 +72,7 @@ fn kernels_go_out() -> Result<()> {
 }
 
 #[test]
-fn an_event_of_others_is_used_and_not_destroyed() {
+fn a_foreign_event_is_used_and_not_destroyed() {
     let calls = run("events", "");
     assert_eq!(count(&calls, "cuEventDestroy_v2"), 1, "by its owner");
     assert_eq!(count(&calls, "cuEventRecord"), 2);
@@ -96,7 +96,7 @@ fn events() -> Result<()> {
 }
 
 #[test]
-fn a_pool_of_others_is_used_asked_and_trimmed() {
+fn a_foreign_pool_is_used_queried_and_trimmed() {
     let calls = run("foreign_pool", "");
     assert_eq!(count(&calls, "allocated from pool 0"), 1);
     assert_eq!(count(&calls, "cuMemPoolCreate"), 0, "nothing is asked of the device's own");
@@ -117,7 +117,7 @@ fn foreign_pool() -> Result<()> {
 }
 
 #[test]
-fn a_device_gives_its_pool_if_it_has_one() {
+fn a_device_returns_its_pool_if_it_has_one() {
     run("own_pool", "");
     run("own_pool", "pools=0");
 }
@@ -130,7 +130,7 @@ fn own_pool() -> Result<()> {
 }
 
 #[test]
-fn modules_and_functions_of_others_are_launched() {
+fn foreign_modules_and_functions_are_launched() {
     let calls = run("modules", "");
     assert_eq!((count(&calls, "cuModuleLoadDataEx"), count(&calls, "cuModuleUnload")), (1, 0));
 }
@@ -154,7 +154,7 @@ fn modules() -> Result<()> {
 }
 
 #[test]
-fn a_function_of_others_has_a_name_on_old_drivers_too() {
+fn a_foreign_function_has_a_name_on_old_drivers_too() {
     run_with("unnamed_function", "version=12000", &fake_driver(&["param_info"]));
 }
 
@@ -168,7 +168,7 @@ fn unnamed_function() -> Result<()> {
 }
 
 #[test]
-fn a_graph_of_others_is_launched_and_not_destroyed() {
+fn a_foreign_graph_is_launched_and_not_destroyed() {
     let calls = run("graphs", "");
     assert_eq!((count(&calls, "cuGraphLaunch"), count(&calls, "cuGraphExecDestroy")), (2, 1));
     assert_eq!(count(&calls, "cuGraphUpload"), 1);
@@ -186,7 +186,7 @@ fn graphs() -> Result<()> {
     };
     let owner = record(&mut y)?.0.instantiate()?;
     assert_ne!(owner.as_raw(), owner.definition_as_raw());
-    // SAFETY: `owner` lives longer, and nobody else uses `y` before the download.
+    // SAFETY: `owner` lives longer, and `y` is not used otherwise before the download.
     let mut graph = unsafe { ExecutableGraph::from_raw(&device, owner.as_raw().unwrap())? };
     assert_eq!((graph.as_raw(), graph.definition_as_raw()), (owner.as_raw(), None));
     graph.upload(&stream)?;
@@ -239,7 +239,7 @@ fn nulls() -> Result<()> {
 }
 
 #[test]
-fn the_cpu_device_takes_no_handles_and_gives_none() -> Result<()> {
+fn the_cpu_device_has_no_raw_handles() -> Result<()> {
     let device = Device::cpu();
     for (name, error) in ways_in(&device, handle(0x100)) {
         assert!(

@@ -1,4 +1,4 @@
-//! What the CUDA backend asks of a driver for page-locked and managed memory, copies in the background, fills and pools, with a fake
+//! The CUDA backend's driver calls for page-locked and managed memory, background copies, fills and pools, with a fake
 //! one (`fake_driver/libcuda.rs`). That results are right is for the cases of `runtime.rs`.
 
 use crate::scenario::{Scenario, count, fake_driver, run, run_requested, run_with};
@@ -27,7 +27,7 @@ fn scenario() {
 }
 
 #[test]
-fn page_locked_memory_has_the_flags_asked_for_and_is_freed() {
+fn page_locked_memory_has_the_requested_flags_and_is_freed() {
     let calls = run("pinned", "memory=100000");
     let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pinned ")).collect();
     assert_eq!(made, ["flags=3", "flags=7", "flags=3"], "portable, mapped; write-combined; refused");
@@ -113,7 +113,7 @@ fn dropped_copies() -> Result<()> {
 }
 
 #[test]
-fn memory_of_a_dropped_copy_is_kept_if_nothing_tells_whether_it_has_run() {
+fn memory_of_a_dropped_copy_is_kept_if_its_completion_is_unknown() {
     let calls = run("dropped_copy", "fail=cuEventQuery:304");
     assert_eq!((count(&calls, "cuMemHostAlloc"), count(&calls, "cuMemFreeHost")), (1, 0));
 }
@@ -191,7 +191,7 @@ fn fills() -> Result<()> {
 }
 
 #[test]
-fn managed_memory_is_prefetched_and_advised_where_asked() {
+fn managed_memory_is_prefetched_and_advised_on_request() {
     let calls = run("managed", "");
     let asked: Vec<&str> = calls
         .iter()
@@ -240,7 +240,7 @@ fn no_managed() -> Result<()> {
 }
 
 #[test]
-fn a_pool_of_ones_own_has_the_settings_asked_for_and_is_destroyed_after_its_last_buffer() {
+fn a_new_pool_has_the_requested_settings_and_is_destroyed_after_its_last_buffer() {
     let calls = run("own_pool", "devices=3");
     let about: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pool ")).collect();
     let expected = [
@@ -286,7 +286,7 @@ fn own_pool() -> Result<()> {
 }
 
 #[test]
-fn a_gpu_without_pools_says_so() {
+fn a_gpu_without_pools_is_an_error() {
     run("no_pools", "pools=0");
 }
 
@@ -303,7 +303,7 @@ fn no_pools() -> Result<()> {
 }
 
 #[test]
-fn a_pool_keeps_freed_memory_unless_told_otherwise() {
+fn a_pool_keeps_freed_memory_by_default() {
     let calls = run("pool", "");
     let set: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pool attribute ")).collect();
     assert_eq!(set, ["4 = 18446744073709551615", "6 = 0", "8 = 0", "4 = 5000"]);

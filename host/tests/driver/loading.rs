@@ -1,4 +1,4 @@
-//! What the host says of devices and kernels, and how it loads foreign code, with a fake CUDA driver
+//! Properties of devices and kernels, and loading of foreign code, with a fake CUDA driver
 //! (`fake_driver/loading.rs`). Results on a real one are for the conformance suite.
 
 use crate::kernels::{IMAGE, SAXPY_KERNEL, mix, saxpy, silent_saxpy};
@@ -114,7 +114,7 @@ fn occupancy() -> Result<()> {
 }
 
 #[test]
-fn clusters_are_asked_about_by_their_shape() {
+fn clusters_are_queried_by_their_shape() {
     run("clusters", "");
     run("no_clusters", "capability=86");
 }
@@ -133,7 +133,7 @@ fn no_clusters() -> Result<()> {
 }
 
 #[test]
-fn a_kernel_is_asked_itself_and_answers_as_its_device_does() {
+fn a_kernel_answers_queries_as_its_device_does() {
     assert_eq!(count(&run("asked_itself", ""), "cuFuncSetCacheConfig"), 1);
 }
 
@@ -201,7 +201,7 @@ fn unloading() -> Result<()> {
 }
 
 #[test]
-fn images_that_do_not_load_say_why() {
+fn images_that_do_not_load_report_the_reason() {
     run("refused_images", "refuse=sm_90");
 }
 
@@ -383,7 +383,7 @@ fn options() -> Result<()> {
 #[test]
 fn tensors_of_a_gpu_are_shared_after_their_work_and_freed_after_that_of_others() {
     let calls = run("tensors", "devices=2,pools=0");
-    assert!(count(&calls, "cuCtxSynchronize") >= 1, "whoever had the tensor may have used it on any stream");
+    assert!(count(&calls, "cuCtxSynchronize") >= 1, "the tensor's consumer may have used it on any stream");
     assert_eq!(count(&calls, "cuMemAlloc_v2"), count(&calls, "cuMemFree_v2"));
 }
 
@@ -402,7 +402,7 @@ fn tensors() -> Result<()> {
     assert_eq!((place.device_type, place.device_id), (abi::CUDA, 1));
     assert_eq!(elements, [11.0, 12.0], "what was enqueued has run");
 
-    // SAFETY: from `into_raw`; nobody else uses it.
+    // SAFETY: from `into_raw`, and not used otherwise.
     let tensor = unsafe { DlpackTensor::from_raw(raw)? };
     let mut y = tensor.into_buffer::<f32>(&b)?;
     silent_saxpy(&a, Grid::cover(2), 1.0, &x, &mut y)?;

@@ -1,4 +1,4 @@
-//! Which image of a program's own kernels is loaded where the build made machine code beside the PTX, with a
+//! The choice of image for a program's kernels if the build made machine code in addition to PTX, with a
 //! fake driver (`fake_driver/libcuda.rs`).
 
 use std::ffi::c_void;

@@ -1,5 +1,5 @@
-//! What the CUDA backend asks of a driver, and what it makes of the answers, with one that is made up (`fake_driver/libcuda.rs`). Each
-//! scenario runs in a process of its own, because a process loads one driver. Results on a real GPU are for the conformance suite.
+//! The CUDA backend's calls of the driver and its handling of the results, with a fake driver (`fake_driver/libcuda.rs`). Each
+//! scenario runs in a separate process, because a process loads one driver. Results on a real GPU are for the conformance suite.
 #![cfg(target_os = "linux")]
 
 mod arrays;

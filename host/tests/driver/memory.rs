@@ -1,4 +1,4 @@
-//! Virtual memory and kinds of pools on a fake driver (`fake_driver/libcuda.rs`), each scenario in a process of its own:
+//! Virtual memory and kinds of pools on a fake driver (`fake_driver/libcuda.rs`), each scenario in a separate process:
 //! which calls are made, and what is said where the driver or the GPU lacks something.
 
 use crate::scenario::{Scenario, count, fake_driver, run, run_requested, run_with};
@@ -24,7 +24,7 @@ fn scenario() {
 }
 
 #[test]
-fn peers_are_allowed_into_what_is_mapped_before_and_after() {
+fn peers_access_earlier_and_later_mappings() {
     let calls = run("growing_beside_a_peer", "devices=2");
     let order: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("mapping allows ")).collect();
     // The first piece, then that for the peer, then the second piece for both.
@@ -95,7 +95,7 @@ fn mapping_fails() -> Result<()> {
 }
 
 #[test]
-fn pools_are_made_of_the_memory_that_is_asked_for() {
+fn pools_have_the_requested_kind_of_memory() {
     let calls = run("kinds_of_pools", "version=13000,devices=2");
     let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pool of ")).collect();
     assert_eq!(made, ["[2, 0, 1, 0]", "[1, 0, 1, 0]", "[1, 0, 2, 0]", "[1, 0, 3, 1]"]);
@@ -220,7 +220,7 @@ fn shared() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_shared_is_refused() {
+fn memory_that_cannot_be_shared_is_refused() {
     run("not_shareable", "");
 }
 

@@ -195,7 +195,7 @@ fn old_handles() -> Result<()> {
 }
 
 #[test]
-fn what_was_dropped_before_its_work_goes_too() {
+fn objects_dropped_before_their_work_are_freed_too() {
     run("dropped_before", "");
 }
 
@@ -234,7 +234,7 @@ impl Drop for NoteDrop {
 
 /// Records of panics and printed text are in page-locked memory, which goes with the context.
 #[test]
-fn nobody_looks_for_panics_and_text_of_before() {
+fn panics_and_text_from_before_a_reset_are_not_looked_for() {
     run("panics_unseen", "panic=2,print=3");
 }
 
@@ -312,7 +312,7 @@ fn kept_until_work_has_run() -> Result<()> {
 }
 
 #[test]
-fn a_gpu_that_nobody_has_opened_is_left_alone() {
+fn an_unopened_gpu_is_not_reset() {
     let calls = run("unopened", "devices=2");
     assert_eq!(count(&calls, "cuDevicePrimaryCtxReset_v2"), 0);
 }
@@ -326,7 +326,7 @@ fn unopened() -> Result<()> {
 }
 
 #[test]
-fn peers_are_let_in_anew() {
+fn peer_access_is_enabled_again() {
     let calls = run("peers", "devices=2");
     assert_eq!(count(&calls, "cuCtxEnablePeerAccess"), 2);
 }
@@ -351,7 +351,7 @@ fn peers() -> Result<()> {
 }
 
 #[test]
-fn a_driver_that_does_not_recover_says_so_and_may_be_asked_again() {
+fn a_driver_that_does_not_recover_is_an_error_and_can_be_retried() {
     // The first call is before the reset, the second asks the new context.
     let calls = run("does_not_recover", "fail=cuCtxSynchronize:719:2:2");
     assert_eq!(count(&calls, "cuDevicePrimaryCtxReset_v2"), 2);
@@ -369,7 +369,7 @@ fn does_not_recover() -> Result<()> {
 
 /// Driver 580 after an illegal address.
 #[test]
-fn a_driver_that_makes_no_new_context_is_an_error() {
+fn a_driver_that_creates_no_new_context_is_an_error() {
     run("no_new_context", "fail=cuDevicePrimaryCtxRetain:700:2");
 }
 

@@ -1,4 +1,4 @@
-//! What the CUDA backend asks of a driver for streams, events, host functions and memory of all kinds, with
+//! The CUDA backend's driver calls for streams, events, host functions and memory of all kinds, with
 //! a fake one (`fake_driver/libcuda.rs`). That results are right is for the cases of `runtime.rs`.
 
 use std::future::Future;
@@ -38,7 +38,7 @@ fn scenario() {
 }
 
 #[test]
-fn streams_have_the_flags_and_the_priority_asked_for() {
+fn streams_have_the_requested_flags_and_priority() {
     let calls = run("streams", "");
     let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("stream ")).collect();
     assert_eq!(
@@ -140,7 +140,7 @@ fn unmarked() -> Result<()> {
 }
 
 #[test]
-fn events_have_the_flags_asked_for() {
+fn events_have_the_requested_flags() {
     let calls = run("events", "");
     let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("event ")).collect();
     assert_eq!(made, ["flags=0", "flags=1", "flags=2", "flags=3"]);
@@ -182,7 +182,7 @@ fn foreign_context() -> Result<()> {
 }
 
 #[test]
-fn nothing_is_asked_of_a_foreign_stream_that_has_ended() {
+fn an_ended_foreign_stream_gets_no_calls() {
     let calls = run("foreign_end", "");
     assert_eq!(count(&calls, "cuMemAllocFromPoolAsync"), count(&calls, "cuMemFreeAsync"));
     assert_eq!(count(&calls, "cuStreamDestroy_v2"), 3, "the borrowed handle destroys nothing");

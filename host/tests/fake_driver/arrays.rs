@@ -1,4 +1,4 @@
-//! CUDA arrays of the fake driver: memory that only a handle leads to, and the objects that are made of it.
+//! CUDA arrays of the fake driver: memory behind handles, and its texture and surface objects.
 //! It watches that each is destroyed once, and none while work uses it.
 //!
 //! SAFETY: as in `libcuda.rs`.

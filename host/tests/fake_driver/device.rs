@@ -1,4 +1,4 @@
-//! Devices and their contexts: how many there are, what they are, which is current; and the names of errors.
+//! Devices and their contexts: number, properties, the current context; and the names of errors.
 //!
 //! SAFETY, for every `unsafe` block here: as in `libcuda.rs`.
 
@@ -63,7 +63,7 @@ call! {
         // As the real one, which gives a new context the handle of the old.
         let pinned = with(|state| state.reset(0x100 + device as usize));
         for (start, bytes) in pinned {
-            // Whoever touches it ends the process.
+            // Any access ends the process.
             assert_eq!(unsafe { mprotect(start as *mut u8, bytes.next_multiple_of(4096), 0) }, 0);
         }
         Ok(())

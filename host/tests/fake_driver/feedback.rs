@@ -1,4 +1,4 @@
-//! What kernels tell the host: panics, through the record that their launch was given, and text, through a
+//! Reports of kernels to the host: panics, through the record of their launch, and text, through a
 //! variable of their module; written here as device code would.
 //!
 //! SAFETY: as in `libcuda.rs`.

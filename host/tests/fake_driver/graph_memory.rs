@@ -1,4 +1,4 @@
-//! Memory that nodes of the fake driver's graphs allocate: pages that nobody may touch but while a launch is between the
+//! Memory that nodes of the fake driver's graphs allocate: pages that are accessible only while a launch is between the
 //! nodes that allocate and free them. Nodes that come after a free are given its addresses again.
 //!
 //! SAFETY: as in `libcuda.rs`.

@@ -1,8 +1,8 @@
-//! A CUDA driver for tests, compiled by `tests/cuda.rs` into a `libcuda.so.1` of its own. Device
+//! A CUDA driver for tests, compiled by `tests/cuda.rs` into a `libcuda.so.1`. Device
 //! memory is host memory; work on a stream is put off until something waits for it, so that a
 //! missing order shows as old data; with `alive=1`, streams run by themselves instead, in random order, and memory that
 //! is freed has its next owner at once (`pool.rs`). It knows three kernels, `saxpy_*`, `mix_*` and `fail_*`. The variable FAKE_CUDA
-//! sets what it is like and which calls fail (with `held=1`, callbacks run only where somebody waits); FAKE_CUDA_LOG names a file that
+//! sets what it is like and which calls fail (with `held=1`, callbacks run only at waits); FAKE_CUDA_LOG names a file that
 //! gets the names of all calls.
 //!
 //! SAFETY, for every `unsafe` block here: the only caller is the host crate under test, which passes
@@ -261,7 +261,7 @@ call! { bound:
     }
     fn cuStreamAddCallback(stream: Pointer, callback: Callback, data: Pointer, _flags: u32) {
         with(|state| state.push(stream, Work::Call { function: callback, data: data as usize }));
-        // Whoever waits for a callback calls nothing that would let work run.
+        // A thread that waits for a callback makes no call that would let work run.
         if number("held", 0) == 0 {
             drain_later(real(stream) as usize, || ());
         }
@@ -327,7 +327,7 @@ call! { bound:
         if bytes as u64 > number("memory", 1 << 30) {
             return Err(OUT_OF_MEMORY);
         }
-        // Pages of its own.
+        // Separate pages.
         let pages = Layout::from_size_align(bytes.next_multiple_of(4096), 4096).unwrap();
         let memory = unsafe { alloc(pages) } as usize;
         with(|state| {

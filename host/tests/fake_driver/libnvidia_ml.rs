@@ -1,4 +1,4 @@
-//! NVML for tests, compiled by `tests/nvml.rs` into a `libnvidia-ml.so.1` of its own: two GPUs with figures that tell them
+//! NVML for tests, compiled by `tests/nvml.rs` into a `libnvidia-ml.so.1`: two GPUs with figures that tell them
 //! apart, and few functions, so that what is missing shows.
 //!
 //! SAFETY, for every `unsafe` block here: the only caller is the host crate under test, which passes pointers that are

@@ -1,4 +1,4 @@
-//! Memory pools of the fake driver: those that programs make, and those that processes share by file descriptors.
+//! Memory pools of the fake driver: pools created by programs, and pools that processes share by file descriptors.
 //!
 //! SAFETY: as in `libcuda.rs`.
 

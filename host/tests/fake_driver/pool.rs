@@ -3,7 +3,7 @@
 //! in which, and is printed).
 //!
 //! Memory that was freed on a stream belongs to its next owner from the point on where that got it: at once on the
-//! same stream, and on streams that come after the free by their waits for events; elsewhere once the free has run.
+//! same stream, and on streams that come after the free by their waits for events; on other streams once the free has run.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Once};
@@ -59,7 +59,7 @@ impl Pool {
                 clock.retain(|stream, _| !self.ended.contains(stream));
                 let clock = clock.clone();
                 self.records.insert((event, version), clock);
-                // Nobody asks for the record before any more.
+                // The record before it is not read any more.
                 self.records.remove(&(event, version.wrapping_sub(1)));
             }
             Work::Wait { event, version } => {
@@ -89,7 +89,7 @@ impl Pool {
         Some(self.free.swap_remove(place).pointer)
     }
 
-    /// What nobody has.
+    /// Unallocated memory.
     pub(crate) fn free_bytes(&self) -> u64 {
         self.free.iter().map(|freed| freed.bytes as u64).sum()
     }

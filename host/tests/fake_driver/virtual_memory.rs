@@ -1,4 +1,4 @@
-//! Addresses of the fake driver that are reserved first and get memory later: pages of the system that nobody may touch
+//! Virtual memory of the fake driver, reserved first and mapped later: pages of the system that are inaccessible
 //! before they are mapped and given to the device that asks.
 //!
 //! SAFETY: as in `libcuda.rs`.

@@ -1,4 +1,4 @@
-//! What the fake driver has been asked to do: work on streams, which runs when something waits for it.
+//! Work enqueued on the fake driver's streams, which runs when something waits for it.
 //!
 //! SAFETY: as in `libcuda.rs`.
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-/// The inputs of a run that is to be quick, and of one that is not.
+/// The numbers of inputs in quick and in long runs.
 const FEW: u64 = 20_000;
 const MANY: u64 = 1_000_000;
 
@@ -159,7 +159,7 @@ unsafe impl GlobalAlloc for Watching {
 }
 
 #[test]
-fn what_a_parser_does_not_survive_is_found() {
+fn inputs_that_crash_a_parser_are_found() {
     let seeds = [vec![4, 0, 0, 0, 1, 2, 3, 4]];
     let is_found = |parse: fn(&[u8])| catch_unwind(|| survive(&seeds, parse)).is_err();
     assert!(!is_found(|_| {}));

@@ -388,7 +388,7 @@ pub(crate) fn missing<'a>(
     launch_on_slices(&MISSING_KERNEL, stream, Grid::cover(1), 1.0, x, y)
 }
 
-/// Adds 1 to each element, slowly: so that whoever does not wait sees old values.
+/// Adds 1 to each element, slowly, so that a missing wait reads old values.
 unsafe fn slow_cpu(block: &Block, params: *const *const c_void) {
     // SAFETY: these are the parameters of `OUTPUT`.
     unsafe {

@@ -20,7 +20,7 @@ fn account(limit: u64) -> Arc<Balance> {
 
 /// Two threads ask for 6 of 10 bytes.
 #[test]
-fn of_two_that_ask_for_the_last_bytes_one_gets_them() {
+fn one_of_two_requests_gets_the_last_bytes() {
     orders(|| {
         let own = account(10);
         let other = own.clone();
@@ -35,7 +35,7 @@ fn of_two_that_ask_for_the_last_bytes_one_gets_them() {
 }
 
 #[test]
-fn what_threads_take_and_give_back_is_all_counted() {
+fn bytes_that_threads_take_and_return_are_all_counted() {
     orders(|| {
         let own = account(10);
         let other = own.clone();
@@ -52,7 +52,7 @@ fn what_threads_take_and_give_back_is_all_counted() {
     });
 }
 
-/// Whoever holds bytes when somebody resets the mark is above it at once.
+/// Bytes in use when the mark is reset count at once.
 #[test]
 fn a_reset_loses_nothing_that_is_still_in_use() {
     orders(|| {
@@ -74,7 +74,7 @@ fn a_reset_loses_nothing_that_is_still_in_use() {
 
 /// A pool of 4 bytes, and a device of 10: what the pool refuses never counts on the device, nor the other way round.
 #[test]
-fn what_a_pool_refuses_is_not_taken_from_the_device() {
+fn a_refusal_of_a_pool_is_not_retried_on_the_device() {
     orders(|| {
         let device = account(10);
         let pool = Arc::new(Balance::new(Some(4), Some(device.clone())));
@@ -82,14 +82,14 @@ fn what_a_pool_refuses_is_not_taken_from_the_device() {
             let pool = pool.clone();
             thread::spawn(move || pool.take(8))
         };
-        assert_eq!(device.take(5), Ok(()), "nobody else can have any of its bytes");
+        assert_eq!(device.take(5), Ok(()), "its bytes are available to no other");
         assert_eq!(asking.join().unwrap(), Err(Exceeded { used: 0, limit: 4 }));
         assert_eq!((device.used(), device.high(), pool.used(), pool.high()), (5, 5, 0, 0));
     });
 }
 
 #[test]
-fn what_the_device_refuses_is_not_taken_from_a_pool() {
+fn a_refusal_of_the_device_is_not_taken_from_a_pool() {
     orders(|| {
         let device = account(10);
         let pool = Arc::new(Balance::new(None, Some(device.clone())));

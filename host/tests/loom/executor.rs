@@ -39,7 +39,7 @@ fn budget(limit: usize) -> &'static Budget {
 }
 
 #[test]
-fn no_more_is_taken_than_there_is_and_everybody_gets_a_turn() {
+fn no_more_than_the_budget_is_taken_and_every_thread_gets_a_turn() {
     orders(|| {
         let (budget, held) = (budget(3), Arc::new(AtomicUsize::new(0)));
         let work = |count: usize| {
@@ -59,9 +59,9 @@ fn no_more_is_taken_than_there_is_and_everybody_gets_a_turn() {
     });
 }
 
-/// What idle executors keep. Whoever keeps clears if somebody waits; whoever waits clears first.
+/// What idle executors keep. A thread that keeps stacks clears them if another waits; a waiting thread clears first.
 #[test]
-fn what_is_kept_unused_never_keeps_another_waiting_for_ever() {
+fn unused_stacks_never_block_a_waiter() {
     orders(|| {
         let budget = budget(2);
         let idle = Arc::new(Mutex::new(Vec::<Permits<'static>>::new()));
@@ -94,7 +94,7 @@ fn a_large_request_is_not_passed_over_for_ever() {
         let large = thread::spawn(move || drop(budget.take(2, || {})));
         let small = thread::spawn(move || drop(budget.take(1, || {})));
         if budget.is_wanted() {
-            assert!(budget.try_take(1).is_none(), "nobody goes before those who wait");
+            assert!(budget.try_take(1).is_none(), "waiting threads come first");
         }
         drop(first);
         large.join().unwrap();
@@ -110,7 +110,7 @@ fn more_than_there_ever_is_is_refused_at_once() {
     });
 }
 
-/// Memory that a stream's thread writes and the host reads after waiting: without a lock of its own.
+/// Memory that a stream's thread writes and the host reads after waiting, without a separate lock.
 struct Written(UnsafeCell<u32>);
 
 // SAFETY: loom fails the model where one thread reaches it beside another's write.
@@ -119,13 +119,13 @@ unsafe impl Sync for Written {}
 unsafe impl Send for Written {}
 
 #[test]
-fn whoever_waits_for_a_mark_sees_what_came_before_it() {
+fn waits_for_a_mark_see_the_writes_before_it() {
     orders(|| {
         let (mark, memory) = (Mark::new(), Arc::new(Written(UnsafeCell::new(0))));
         let worker = {
             let (mark, memory) = (mark.clone(), memory.clone());
             thread::spawn(move || {
-                // SAFETY: loom checks that nobody else is here.
+                // SAFETY: loom checks that no other thread is here.
                 memory.0.with_mut(|value| unsafe { *value = 7 });
                 mark.reach("failure");
             })
@@ -134,12 +134,12 @@ fn whoever_waits_for_a_mark_sees_what_came_before_it() {
             let (mark, memory) = (mark.clone(), memory.clone());
             thread::spawn(move || {
                 let left = mark.reached();
-                // SAFETY: loom checks that nobody writes here.
+                // SAFETY: loom checks that no thread writes here.
                 left.map(|left| (left, memory.0.with(|value| unsafe { *value })))
             })
         };
         assert_eq!(mark.wait(), "failure");
-        // SAFETY: loom checks that nobody writes here.
+        // SAFETY: loom checks that no thread writes here.
         assert_eq!(memory.0.with(|value| unsafe { *value }), 7);
         worker.join().unwrap();
         assert!(matches!(other.join().unwrap(), None | Some(("failure", 7))));
@@ -147,7 +147,7 @@ fn whoever_waits_for_a_mark_sees_what_came_before_it() {
 }
 
 #[test]
-fn what_a_mark_is_to_call_is_called_once_after_it() {
+fn callbacks_of_a_mark_run_once_after_it() {
     orders(|| {
         let (mark, calls) = (Mark::new(), Arc::new(AtomicUsize::new(0)));
         let notifiers = [1, 10].map(|weight| {

@@ -1,4 +1,4 @@
-//! Recordings, which one thread makes, and launches of graphs that use constants, which belong to nobody.
+//! Recordings by one thread, and launches of graphs that use constants, which have no owner.
 
 #[path = "../../src/backend/recording/bound.rs"]
 mod bound;
@@ -31,7 +31,7 @@ fn only_its_thread_records() {
 
 /// The end has all that was recorded before it, and what comes too late is told so.
 #[test]
-fn a_recording_that_another_thread_ends_has_what_was_said_to_be_in_it() {
+fn a_recording_that_another_thread_ends_has_all_announced_buffers() {
     orders(|| {
         let nodes = Arc::new(Bound::new(Vec::new()));
         let other = {
@@ -60,7 +60,7 @@ fn launch_graph(
     queue.enqueue()
 }
 
-/// Two threads launch, each a graph of its own on a stream of its own.
+/// Two threads launch, each its own graph on its own stream.
 fn graphs_at_the_same_time(first: &'static [(usize, Use)], second: &'static [(usize, Use)]) {
     orders(move || {
         let queues: [_; 3] = Queue::several();
@@ -90,6 +90,6 @@ fn graphs_that_set_a_constant_are_ordered_with_all_that_use_it() {
 }
 
 #[test]
-fn graphs_that_read_the_same_constants_wait_for_nobody() {
+fn graphs_that_read_the_same_constants_do_not_wait() {
     graphs_at_the_same_time(&[(0, Use::Read), (1, Use::Read)], &[(1, Use::Read), (0, Use::Read)]);
 }

@@ -1,4 +1,4 @@
-//! The parts that several threads go through, in all orders that their steps can come in: loom runs each case in them, one after
+//! Models of the concurrent parts: loom runs each case in all interleavings of the threads' steps, one after
 //! the other. Each module includes its parts by path, with loom's locks and atomics for std's.
 
 #![allow(dead_code, reason = "the parts are larger than what is modelled")]

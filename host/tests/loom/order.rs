@@ -177,7 +177,7 @@ fn first_reads_of_memory_that_no_stream_allocated_are_independent_and_waited_for
     });
 }
 
-/// Whoever lets go last frees, on whichever thread that is.
+/// The last owner frees, on any thread.
 #[test]
 fn the_last_of_several_threads_to_let_go_frees_after_all_uses() {
     /// In all orders together: in some, each thread still sees the other's handle.
@@ -213,7 +213,7 @@ fn the_last_of_several_threads_to_let_go_frees_after_all_uses() {
 
 /// Streams that are gone leave the record when there are many; others read meanwhile, and close.
 #[test]
-fn readers_that_are_gone_are_waited_for_by_who_removes_them() {
+fn removing_ended_readers_waits_for_them() {
     orders(|| {
         let queues: [_; 12] = Queue::several();
         let order = Arc::new(Order::new(queues[0].clone()));
@@ -275,8 +275,8 @@ fn replay(slots: &[(&Order<Queue>, Use)], stream: &Arc<Queue>) -> Work {
     stream.enqueue()
 }
 
-/// Two graphs read one buffer, and each has one of its own. Each is launched on two streams and dropped with its buffer
-/// while the launches may run still; at last somebody writes what both have read.
+/// Two graphs read one buffer, and each owns another. Each is launched on two streams and dropped with its buffer
+/// while the launches may still run; finally the buffer that both have read is written.
 #[test]
 fn graphs_that_share_what_they_read_run_before_it_is_written_and_free_what_they_own_after_their_launches() {
     orders(|| {
@@ -339,7 +339,7 @@ impl Drop for Kept {
 }
 
 #[test]
-fn what_is_retired_is_dropped_once_and_after_its_event_whoever_collects() {
+fn retired_values_are_dropped_once_after_their_event() {
     orders(|| {
         let list = Arc::new(List::<Flag>::new());
         let drops = Arc::new(AtomicUsize::new(0));
@@ -368,7 +368,7 @@ fn what_is_retired_is_dropped_once_and_after_its_event_whoever_collects() {
 
 /// A graph that is dropped lets go of buffers, whose owners retire further things.
 #[test]
-fn what_is_dropped_may_retire_and_collect_itself() {
+fn drops_may_retire_and_collect() {
     orders(|| {
         let list = Arc::new(List::<Flag>::new());
         let drops = Arc::new(AtomicUsize::new(0));

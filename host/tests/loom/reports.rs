@@ -1,7 +1,6 @@
-//! Who is told of what: failures of work, and text that kernels print. Nothing is told twice, and nothing is lost, whoever waits
-//! meanwhile.
+//! Reports of failures and of text that kernels print. Each is delivered exactly once, whichever threads wait.
 
-#[path = "../../src/backend/failure.rs"]
+#[path = "../../src/backend/failure/mod.rs"]
 mod failure;
 #[path = "../../src/output/kept.rs"]
 mod kept;
@@ -37,7 +36,7 @@ fn a_failure_that_two_threads_hand_on_is_noted_once() {
 }
 
 #[test]
-fn of_two_that_wait_for_a_failed_stream_one_is_told() {
+fn one_of_two_waits_for_a_failed_stream_reports_it() {
     orders(|| {
         let failures = Arc::new(Failure::default());
         failures.note(Error(1));
@@ -52,7 +51,7 @@ fn of_two_that_wait_for_a_failed_stream_one_is_told() {
 }
 
 #[test]
-fn of_two_that_wait_for_the_device_one_is_told() {
+fn one_of_two_waits_for_the_device_reports_the_failure() {
     orders(|| {
         let fault = Failure::default().note(Error(1));
         let waiting = {
@@ -64,7 +63,7 @@ fn of_two_that_wait_for_the_device_one_is_told() {
 }
 
 #[test]
-fn what_fails_while_somebody_waits_is_left_to_the_next() {
+fn a_failure_during_a_wait_is_left_to_the_next_wait() {
     orders(|| {
         let failures = Arc::new(Failure::default());
         failures.note(Error(1));
@@ -99,7 +98,7 @@ fn each_text_is_handed_out_once_and_those_of_a_thread_in_their_order() {
             thread::spawn(move || ["first", "second"].map(|text| kept.keep(text.into())))
         };
         let mut all = handed_out(&kept);
-        assert_eq!(all.first().map(String::as_str), Some("before"), "it was there before anybody looked");
+        assert_eq!(all.first().map(String::as_str), Some("before"), "it was there before the first look");
         printing.join().unwrap();
         all.extend(handed_out(&kept));
         assert_eq!(all, ["before", "first", "second"]);
@@ -108,7 +107,7 @@ fn each_text_is_handed_out_once_and_those_of_a_thread_in_their_order() {
 }
 
 #[test]
-fn two_that_wait_share_what_is_kept() {
+fn two_waiters_share_kept_stacks() {
     orders(|| {
         let kept = texts(100);
         kept.keep("first".into());
@@ -126,7 +125,7 @@ fn two_that_wait_share_what_is_kept() {
 }
 
 #[test]
-fn what_had_no_room_is_counted() {
+fn dropped_text_is_counted() {
     orders(|| {
         let kept = texts(5);
         let printing = {

@@ -49,7 +49,7 @@ impl Stream {
     fn launch(&self, panics: bool) -> Arc<Interval> {
         let Ok(interval) = self.intervals.begin(Interval::new);
         let interval = self.intervals.find(interval).expect("it is open as long as a launch is under way");
-        assert!(!interval.is_given_back.load(Ordering::SeqCst), "the record is somebody else's");
+        assert!(!interval.is_given_back.load(Ordering::SeqCst), "the record has another owner");
         if panics {
             interval.record.store(true, Ordering::SeqCst);
         }
@@ -83,7 +83,7 @@ impl Stream {
 }
 
 #[test]
-fn a_wait_on_the_side_does_not_take_a_launch_for_good_that_is_being_enqueued() {
+fn a_concurrent_wait_does_not_take_a_launch_in_progress_for_successful() {
     loom::model(|| {
         let stream = Stream::new();
         let waiter = stream.clone();
@@ -135,7 +135,7 @@ fn a_launch_after_a_failure_that_was_found_is_no_part_of_it() {
         let bad = stream.launch(true);
         let other = stream.clone();
         let waiting = thread::spawn(move || other.wait());
-        // As whoever reads the memory.
+        // As a reader of the memory does.
         stream.look(std::slice::from_ref(&bad));
         let good = stream.launch(false);
         waiting.join().unwrap();

@@ -1,4 +1,4 @@
-//! Random work on several streams of any device, compared with the same on the host.
+//! Random work on several streams of any device, compared with a model on the host.
 
 use ferrogrid_host::{Device, DeviceBuffer, Grid, Result, Stream};
 

@@ -1,4 +1,4 @@
-//! A tool that NVTX loads: it writes the ranges that it is told to the file that `NVTX_TOOL_LOG` names.
+//! A tool that NVTX loads: it writes the ranges that it gets to the file that `NVTX_TOOL_LOG` names.
 //! `tests/nvtx.rs` compiles it.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

@@ -1,4 +1,4 @@
-//! Runs scenarios against a fake CUDA driver (`fake_driver/libcuda.rs`), each in a process of its own,
+//! Runs scenarios against a fake CUDA driver (`fake_driver/libcuda.rs`), each in a separate process,
 //! because a process loads one driver.
 
 #![allow(dead_code, reason = "each test binary uses some of this")]

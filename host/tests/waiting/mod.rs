@@ -1,4 +1,4 @@
-//! A kernel whose threads do what a test says, by a function that it gets as a parameter: so tests of the
+//! A kernel whose threads run a function that a test passes as a parameter: so tests of the
 //! executor need no language on top. They run on the CPU device only.
 
 #![allow(dead_code, reason = "each test binary uses some of it")]

@@ -1,7 +1,6 @@
 //! Barriers in functions: all threads of a block reach them; broadcasts, and values assumed to be uniform.
 
 use ferrogrid::KernelError;
-use ferrogrid::KernelError;
 use ferrogrid::prelude::*;
 
 use crate::block::barrier_function_kernels::{agreed, disagreed, together};

@@ -1,7 +1,6 @@
 //! Shared memory in phases, barriers, warps and tiles.
 
 use ferrogrid::LaunchError;
-use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 use crate::block::block_kernels::{barriers, grids, raw, shared, warps};

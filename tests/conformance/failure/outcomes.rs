@@ -20,19 +20,19 @@ macro_rules! apart {
 }
 
 apart! {
-    another_thread_that_is_told_first_does_not_make_the_data_good
+    an_earlier_report_to_another_thread_does_not_make_the_data_valid
     a_launch_after_a_failed_one_does_not_hide_its_failure
-    what_failed_work_wrote_is_an_error_wherever_it_gets_to
-    memory_that_is_written_anew_is_good_again_but_not_if_only_a_part_is
+    output_of_failed_work_is_an_error_in_all_copies
+    rewritten_memory_is_valid_again_unless_only_a_part_is_written
     managed_memory_that_failed_work_wrote_cannot_be_read
-    what_a_graph_writes_after_a_failure_in_it_is_no_result
+    output_of_a_graph_after_a_failure_in_it_is_invalid
     a_failure_in_a_child_is_told_of_its_buffers_and_the_stream
     page_locked_memory_of_a_graph_that_failed_work_wrote_cannot_be_read
-    who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_is_not
-    a_failure_is_told_once_by_its_stream_and_once_by_the_device
+    a_stream_that_waits_for_another_reports_its_failure_and_one_that_shares_a_buffer_does_not
+    a_failure_is_reported_once_by_its_stream_and_once_by_the_device
     failures_of_two_streams_at_once_are_told_to_both
     work_that_has_not_failed_is_no_error
-    who_waits_for_a_point_before_a_failed_launch_is_not_told_of_it
+    a_wait_for_an_event_before_a_failed_launch_does_not_report_it
 }
 
 const LENGTH: usize = 8;
@@ -53,7 +53,7 @@ fn failed<T: Debug>(what: &str, found: Result<T>) -> Outcome {
     expect_error(what, found, is_it).map(drop)
 }
 
-fn another_thread_that_is_told_first_does_not_make_the_data_good(device: &Device) -> Outcome {
+fn an_earlier_report_to_another_thread_does_not_make_the_data_valid(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (mut y, other) = (broken(&stream)?, stream.zeros::<u32>(1)?);
     let told = std::thread::scope(|scope| scope.spawn(|| stream.download(&other)).join());
@@ -76,7 +76,7 @@ fn a_launch_after_a_failed_one_does_not_hide_its_failure(device: &Device) -> Out
     Ok(stream.synchronize()?)
 }
 
-fn what_failed_work_wrote_is_an_error_wherever_it_gets_to(device: &Device) -> Outcome {
+fn output_of_failed_work_is_an_error_in_all_copies(device: &Device) -> Outcome {
     let (stream, other) = (device.new_stream()?, device.new_stream()?);
     let y = broken(&stream)?;
     failed("the stream", stream.synchronize())?;
@@ -102,7 +102,7 @@ fn what_failed_work_wrote_is_an_error_wherever_it_gets_to(device: &Device) -> Ou
     Ok(stream.synchronize()?)
 }
 
-fn memory_that_is_written_anew_is_good_again_but_not_if_only_a_part_is(device: &Device) -> Outcome {
+fn rewritten_memory_is_valid_again_unless_only_a_part_is_written(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let good = stream.upload(&[7_u32; LENGTH])?;
     type Write = fn(&Stream, &DeviceBuffer<u32>, &mut DeviceBuffer<u32>) -> Result<()>;
@@ -155,7 +155,7 @@ fn managed_memory_that_failed_work_wrote_cannot_be_read(device: &Device) -> Outc
     Ok(stream.synchronize()?)
 }
 
-fn what_a_graph_writes_after_a_failure_in_it_is_no_result(device: &Device) -> Outcome {
+fn output_of_a_graph_after_a_failure_in_it_is_invalid(device: &Device) -> Outcome {
     let (stream, other) = (device.new_stream()?, device.new_stream()?);
     let (x, y) = (stream.upload(&[1, 2, 3, 13])?, stream.zeros::<u32>(4)?);
     let (graph, (x, y)) = stream.capture(|capture| {
@@ -217,7 +217,7 @@ fn page_locked_memory_of_a_graph_that_failed_work_wrote_cannot_be_read(device: &
     expect("of another launch", graph.pinned(output)?.len(), LENGTH)
 }
 
-fn who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_is_not(
+fn a_stream_that_waits_for_another_reports_its_failure_and_one_that_shares_a_buffer_does_not(
     device: &Device,
 ) -> Outcome {
     let (stream, sharing, waiting) = (device.new_stream()?, device.new_stream()?, device.new_stream()?);
@@ -234,7 +234,7 @@ fn who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_i
     Ok(sharing.synchronize()?)
 }
 
-fn a_failure_is_told_once_by_its_stream_and_once_by_the_device(device: &Device) -> Outcome {
+fn a_failure_is_reported_once_by_its_stream_and_once_by_the_device(device: &Device) -> Outcome {
     let (stream, short) = (device.new_stream()?, device.new_stream()?);
     let z = broken(&short)?;
     drop(short);
@@ -292,7 +292,7 @@ fn work_that_has_not_failed_is_no_error(device: &Device) -> Outcome {
     expect("what came after", failing.download(&after)?, vec![1; LENGTH])
 }
 
-fn who_waits_for_a_point_before_a_failed_launch_is_not_told_of_it(device: &Device) -> Outcome {
+fn a_wait_for_an_event_before_a_failed_launch_does_not_report_it(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut before = stream.upload(&[1_u32; LENGTH])?;
     work::unlucky(&stream, Grid::cover(LENGTH), &mut before)?;

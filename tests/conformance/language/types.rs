@@ -4,7 +4,6 @@
 use std::num::NonZero;
 
 use ferrogrid::LaunchError;
-use ferrogrid::LaunchError;
 use ferrogrid::bytemuck;
 use ferrogrid::prelude::*;
 

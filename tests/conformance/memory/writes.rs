@@ -3,7 +3,6 @@
 
 use ferrogrid::GraphError;
 use ferrogrid::LaunchError;
-use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
 use crate::memory::write_kernels::writing::{self, Triple};

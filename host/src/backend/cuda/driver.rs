@@ -6,6 +6,7 @@
 //! another crate in the program. Here every code is a `u32`, and a missing symbol is an error.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::fmt::Display;
 use std::ptr::null;
 use std::sync::OnceLock;
 
@@ -53,6 +54,7 @@ impl Code {
         Code::of(CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     pub(super) const GRAPH_EXEC_UPDATE_FAILURE: Code =
         Code::of(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    pub(super) const NOT_SUPPORTED: Code = Code::of(CUresult::CUDA_ERROR_NOT_SUPPORTED);
     pub(super) const INVALID_CLUSTER_SIZE: Code = Code::of(CUresult::CUDA_ERROR_INVALID_CLUSTER_SIZE);
 
     const fn of(result: CUresult) -> Code {
@@ -383,15 +385,25 @@ impl Driver {
 
     /// `Ok` for success, else the error with the driver's words. `object` says what the call was for.
     #[inline]
-    pub(super) fn check(&self, code: Code, operation: &'static str, object: &str) -> Result<()> {
+    pub(super) fn check(
+        &self,
+        code: Code,
+        operation: &'static str,
+        object: &(impl Display + ?Sized),
+    ) -> Result<()> {
         if code.is_success() { Ok(()) } else { Err(self.error(code, operation, object)) }
     }
 
     #[cold]
-    pub(super) fn error(&self, code: Code, operation: &'static str, object: &str) -> Error {
+    pub(super) fn error(
+        &self,
+        code: Code,
+        operation: &'static str,
+        object: &(impl Display + ?Sized),
+    ) -> Error {
         Error::Driver {
             operation,
-            object: object.into(),
+            object: object.to_string().into(),
             code: code.0,
             name: self.name_of(code),
             text: self.text_of(code),
@@ -401,18 +413,18 @@ impl Driver {
     /// The driver's name for `code`.
     pub(super) fn name_of(&self, code: Code) -> Box<str> {
         let mut name = null();
-        // SAFETY: any number may be asked for; `name` is valid for the call.
+        // SAFETY: any number is allowed; `name` is valid for the call.
         let known = unsafe { self.error_name(code.0, &mut name) };
-        // SAFETY: on success the driver gives a string of its own, valid for ever.
+        // SAFETY: on success the driver returns a static string.
         unsafe { words(known, name) }.unwrap_or_else(|| "an error that this driver does not name".into())
     }
 
     /// The driver's text for `code`.
     pub(super) fn text_of(&self, code: Code) -> Box<str> {
         let mut text = null();
-        // SAFETY: any number may be asked for; `text` is valid for the call.
+        // SAFETY: any number is allowed; `text` is valid for the call.
         let known = unsafe { self.error_text(code.0, &mut text) };
-        // SAFETY: on success the driver gives a string of its own, valid for ever.
+        // SAFETY: on success the driver returns a static string.
         unsafe { words(known, text) }.unwrap_or_else(|| "no description".into())
     }
 }

@@ -1,4 +1,4 @@
-//! What a stream remembers of failures, and whom it tells.
+//! Tests of which failures a stream remembers, and where it reports them.
 
 use super::failure::{Failure, KEPT};
 use crate::error::Error;
@@ -35,7 +35,7 @@ fn a_stream_notes_the_failure_of_another_once() {
 
 /// As many as are kept one by one, one less, and one more.
 #[test]
-fn the_last_failure_that_has_a_place_of_its_own_is_told_by_itself() {
+fn the_last_separately_located_failure_is_reported_alone() {
     for count in [KEPT - 1, KEPT] {
         let failures = Failure::default();
         (0..count).for_each(|number| drop(failures.note(error(number))));
@@ -53,7 +53,7 @@ fn the_last_failure_that_has_a_place_of_its_own_is_told_by_itself() {
 }
 
 #[test]
-fn of_very_many_failures_none_goes_untold() {
+fn every_one_of_many_failures_is_reported() {
     let failures = Failure::default();
     for number in 0..3 * KEPT {
         failures.note(error(number));

@@ -35,7 +35,7 @@ impl LaunchAttributes {
 }
 
 /// Which of a kernel's writes a fence of wider scope than a block waits for (`CUlaunchMemSyncDomain`): those of kernels in the same
-/// domain, and on the same device. From compute capability 9.0 on a kernel of its own domain, as one that writes to other GPUs,
+/// domain, and on the same device. From compute capability 9.0 on a kernel in a separate domain, as one that writes to other GPUs,
 /// keeps fences of others from waiting for its slow writes.
 ///
 /// What is to be seen in another domain needs fences of the whole system (`fence` with `System` in kernels). The end of a
@@ -94,7 +94,7 @@ pub enum AccessProperty {
     Persisting,
 }
 
-/// Memory that the second-level cache treats in a way of its own, for a launch ([`Grid::with_access_policy_window`]) or for all later ones of a
+/// Memory with a second-level cache policy, for a launch ([`Grid::with_access_policy_window`]) or for all later ones of a
 /// stream ([`Stream::set_access_policy_window`](crate::Stream::set_access_policy_window)): `CUaccessPolicyWindow`. It is a hint, and changes no result. It holds no memory:
 /// when the buffer is gone, it means whatever is there.
 ///

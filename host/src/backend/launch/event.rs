@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_found_by_its_name_as_long_as_it_is_there() {
+    fn an_event_is_found_by_its_name_while_it_exists() {
         let (first, second) = (event(), event());
         let names = [&first, &second].map(|event| LaunchEvent::of(event.shared()));
         assert_eq!(names, [&first, &second].map(|event| LaunchEvent::of(event.shared())));

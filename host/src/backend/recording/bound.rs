@@ -1,4 +1,4 @@
-//! A value that only the thread that created it changes, until it ends. Depends on nothing but its locks:
+//! A value that only its creating thread changes, until it ends. Depends on nothing but its locks:
 //! `host/tests/loom/graphs.rs` includes it by path and explores all interleavings.
 
 use std::sync::PoisonError;
@@ -13,7 +13,7 @@ pub(crate) struct Bound<S> {
     state: Mutex<Option<S>>,
 }
 
-/// Why a state is not to be had.
+/// Why a state is not accessible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     OtherThread,
@@ -26,7 +26,7 @@ impl<S> Bound<S> {
         Bound { thread: thread::current().id(), state: Mutex::new(Some(state)) }
     }
 
-    /// Calls `work` with the state. Other threads are refused, and wait for nobody.
+    /// Calls `work` with the state. Other threads get an error without waiting.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut S) -> R) -> Result<R, Refused> {
         if thread::current().id() != self.thread {
             return Err(Refused::OtherThread);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Allocated, GRAPH, Recorder, RecordingStream, State};
 use crate::backend::MemoryNodes;
-use crate::backend::recording::node::{Address, Allocation, Operation};
+use crate::backend::operation::{Address, Allocation, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};

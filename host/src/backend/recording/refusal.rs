@@ -1,4 +1,4 @@
-//! The errors of what no graph can hold, with what to do instead.
+//! Errors of operations that graphs cannot contain, with alternatives.
 
 use crate::error::Error;
 use crate::error::graph::GraphError;

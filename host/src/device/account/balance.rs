@@ -1,4 +1,4 @@
-//! Bytes in use, out of a limit, counted by any thread. Depends on nothing but its atomics:
+//! A thread-safe count of bytes in use, with a limit. Depends on nothing but its atomics:
 //! `host/tests/loom/accounts.rs` includes it by path and explores all interleavings.
 
 use crate::sync::Arc;
@@ -8,10 +8,10 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct Balance {
     used: AtomicU64,
-    /// The most there were since the last reset.
+    /// The maximum since the last reset.
     high: AtomicU64,
     limit: AtomicU64,
-    /// What this is a part of: what is entered here is entered there as well.
+    /// The account of which this is a part: bytes here count there too.
     whole: Option<Arc<Balance>>,
 }
 
@@ -47,7 +47,7 @@ impl Balance {
         }
     }
 
-    /// Enters `bytes` here, if the limit allows it; how many there were before.
+    /// Adds `bytes`, if the limit allows it; returns the number before.
     fn enter(&self, bytes: u64) -> Result<u64, Exceeded> {
         let limit = self.limit.load(Ordering::Relaxed);
         let more = |used: u64| used.checked_add(bytes).filter(|used| *used <= limit);
@@ -67,7 +67,7 @@ impl Balance {
         self.high.load(Ordering::Relaxed).max(self.used())
     }
 
-    /// Lets the most there were begin with what is in use.
+    /// Resets the maximum to the bytes in use.
     pub(crate) fn reset_high(&self) {
         // What was entered before is seen below; what is entered later raises it again by itself.
         self.high.swap(0, Ordering::Acquire);

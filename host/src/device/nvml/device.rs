@@ -1,4 +1,4 @@
-//! A GPU as NVML knows it: short forms of what is asked often, and the handle for the rest.
+//! A GPU in NVML: methods for common queries, and the raw handle for others.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
-use super::{NvmlFigures, failed, figure, library};
+use super::{failed, figure, library};
 use crate::device::Device;
 use crate::device::properties::PciAddress;
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ const MOST_LINKS: u32 = 18;
 /// A GPU as NVIDIA's management library knows it, from [`Device::nvml`], or one of [`NvmlDevice::all`]: those that
 /// `CUDA_VISIBLE_DEVICES` hides are there, too. A figure that the GPU or the driver does not have is `None`.
 ///
-/// What has no short form here is asked of the crate `nvml-wrapper`, which is re-exported as
+/// For other queries, use the crate `nvml-wrapper`, which is re-exported as
 /// [`nvml_wrapper`](crate::nvml_wrapper), by [`NvmlDevice::handle`].
 ///
 /// ```
@@ -92,13 +92,13 @@ pub struct NvmlMemory {
 pub struct NvmlProcess {
     /// Its number in the system.
     pub pid: u32,
-    /// Bytes of the GPU's memory, where the system tells.
+    /// Bytes of the GPU's memory, if the system reports them.
     pub memory: Option<u64>,
-    /// What it does there.
+    /// Its kind of work there.
     pub kind: NvmlProcessKind,
 }
 
-/// What a process does on a GPU.
+/// The kind of work of a process on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NvmlProcessKind {
@@ -116,7 +116,7 @@ pub struct NvmlLink {
     pub link: u32,
     /// Its version (`nvmlDeviceGetNvLinkVersion`).
     pub version: Option<u32>,
-    /// What is at the other end, another GPU or a switch (`nvmlDeviceGetNvLinkRemotePciInfo`).
+    /// The other end: another GPU, or a switch (`nvmlDeviceGetNvLinkRemotePciInfo`).
     pub peer: Option<PciAddress>,
 }
 
@@ -149,6 +149,48 @@ macro_rules! figures {
 }
 
 figures! {
+    /// The current figures of a GPU, from [`Device::nvml_figures`]. A figure that this GPU does not have is
+    /// `None`.
+    ///
+    /// ```
+    /// use ferrogrid_host::{Device, Error, NvmlFigures};
+    ///
+    /// /// The power that is drawn, as a part of what may be.
+    /// fn load(figures: NvmlFigures) -> Option<f64> {
+    ///     Some(f64::from(figures.power_usage?) / f64::from(figures.power_limit?))
+    /// }
+    /// assert_eq!(load(NvmlFigures::default()), None); // a GPU that does not tell
+    /// for gpu in Device::all().iter().filter(|device| device.is_cuda()) {
+    ///     match gpu.nvml_figures() {
+    ///         Ok(figures) => println!("{gpu}: {:?} °C, load {:?}", figures.temperature, load(figures)),
+    ///         Err(Error::Nvml { reason }) => println!("no figures: {reason}"),
+    ///         Err(error) => println!("{error}"),
+    ///     }
+    /// }
+    /// ```
+    NvmlFigures
+    /// The most common figures together.
+    by figures, of gpu {
+        /// Temperature of the chip in degrees Celsius (`nvmlDeviceGetTemperature`).
+        temperature: u32 = gpu.temperature(TemperatureSensor::Gpu);
+        /// Power drawn in milliwatts (`nvmlDeviceGetPowerUsage`).
+        power_usage: u32 = gpu.power_usage();
+        /// The most power that it may draw in milliwatts (`nvmlDeviceGetEnforcedPowerLimit`).
+        power_limit: u32 = gpu.enforced_power_limit();
+        /// Energy used since the driver was loaded in millijoules (`nvmlDeviceGetTotalEnergyConsumption`).
+        total_energy: u64 = gpu.total_energy_consumption();
+        /// Clock of the multiprocessors in MHz (`nvmlDeviceGetClockInfo`).
+        sm_clock: u32 = gpu.clock_info(Clock::SM);
+        /// Clock of the memory in MHz (`nvmlDeviceGetClockInfo`).
+        memory_clock: u32 = gpu.clock_info(Clock::Memory);
+        /// Per cent of the last sample period with a kernel running (`nvmlDeviceGetUtilizationRates`).
+        gpu_utilization: u32 = gpu.utilization_rates().map(|rates| rates.gpu);
+        /// Per cent of the last sample period with memory in use (`nvmlDeviceGetUtilizationRates`).
+        memory_utilization: u32 = gpu.utilization_rates().map(|rates| rates.memory);
+        /// Bytes of memory that all programs use together (`nvmlDeviceGetMemoryInfo`).
+        memory_used: u64 = gpu.memory_info().map(|memory| memory.used);
+    }
+
     /// Temperatures of a GPU in degrees Celsius, from [`NvmlDevice::temperatures`].
     NvmlTemperatures
     /// How hot it is, and may be.
@@ -163,7 +205,7 @@ figures! {
 
     /// Power of a GPU in milliwatts, from [`NvmlDevice::power`].
     NvmlPower
-    /// What it draws, and may draw.
+    /// Its power draw and limit.
     by power, of gpu {
         /// Drawn now (`nvmlDeviceGetPowerUsage`).
         usage: u32 = gpu.power_usage();
@@ -222,11 +264,11 @@ figures! {
         width: u32 = gpu.current_pcie_link_width();
         /// Its lanes at most (`nvmlDeviceGetMaxPcieLinkWidth`).
         max_width: u32 = gpu.max_pcie_link_width();
-        /// What the GPU sends, in KB/s over 20 ms (`nvmlDeviceGetPcieThroughput`).
+        /// The bytes that the GPU sends, in KB/s over 20 ms (`nvmlDeviceGetPcieThroughput`).
         sent: u32 = gpu.pcie_throughput(PcieUtilCounter::Send);
-        /// What it receives, in KB/s over 20 ms.
+        /// The bytes that it receives, in KB/s over 20 ms.
         received: u32 = gpu.pcie_throughput(PcieUtilCounter::Receive);
-        /// How often something was sent again (`nvmlDeviceGetPcieReplayCounter`).
+        /// The number of retransmissions (`nvmlDeviceGetPcieReplayCounter`).
         replays: u32 = gpu.pcie_replay_counter();
     }
 }
@@ -290,7 +332,7 @@ impl NvmlDevice {
         &self.handle
     }
 
-    /// The same, to change what needs `&mut` there: clocks, fans, modes.
+    /// The same mutably, to set clocks, fans and modes.
     pub fn handle_mut(&mut self) -> &mut nvml_wrapper::Device<'static> {
         &mut self.handle
     }
@@ -331,25 +373,6 @@ impl NvmlDevice {
         })
     }
 
-    /// What is most often looked at, together.
-    ///
-    /// # Errors
-    /// If NVML fails.
-    pub fn figures(&self) -> Result<NvmlFigures> {
-        let (power, clocks, load) = (self.power()?, self.clocks()?, self.utilization()?);
-        Ok(NvmlFigures {
-            temperature: self.temperatures()?.gpu,
-            power_usage: power.usage,
-            power_limit: power.enforced_limit,
-            total_energy: power.total_energy,
-            sm_clock: clocks.sm.now,
-            memory_clock: clocks.memory.now,
-            gpu_utilization: load.gpu,
-            memory_utilization: load.memory,
-            memory_used: figure(self.handle.memory_info())?.map(|memory| memory.used),
-        })
-    }
-
     /// How fast it runs, and may run.
     ///
     /// # Errors
@@ -368,7 +391,7 @@ impl NvmlDevice {
     }
 
     /// Why its clocks are lower than they could be: heat, power, idleness (`nvmlDeviceGetCurrentClocksThrottleReasons`).
-    /// `None` where the GPU does not tell.
+    /// `None` if the GPU does not report it.
     ///
     /// # Errors
     /// If NVML fails.
@@ -376,7 +399,7 @@ impl NvmlDevice {
         figure(self.handle.current_throttle_reasons())
     }
 
-    /// Its memory, with what other programs use.
+    /// Its memory, including that of other programs.
     ///
     /// # Errors
     /// If NVML fails.
@@ -429,8 +452,8 @@ impl NvmlDevice {
         Ok(links)
     }
 
-    /// What the ways of this GPU and of `other` to the host have in common (`nvmlDeviceGetTopologyCommonAncestor`): the
-    /// nearer, the faster they reach each other. `None` where the GPUs do not tell. On Linux.
+    /// The common ancestor of the paths of this GPU and of `other` to the host (`nvmlDeviceGetTopologyCommonAncestor`): the
+    /// nearer, the faster they reach each other. `None` if the GPUs do not report it. On Linux.
     ///
     /// # Errors
     /// If NVML fails.

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the list needs of an event.
+/// The operations of an event that the list needs.
 pub(crate) trait Until {
     /// Whether what may use the owner has run, or never will.
     fn has_come(&self) -> bool;
@@ -15,7 +15,7 @@ pub(crate) trait Until {
 /// Things that may only be dropped after an event each.
 pub(crate) struct List<E> {
     retired: Mutex<Vec<Retired<E>>>,
-    /// How many there are, to be asked without the lock.
+    /// The number of entries, readable without the lock.
     count: AtomicUsize,
 }
 
@@ -38,7 +38,7 @@ impl<E: Until> List<E> {
         self.collect();
     }
 
-    /// Drops what need not be kept any longer.
+    /// Drops values that need not be kept any longer.
     pub(crate) fn collect(&self) {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;

@@ -1,5 +1,5 @@
-//! What launches of a foreign kernel ask for beyond a grid: residence at the same time, clusters, priority,
-//! an early beginning.
+//! Launch attributes of foreign kernels: cooperative launches, clusters, priority, programmatic dependent
+//! launch.
 
 use super::ForeignFunction;
 use crate::device::attribute::DeviceAttribute;
@@ -67,7 +67,7 @@ impl ForeignFunction {
         Ok(ForeignFunction { cluster, ..self })
     }
 
-    /// The same kernel with a priority of its own in its launches (`CU_LAUNCH_ATTRIBUTE_PRIORITY`), whatever
+    /// The same kernel with this priority in its launches (`CU_LAUNCH_ATTRIBUTE_PRIORITY`), whatever
     /// that of the stream is: a lower number goes first.
     ///
     /// ```no_run

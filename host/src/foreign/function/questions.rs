@@ -1,4 +1,4 @@
-//! The questions to a foreign kernel, and its preferences: those of [`Kernel`](crate::Kernel).
+//! Queries about a foreign kernel, and its preferences, as in [`Kernel`](crate::Kernel).
 
 use super::ForeignFunction;
 use crate::error::Result;
@@ -6,8 +6,8 @@ use crate::kernel::attributes::{CacheConfig, KernelAttributes};
 use crate::kernel::occupancy::{BlockSuggestion, Occupancy};
 use crate::launch::grid::Dimensions;
 
-/// What it is and needs, with the dynamic shared memory of this handle
-/// ([`ForeignFunction::with_dynamic_shared_memory`]) where that counts.
+/// Its attributes, with the dynamic shared memory of this handle
+/// ([`ForeignFunction::with_dynamic_shared_memory`]) where that matters.
 ///
 /// ```no_run
 /// # use ferrogrid::prelude::*;
@@ -88,7 +88,7 @@ impl ForeignFunction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) before compute capability 9.0; what the driver says of a shape
+    /// [`Error::Unsupported`](crate::Error::Unsupported) before compute capability 9.0; the driver's error for a shape
     /// that it cannot launch.
     pub fn max_active_clusters<const R: usize>(
         &self,
@@ -107,7 +107,7 @@ impl ForeignFunction {
         self.entry.kernel.max_potential_cluster_size(&self.entry.device, block, self.dynamic_shared)
     }
 
-    /// Says how it would rather have the L1 cache and shared memory divided (`cuFuncSetCacheConfig`). The driver may do
+    /// Sets the preferred split between L1 cache and shared memory (`cuFuncSetCacheConfig`). The driver may choose
     /// otherwise.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl ForeignFunction {
         self.entry.kernel.set_cache_config(&self.entry.device, config)
     }
 
-    /// Says how much of the L1 cache it would rather have as shared memory, in per cent
+    /// Sets the preferred share of the L1 cache for shared memory, in per cent
     /// (`CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`); `None` leaves it to the driver.
     ///
     /// ```no_run
@@ -129,17 +129,17 @@ impl ForeignFunction {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of more than 100.
+    /// The driver's error for more than 100.
     pub fn set_preferred_shared_memory_carveout(&self, percent: Option<u32>) -> Result<()> {
         self.entry.kernel.set_preferred_shared_memory_carveout(&self.entry.device, percent)
     }
 
-    /// Lets launches have up to `bytes` of dynamic shared memory
+    /// Allows launches up to `bytes` of dynamic shared memory
     /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`): for other libraries that launch the same function. Its own
     /// launches take what [`ForeignFunction::with_dynamic_shared_memory`] says, and need no such call.
     ///
     /// # Errors
-    /// What the driver says of more than the device has.
+    /// The driver's error for more than the device has.
     pub fn set_max_dynamic_shared_size_bytes(&self, bytes: u32) -> Result<()> {
         self.entry.kernel.set_max_dynamic_shared_size_bytes(&self.entry.device, bytes)
     }

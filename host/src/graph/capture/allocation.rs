@@ -1,4 +1,4 @@
-//! Memory that nodes of a graph allocate and free: it is there while the graph runs, and only then.
+//! Memory that nodes of a graph allocate and free; it exists only while the graph runs.
 
 use std::mem::MaybeUninit;
 
@@ -6,8 +6,8 @@ use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
 use super::{Capture, recording};
+use crate::backend::operation::{Allocation, Operation};
 use crate::backend::recording::RecordingStream;
-use crate::backend::recording::node::{Allocation, Operation};
 use crate::device::account::Charge;
 use crate::error::Result;
 use crate::graph::GraphNode;
@@ -15,7 +15,7 @@ use crate::graph::buffer::{GraphBuffer, GraphKey, special_key};
 use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 
-/// Names what a node of a graph allocates, to use it in an update:
+/// Names the buffer of an allocation node, for use in an update:
 /// [`GraphUpdate::allocation`](crate::GraphUpdate::allocation). Nothing else can be done with it: outside the graph that memory
 /// is not there. [`Capture::zeros`](crate::Capture::zeros) makes it.
 ///
@@ -59,10 +59,10 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// (`cuGraphAddMemFreeNode`), after all nodes that use it; what is left at the end of the recording is freed at the
     /// end of the graph. Both nodes are in the order of this stream.
     ///
-    /// So the driver can use the same memory for buffers that are not there at the same time, in this graph and in others.
+    /// So the driver can use the same memory for buffers that do not exist at the same time, in this graph and in others.
     /// It keeps memory for the next launch: [`Device::graph_memory`](crate::Device::graph_memory). On the CPU device memory is
     /// allocated here, and freed with the graph. The buffer counts in the limit of the device's pool
-    /// ([`MemoryPool::set_limit`](crate::MemoryPool::set_limit)) as long as the graph is there.
+    /// ([`MemoryPool::set_limit`](crate::MemoryPool::set_limit)) as long as the graph exists.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -87,7 +87,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Outside the recording there is nothing to use:
+    /// Outside the recording it cannot be used:
     ///
     /// ```compile_fail
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -108,7 +108,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(self.allocate(recording(self), len, Contents::Zeroed)?.1)
     }
 
-    /// As [`Capture::zeros`], of elements that nobody has written. [`GraphBuffer::assume_init`] makes it a buffer of `T`.
+    /// As [`Capture::zeros`], of uninitialised elements. [`GraphBuffer::assume_init`] makes it a buffer of `T`.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -139,7 +139,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(self.allocate(recording(self), len, Contents::Uninitialised)?.1)
     }
 
-    /// As [`Capture::zeros`], after the nodes `after` and nothing else; the node as well.
+    /// As [`Capture::zeros`], after the nodes `after` and nothing else; also returns the node.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -151,7 +151,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     ///     let free = capture.free_node(&[], buffer)?;
     ///     Ok((allocate, fill, free))
     /// })?;
-    /// // What uses the buffer comes after the node that allocates, and before the one that frees, without being asked.
+    /// // What uses the buffer automatically comes after the allocating node and before the freeing one.
     /// assert_eq!((graph.dependencies(fill)?, graph.dependencies(free)?), (vec![allocate], vec![fill]));
     /// # Ok(()) }
     /// ```
@@ -166,14 +166,11 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         self.allocate(&self.line(after)?, len, Contents::Zeroed)
     }
 
-    /// As [`Capture::uninit`], after the nodes `after` and nothing else; the node as well.
+    /// As [`Capture::uninit`], after the nodes `after` and nothing else; also returns the node.
     ///
     /// # Errors
     /// As [`Capture::zeros`] and [`Capture::node`].
-    #[expect(
-        clippy::type_complexity,
-        reason = "what `zeros_node` gives, of elements that nobody has written"
-    )]
+    #[expect(clippy::type_complexity, reason = "what `zeros_node` gives, of uninitialised elements")]
     pub fn uninit_node<T: DeviceCopy + Send + 'b>(
         &'scope self,
         after: &[GraphNode],
@@ -187,7 +184,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     ///
     /// # Errors
     /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in the body of a conditional node; those of
-    /// [`Capture::node`]. The buffer is freed at the end of the graph then.
+    /// [`Capture::node`]. The buffer is then freed at the end of the graph.
     pub fn free_node<T: DeviceCopy>(
         &self,
         after: &[GraphNode],

@@ -1,4 +1,4 @@
-//! Texture arrays in a recording.
+//! Texture arrays in recordings.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl<T: TextureElement, const R: usize> GraphArray<'_, T, R> {
 }
 
 impl<'scope, 'b> Capture<'scope, 'b> {
-    /// Gives the graph a texture array to read. Others may read it, too, while the graph exists.
+    /// Lends the graph a texture array to read. Others may read it, too, while the graph exists.
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another device.
@@ -55,7 +55,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(array)
     }
 
-    /// Gives the graph a texture array that its kernels and copies read and write. Until the graph is dropped, nothing
+    /// Lends the graph a texture array that its kernels and copies read and write. Until the graph is dropped, nothing
     /// else can use it.
     ///
     /// ```

@@ -1,9 +1,9 @@
-//! Child graphs: a graph that was recorded before becomes one node of another, which takes over its buffers.
+//! Child graphs: a recorded graph becomes one node of another, which takes over its buffers.
 
 use ferrogrid_device::DeviceCopy;
 
 use super::{Capture, recording};
-use crate::backend::recording::node::{Node, Operation};
+use crate::backend::operation::{Node, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::recording::{MANY_LEVELS, RecordingStream};
 use crate::error::graph::GraphError;
@@ -22,7 +22,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// # let stream = Device::cpu().new_stream()?;
     /// use ferrogrid::{Graph, GraphKey};
     ///
-    /// /// A piece of work that somebody else has recorded.
+    /// /// Work that another library has recorded.
     /// fn ones(stream: &Stream) -> ferrogrid::Result<(Graph<'static>, GraphKey<u32>)> {
     ///     stream.capture(|capture| {
     ///         let mut data = capture.keep(stream.zeros::<u32>(4)?)?;
@@ -59,7 +59,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         self.add_child(&self.line(after)?, graph)
     }
 
-    /// A buffer of a child graph, for other nodes of this one; each can be had once.
+    /// A buffer of a child graph, for other nodes of this one; each can be taken once.
     ///
     /// # Errors
     /// [`GraphError::OtherGraph`](crate::GraphError::OtherGraph) for a key of a graph that is no child of this one, [`GraphError::ReadOnlyBuffer`](crate::GraphError::ReadOnlyBuffer) if the child

@@ -1,13 +1,12 @@
-//! Conditional nodes as their user records them: bodies that run if, or while, a word in device memory is not
-//! 0.
+//! The public API of conditional nodes: bodies that run if, or while, a word in device memory is not 0.
 
 use std::fmt;
 use std::ops::Deref;
 
 use super::{Capture, recording};
+use crate::backend::operation::Operation;
+use crate::backend::operation::Repeat;
 use crate::backend::recording::RecordingStream;
-use crate::backend::recording::node::Operation;
-use crate::backend::recording::node::Repeat;
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::GraphNode;
@@ -43,11 +42,11 @@ pub struct GraphBody {
 }
 
 impl Capture<'_, '_> {
-    /// Adds a node whose body runs if the first element of the buffer `condition` is not 0 when its turn has
-    /// come (`CU_GRAPH_COND_TYPE_IF`). The body is what `work` records on the stream that it is given; it may
+    /// Adds a node whose body runs if the first element of the buffer `condition` is not 0 when the node is
+    /// reached (`CU_GRAPH_COND_TYPE_IF`). The body is what `work` records on the stream that it is given; it may
     /// use the graph's buffers, and write the condition.
     ///
-    /// Gives the node. A driver of CUDA 12.3 or newer is needed; with an older one the graph cannot be
+    /// Returns the node. A driver of CUDA 12.3 or newer is needed; with an older one the graph cannot be
     /// instantiated.
     ///
     /// ```
@@ -83,8 +82,8 @@ impl Capture<'_, '_> {
         conditional(self.id(), self.device(), recording(self), Repeat::Once, condition, work)
     }
 
-    /// Adds a node whose body runs again and again, as long as the first element of the buffer `condition` is
-    /// not 0 before it (`CU_GRAPH_COND_TYPE_WHILE`): a kernel of the body has to set it to 0 at last. See
+    /// Adds a node whose body runs repeatedly while the first element of the buffer `condition` is
+    /// not 0 before it (`CU_GRAPH_COND_TYPE_WHILE`): a kernel of the body must eventually set it to 0. See
     /// [`Capture::if_node`].
     ///
     /// A panic of a kernel in the body ends the loop after that run of it, and the loops around it; it is reported at the
@@ -93,7 +92,7 @@ impl Capture<'_, '_> {
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
     /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let mut bits = stream.upload(&[1_u32, 1, 1, 0])?; // as if a kernel had found how often to go on
+    /// let mut bits = stream.upload(&[1_u32, 1, 1, 0])?; // as if a kernel had computed the number of iterations
     /// let (graph, ()) = stream.capture(|capture| {
     ///     let mut bits = capture.write(&mut bits)?;
     ///     let mut next = capture.keep(stream.zeros::<u32>(4)?)?;

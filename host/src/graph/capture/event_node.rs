@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Capture, recording};
+use crate::backend::operation::Operation;
 use crate::backend::recording::RecordingStream;
-use crate::backend::recording::node::Operation;
 use crate::backend::recording::refusal::not_recordable;
 use crate::error::{Error, Result};
 use crate::graph::GraphNode;
@@ -12,10 +12,10 @@ use crate::stream::event::Event;
 
 impl Capture<'_, '_> {
     /// Adds a node that records `event` at each launch, once the nodes before it on this stream have run
-    /// (`cuGraphAddEventRecordNode`). Outside the graph it is an event like any other: streams wait for it, the host asks
-    /// for it, and it has a time.
+    /// (`cuGraphAddEventRecordNode`). Outside the graph it is an event like any other: streams wait for it, the host queries
+    /// it, and it has a time.
     ///
-    /// [`Stream::record`](crate::Stream::record) on a recording is something else: a point of the graph itself, for its
+    /// [`Stream::record`](crate::Stream::record) on a recording is different: a point of the graph itself, for its
     /// own streams.
     ///
     /// ```

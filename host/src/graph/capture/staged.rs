@@ -7,10 +7,10 @@ use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::atomic::AtomicForm;
 
-use crate::backend::recording::Scratch;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::graph::buffer::{GraphBuffer, PinnedKey};
+use crate::launch::scratch::Scratch;
 use crate::memory::access::Access;
 use crate::order::Use;
 use crate::stream::Stream;

@@ -1,17 +1,17 @@
-//! The memory that a device keeps for what nodes of graphs allocate.
+//! The memory that a device reserves for allocation nodes of graphs.
 
 use crate::device::Device;
 use crate::device::account::Account;
 use crate::error::Result;
 use crate::memory::pool::PoolStatistics;
 
-/// The memory of a device for what nodes of its graphs allocate ([`Capture::zeros`](crate::Capture::zeros)), of all graphs
-/// together. The driver keeps it beside its pools. A cheap handle.
+/// The memory of a device for allocation nodes of its graphs ([`Capture::zeros`](crate::Capture::zeros)), of all graphs
+/// together. The driver keeps it separate from its pools. A cheap handle.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
 /// # fn main() -> ferrogrid::Result<()> {
-/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a device of its own, for the figures' sake
+/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a separate device, so that the figures are exact
 /// let (stream, memory) = (device.new_stream()?, device.graph_memory());
 /// let (graph, ()) = stream.capture(|capture| capture.zeros::<u8>(1000).map(drop))?;
 /// let mut graph = graph.instantiate()?;
@@ -31,15 +31,15 @@ pub struct GraphMemory {
 }
 
 impl Device {
-    /// The memory that is kept for what nodes of graphs allocate.
+    /// The memory that is reserved for allocation nodes of graphs.
     pub fn graph_memory(&self) -> GraphMemory {
         GraphMemory { device: self.clone() }
     }
 }
 
 impl GraphMemory {
-    /// How much there is, and how much of it graphs use (`cuDeviceGetGraphMemAttribute`). On the CPU device graphs use theirs
-    /// as long as they are there.
+    /// The reserved bytes, and those that graphs use (`cuDeviceGetGraphMemAttribute`). On the CPU device graphs use theirs
+    /// as long as they exist.
     ///
     /// # Errors
     /// If the device fails.
@@ -53,7 +53,7 @@ impl GraphMemory {
         Ok(PoolStatistics { used, used_high, reserved, reserved_high })
     }
 
-    /// Lets the highest figures start again from the current figures (`cuDeviceSetGraphMemAttribute`).
+    /// Resets the highest figures to the current ones (`cuDeviceSetGraphMemAttribute`).
     ///
     /// # Errors
     /// If the device fails.
@@ -64,8 +64,8 @@ impl GraphMemory {
         Ok(())
     }
 
-    /// Gives back to the driver what no graph that runs uses (`cuDeviceGraphMemTrim`); the next launch of a graph takes it
-    /// anew. Nothing to give back on the CPU device.
+    /// Returns memory that no running graph uses to the driver (`cuDeviceGraphMemTrim`); the next launch of a graph reserves
+    /// it again. Does nothing on the CPU device.
     ///
     /// # Errors
     /// If the device fails.

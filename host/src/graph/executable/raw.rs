@@ -1,4 +1,4 @@
-//! Handles of instantiated graphs, out to other libraries and in from them.
+//! Conversion of instantiated graphs to and from raw driver handles.
 
 use std::ffi::c_void;
 
@@ -38,8 +38,8 @@ impl ExecutableGraph<'static> {
     /// - `raw` is an instance of a graph of the primary context of `device`, and is not destroyed before this handle is
     ///   dropped, nor launched or changed by another thread while this handle is used.
     /// - At every launch by this handle its memory is there until the launch has run, and nothing else uses that memory
-    ///   except in an order that the caller sees to: the buffers of this crate do not know of it.
-    /// - No kernel of this program that may panic is in it: nobody would be told of its failure.
+    ///   except in an order that the caller ensures: the buffers of this crate do not know of it.
+    /// - No kernel of this program that may panic is in it: its failure would not be reported.
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Self> {
         let (cuda, raw) = (gpu(device, "ExecutableGraph::from_raw")?, not_null(raw)?);
         // SAFETY: passed on.
@@ -52,7 +52,7 @@ impl ExecutableGraph<'static> {
 impl ExecutableGraph<'_> {
     /// The driver's handle (`CUgraphExec`), for other libraries, valid as long as this graph. `None` on the CPU device.
     ///
-    /// A launch by that handle is not known here: the buffers of the graph are not ordered with it.
+    /// A launch by that handle is unknown to this crate: the buffers of the graph are not ordered with it.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -68,7 +68,7 @@ impl ExecutableGraph<'_> {
         self.replay.backend.as_raw().0
     }
 
-    /// The driver's handle of what it was instantiated from (`CUgraph`), for calls such as `cuGraphGetNodes` and
+    /// The driver's handle of the graph that it was instantiated from (`CUgraph`), for calls such as `cuGraphGetNodes` and
     /// `cuGraphDebugDotPrint`; valid as long as this graph. `None` on the CPU device, and of a graph that came in by
     /// [`ExecutableGraph::from_raw`]. After [`ExecutableGraph::update`] it is still the first one.
     pub fn definition_as_raw(&self) -> Option<*mut c_void> {

@@ -1,4 +1,4 @@
-//! Changes of a graph that is instantiated: the arguments of one kernel, or all nodes at once.
+//! Updates of an instantiated graph: the arguments of one kernel, or all nodes at once.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,8 +8,8 @@ use std::ops::Deref;
 use ferrogrid_device::DeviceCopy;
 
 use super::ExecutableGraph;
+use crate::backend::operation::{Node, Operation, OwnedLaunch};
 use crate::backend::recording::Recorder;
-use crate::backend::recording::node::{KernelNode, Node, Operation};
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 use crate::graph::buffer::{GraphBuffer, GraphKey};
@@ -57,14 +57,14 @@ pub struct GraphUpdate<'scope, 'b> {
     stream: Stream,
     graph: u64,
     slots: &'scope Slots<'b>,
-    /// The buffers that have been handed out.
+    /// The buffers that have been taken.
     taken: RefCell<Vec<usize>>,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
 impl<'b> ExecutableGraph<'b> {
-    /// Gives a kernel other arguments, or another grid, in later launches
-    /// (`cuGraphExecKernelNodeSetParams`): those with which `work` launches it. It may use the buffers that
+    /// Changes the arguments or the grid of a kernel in later launches
+    /// (`cuGraphExecKernelNodeSetParams`): to those with which `work` launches it. It may use the buffers that
     /// the graph holds, and no others: those it writes by their keys ([`GraphUpdate::buffer`]), those it
     /// only reads as they are. Launches that have been enqueued keep the old ones.
     ///
@@ -103,7 +103,7 @@ impl<'b> ExecutableGraph<'b> {
     /// What `work` returns; [`GraphError::NotAKernel`], [`GraphError::NotOneLaunch`] or
     /// [`GraphError::OtherKernel`] if the launch is not that of this kernel; [`GraphError::UpdateRefused`] if it has
     /// other attributes (cooperative, clusters, priority, domain, access policy); [`GraphError::Unordered`] if it would then race with another
-    /// node; or what the driver says.
+    /// node; or the driver's error.
     pub fn update_kernel(
         &mut self,
         node: GraphNode,
@@ -111,7 +111,7 @@ impl<'b> ExecutableGraph<'b> {
     ) -> Result<()> {
         let index = node.of(self.id)?;
         let old = &self.replay.nodes[index];
-        let Some(KernelNode { kernel, shape, .. }) = old.operation.kernel() else {
+        let Some(OwnedLaunch { kernel, shape, .. }) = old.operation.kernel() else {
             return Err(GraphError::NotAKernel { node: index, found: old.operation.kind() }.into());
         };
         let mut recorded = self.record(work)?;
@@ -130,14 +130,9 @@ impl<'b> ExecutableGraph<'b> {
             return Err(GraphError::UpdateRefused { reason: other_attributes(index).into() }.into());
         }
         check_order(&self.replay.nodes, index, &new)?;
-        let operation = new.operation.clone();
-        let before = std::mem::replace(&mut self.replay.nodes[index], new);
-        let Some(launch) = operation.kernel() else { return Ok(()) };
-        let set = self.replay.backend.set_kernel(index, &self.replay.nodes, launch);
-        if set.is_err() {
-            self.replay.nodes[index] = before;
-        }
-        set
+        self.replay.backend.set_kernel(index, &new.operation)?;
+        self.replay.nodes[index] = new;
+        Ok(())
     }
 
     fn record(
@@ -201,7 +196,7 @@ impl<'b> ExecutableGraph<'b> {
 }
 
 impl<'scope, 'b> GraphUpdate<'scope, 'b> {
-    /// A buffer of the graph, to launch with; each can be had once.
+    /// A buffer of the graph, to launch with; each can be taken once.
     ///
     /// # Errors
     /// [`GraphError::OtherGraph`] if the key is of another graph, [`GraphError::BufferTaken`] the second
@@ -211,8 +206,8 @@ impl<'scope, 'b> GraphUpdate<'scope, 'b> {
         Ok(GraphBuffer::new(key.view_mut(memory), key))
     }
 
-    /// What a node allocates, to launch with; each can be had once. The kernel must be between that node and the one that
-    /// frees it.
+    /// The memory of an allocation node, to launch with; each can be taken once. The kernel must be between that
+    /// node and the one that frees it.
     ///
     /// # Errors
     /// As [`GraphUpdate::buffer`].
@@ -292,7 +287,7 @@ fn other_attributes(number: usize) -> String {
     )
 }
 
-/// What keeps `new` from taking the place of `old`.
+/// The reason why `new` cannot replace `old`.
 fn difference(old: &[Node], new: &[Node]) -> Option<String> {
     if old.len() != new.len() {
         return Some(format!("it has {} nodes, the other {}", old.len(), new.len()));

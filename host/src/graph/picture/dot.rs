@@ -1,10 +1,9 @@
-//! What a graph's picture for Graphviz says of each node, beyond what it is.
+//! The details of each node in the DOT output of a graph.
 
 use std::sync::Arc;
 
 use crate::backend::GraphBackend;
-use crate::backend::Rows;
-use crate::backend::recording::node::{ArrayCopy, Fill, KernelNode, Node, Operation};
+use crate::backend::operation::{MemoryCopy, Node, Operation, OwnedLaunch, Rows};
 use crate::error::Result;
 use crate::graph::Graph;
 
@@ -31,12 +30,12 @@ pub struct DotOptions {
 }
 
 impl DotOptions {
-    /// What nodes are, and no more.
+    /// Only the kinds of nodes.
     pub const fn new() -> Self {
         DotOptions { verbose: false, params: false, attributes: false, handles: false }
     }
 
-    /// All that there is (`CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE`).
+    /// All details (`CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE`).
     #[must_use]
     pub const fn verbose(self) -> Self {
         DotOptions { verbose: true, ..self }
@@ -71,13 +70,13 @@ impl DotOptions {
             | (self.handles as u32 * 1024)
     }
 
-    /// What the picture says of `node`, below what it is.
+    /// The details of `node`, below its kind.
     pub(crate) fn details(self, node: &Node) -> Vec<String> {
         let mut lines = Vec::new();
         if self.params || self.verbose {
             lines.extend(params(&node.operation));
         }
-        if let Some(KernelNode { shape, .. }) = node.operation.kernel()
+        if let Some(OwnedLaunch { shape, .. }) = node.operation.kernel()
             && (self.attributes || self.verbose)
         {
             let (attributes, [x, y, z]) = (shape.attributes(), shape.cluster);
@@ -96,7 +95,7 @@ impl DotOptions {
 }
 
 impl Graph<'_> {
-    /// As [`Graph::to_dot`], with what `options` say of each node. On a GPU it is the driver's own text
+    /// As [`Graph::to_dot`], with the details of each node that `options` select. On a GPU it is the driver's own text
     /// (`cuGraphDebugDotPrint`), which goes through a file in the folder for temporary files.
     ///
     /// ```
@@ -111,7 +110,7 @@ impl Graph<'_> {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the graph; [`GraphError::Picture`](crate::GraphError::Picture) if the file cannot be written or read.
+    /// The driver's error for the graph; [`GraphError::Picture`](crate::GraphError::Picture) if the file cannot be written or read.
     pub fn to_dot_with(&self, options: DotOptions) -> Result<String> {
         let drawn = GraphBackend::to_dot(self.device.backend(), &self.nodes, self.kept, options.flags())?;
         Ok(drawn.unwrap_or_else(|| self.draw_dot(options)))
@@ -124,27 +123,23 @@ fn params(operation: &Operation) -> Vec<String> {
             format!("{} bytes of shared memory", node.shape.shared_bytes),
             format!("{} parameters", node.params.addresses().len()),
         ],
-        Operation::Copy { target, source, rows, .. } => {
+        Operation::Copy(MemoryCopy { target, source, rows, layers }) => {
             let Rows { width, height, source_pitch, target_pitch } = rows;
+            let depth = if *layers == 1 { String::new() } else { format!(", depth {layers}") };
             vec![
-                format!("from {:p}, pitch {source_pitch}", source.0),
-                format!("to {:p}, pitch {target_pitch}", target.0),
+                format!("from {:p}, pitch {source_pitch}", source.start()),
+                format!("to {:p}, pitch {target_pitch}", target.start()),
+                format!("width {width}, height {height}{depth}"),
+            ]
+        }
+        Operation::Fill(fill) => {
+            let (width, height) = fill.extent();
+            vec![
+                format!("to {:p}, pitch {}", fill.target.0, fill.pitch),
+                format!("value {:#x} of {} bytes", fill.word(), fill.value.len()),
                 format!("width {width}, height {height}"),
             ]
         }
-        Operation::CopyArray(ArrayCopy { target, source, shape }) => {
-            let [width, height, depth] = shape.extent;
-            vec![
-                format!("from {:p}", source.start()),
-                format!("to {:p}", target.start()),
-                format!("width {width}, height {height}, depth {depth}"),
-            ]
-        }
-        Operation::Fill(Fill { target, word, bytes, width, height, pitch }) => vec![
-            format!("to {:p}, pitch {pitch}", target.0),
-            format!("value {:#x} of {bytes} bytes", u32::from_ne_bytes(*word)),
-            format!("width {width}, height {height}"),
-        ],
         Operation::Call(node) => vec![format!("function {:p}", Arc::as_ptr(&node.function).cast::<()>())],
         Operation::Record(event) | Operation::Wait(event) => vec![format!("event {:p}", Arc::as_ptr(event))],
         Operation::Conditional(node) => vec![format!("condition at {:p}", node.condition.0)],

@@ -1,5 +1,5 @@
-//! Occupancy as a device tells it, for a kernel of this program: the numbers of the driver, and the record
-//! that says what limits them.
+//! Occupancy of a kernel of this program on a device: the driver's numbers, and the record that names the
+//! limiting resource.
 
 use crate::device::Device;
 use crate::error::Result;
@@ -156,7 +156,7 @@ impl Device {
     /// # #[ferrogrid::module(host_only)]
     /// # mod kernels {
     /// # use ferrogrid::device::prelude::*;
-    /// /// 4 KiB of its own, and as much more as the launch gives it.
+    /// /// 4 KiB of static shared memory, and dynamic memory as the launch requests.
     /// #[kernel]
     /// pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 1024]>, _more: SharedSlice<f32>) {}
     /// # }
@@ -201,7 +201,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on GPUs before compute capability 9.0; if the kernel does not load; what the
-    /// driver says of a shape that it cannot launch.
+    /// driver's error for a shape that it cannot launch.
     pub fn max_active_clusters<const R: usize>(
         &self,
         kernel: &'static Kernel,

@@ -1,4 +1,4 @@
-//! The limits of a device, and the checks of a launch against them and against the promises of a kernel.
+//! The checks of a launch against the limits of a device and against the promises of a kernel.
 
 use super::MAX_CLUSTER;
 use crate::backend::Limits;
@@ -84,7 +84,7 @@ pub(super) fn check_grid<const R: usize>(
     Ok(())
 }
 
-/// The cluster that a launch of `kernel` asks for, if it may.
+/// The requested cluster of a launch of `kernel`, if allowed.
 #[cold]
 pub(super) fn checked_cluster(kernel: &Kernel, cluster: [u32; 3]) -> Result<[u32; 3]> {
     let name = kernel.name();

@@ -1,4 +1,4 @@
-//! Which grids a kernel and a device take, and what is said of those that they do not.
+//! Tests of which grids a kernel and a device accept, and of the errors for others.
 
 use std::ffi::c_void;
 
@@ -77,6 +77,11 @@ fn a_launch_chooses_its_cluster_where_the_kernel_lets_it() {
     let shape = resolve(Grid::of_clusters([3, 5], [4, 2], [32, 1])).unwrap();
     assert_eq!((shape.grid, shape.cluster), ([12, 10, 1], [4, 2, 1]));
     assert_eq!(resolve(Grid::new([8, 4], [32, 1])).unwrap().cluster, [1; 3]);
+    let too_many = Grid::cover(usize::MAX).with_block(1).with_cluster(2).resolve(&free, &Limits::CUDA);
+    assert!(
+        matches!(too_many, Err(Error::Launch(LaunchError::GridTooLarge { value: u64::MAX, .. }))),
+        "{too_many:?}"
+    );
     let whole = |blocks| resolve(Grid::new([blocks, 4], [32, 1]).with_cluster([16, 1])).map(drop);
     assert_eq!(whole(16), Ok(()));
     let partial = |blocks| {
@@ -339,7 +344,7 @@ fn blocks_of_any_shape_have_their_threads_counted() {
 
 /// Lengths around multiples of the block, and around 2^32.
 #[test]
-fn a_cover_has_no_block_too_few_and_none_too_many() {
+fn a_cover_has_exactly_the_needed_blocks() {
     let mut random = fastrand::Rng::with_seed(22);
     for _ in 0..2000 {
         let block = random.u32(1..=1024);

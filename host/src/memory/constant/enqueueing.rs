@@ -1,8 +1,8 @@
-//! Who may enqueue uses of constants at the same time. Depends on nothing but its lock:
+//! The lock for threads that enqueue uses of constants. Depends on nothing but its lock:
 //! `host/tests/loom/graphs.rs` includes it by path and explores all interleavings.
 //!
-//! A constant belongs to nobody, so the borrow checker does not keep its uses apart as it does those of buffers: one
-//! thread may set it while another launches. What `order.rs` needs of borrows, this lock gives: whoever uses a
+//! A constant has no owner, so the borrow checker does not order its uses as it does those of buffers: one
+//! thread may set it while another launches. This lock replaces the borrows that `order/mod.rs` requires: a thread that uses a
 //! constant holds it from the entry into the order until the work is enqueued, setters alone, readers together.
 
 use std::sync::PoisonError;
@@ -15,11 +15,11 @@ pub(crate) struct Enqueuers {
     pub(super) lock: RwLock<()>,
 }
 
-/// Whoever has it may enqueue uses of constants.
+/// Its holder may enqueue uses of constants.
 pub(crate) enum Enqueueing<'a> {
     /// At the same time as others.
     WithOthers { _lock: RwLockReadGuard<'a, ()> },
-    /// While nobody else does.
+    /// Exclusively.
     Alone { _lock: RwLockWriteGuard<'a, ()> },
 }
 

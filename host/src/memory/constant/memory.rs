@@ -1,4 +1,4 @@
-//! Where each device keeps a constant, and how its uses get into the order of work.
+//! The memory of a constant on each device, and the order of its uses.
 
 use std::cell::Cell;
 use std::ptr::{from_ref, null, null_mut};
@@ -28,11 +28,11 @@ pub struct ConstantMemory {
     pub(crate) by_launches: Use,
     /// The devices that have it, the latest first. They live as long as the process, so entries are only added.
     residents: AtomicPtr<Resident>,
-    /// Held by whoever adds one.
+    /// Held while one is added.
     adding: Mutex<()>,
 }
 
-// SAFETY: `initial` leads to bytes that nobody writes; the rest is made for many threads.
+// SAFETY: `initial` points to bytes that are never written; the rest is thread-safe.
 unsafe impl Send for ConstantMemory {}
 // SAFETY: as above.
 unsafe impl Sync for ConstantMemory {}
@@ -102,8 +102,8 @@ impl ConstantMemory {
         if let Some((start, lease)) =
             device.backend().variable(self.image, self.name, self.symbol, self.bytes)?
         {
-            // SAFETY: the variable has that many bytes, of this device, while the module is loaded; whoever unloads
-            // it vouches that nobody uses this any more. No kernel of this process has used it so far, since
+            // SAFETY: the variable has that many bytes, of this device, while the module is loaded; the code that unloads
+            // it vouches that this is no longer used. No kernel of this process has used it so far, since
             // launches come here first.
             let memory =
                 unsafe { Memory::owned(stream.inner(), Origin::Foreign, start, self.bytes, Box::new(())) };
@@ -134,7 +134,7 @@ impl Resident {
     pub(super) fn begin(&'static self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         match stream.recording() {
             None => self.memory.begin(stream, usage),
-            // A graph holds it without being told so, since it is there for ever.
+            // A graph need not hold it, because it is static.
             Some(recording) => recording.note_constant(&self.memory, usage),
         }
     }
@@ -159,7 +159,7 @@ pub(crate) fn begin_launch(
     Ok(enqueueing)
 }
 
-/// What runs on a thread of the CPU device.
+/// The kernel that runs on a thread of the CPU device.
 #[derive(Clone, Copy)]
 struct Entered {
     constants: &'static [&'static ConstantMemory],

@@ -1,4 +1,4 @@
-//! What names a shared buffer or event to another process, as bytes.
+//! Handles of shared buffers and events, as bytes for other processes.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::error::ipc::IpcError;
 /// The bytes of the driver's handles.
 const CUDA_HANDLE: usize = 64;
 
-/// Names a buffer to another process: made by [`IpcBuffer::ipc_handle`](crate::IpcBuffer::ipc_handle).
+/// Identifies a buffer for another process; made by [`IpcBuffer::ipc_handle`](crate::IpcBuffer::ipc_handle).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -41,7 +41,7 @@ pub(crate) enum IpcMemoryOrigin {
     Cpu { process: u32, file: u32, inode: u64 },
 }
 
-/// Names an event to another process: made by [`Event::ipc_handle`](crate::Event::ipc_handle).
+/// Identifies an event for another process; made by [`Event::ipc_handle`](crate::Event::ipc_handle).
 ///
 /// ```no_run
 /// # use ferrogrid::prelude::*;
@@ -94,7 +94,7 @@ impl IpcMemoryHandle {
         }
     }
 
-    /// The handle that [`IpcMemoryHandle::to_bytes`] gave.
+    /// The handle from the bytes of [`IpcMemoryHandle::to_bytes`].
     ///
     /// ```
     /// use ferrogrid_host::IpcMemoryHandle;
@@ -137,7 +137,7 @@ impl IpcEventHandle {
         [&CUDA_EVENT[..], &self.origin].concat()
     }
 
-    /// The handle that [`IpcEventHandle::to_bytes`] gave.
+    /// The handle from the bytes of [`IpcEventHandle::to_bytes`].
     ///
     /// ```
     /// use ferrogrid::{IpcError, IpcEventHandle};

@@ -1,4 +1,4 @@
-//! How a memory pool is to be made.
+//! Options of new memory pools.
 
 /// Settings of a new memory pool, for [`Device::new_memory_pool`](crate::Device::new_memory_pool): those of
 /// `cuMemPoolCreate` and `cuMemPoolSetAttribute`. On the CPU device only the size has a meaning.
@@ -30,7 +30,7 @@ pub struct PoolOptions {
 }
 
 impl PoolOptions {
-    /// A pool of any size that keeps what is freed, and gives it out again in every way that CUDA knows.
+    /// A pool of any size that keeps freed memory, and reuses it in every way that CUDA supports.
     pub const fn new() -> Self {
         PoolOptions {
             kind: PoolKind::Device,
@@ -49,7 +49,7 @@ impl PoolOptions {
         PoolOptions { kind, ..self }
     }
 
-    /// Lets other processes open the pool, and buffers of it
+    /// Allows other processes to open the pool, and buffers of it
     /// (`CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`): see [`MemoryPool::share`](crate::MemoryPool::share). For memory of
     /// the device only.
     #[must_use]
@@ -78,8 +78,8 @@ impl PoolOptions {
         PoolOptions { reuse_follow_event_dependencies: allowed, ..self }
     }
 
-    /// Whether memory may be given to another stream when it is seen that the free has run
-    /// (`CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC`). Without it, what is reused does not depend on chance.
+    /// Whether memory may be given to another stream when the free has been observed to have run
+    /// (`CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC`). Without it, reuse is deterministic.
     #[must_use]
     pub const fn with_reuse_allow_opportunistic(self, allowed: bool) -> Self {
         PoolOptions { reuse_allow_opportunistic: allowed, ..self }
@@ -120,7 +120,7 @@ pub enum PoolKind {
     /// Memory of the device.
     #[default]
     Device,
-    /// Managed memory, which moves to whoever touches it (`CU_MEM_ALLOCATION_TYPE_MANAGED`). The driver must be for CUDA
+    /// Managed memory, which migrates to the processor that touches it (`CU_MEM_ALLOCATION_TYPE_MANAGED`). The driver must be for CUDA
     /// 13.0 or newer.
     Managed,
     /// Page-locked memory of the host (`CU_MEM_LOCATION_TYPE_HOST`), which the device uses over the bus.
@@ -128,6 +128,17 @@ pub enum PoolKind {
     /// The same, of the memory that is near one node of processors (`CU_MEM_LOCATION_TYPE_HOST_NUMA`): its number, as the
     /// system counts them.
     HostNuma(u16),
+}
+
+impl PoolOptions {
+    /// Whether memory is used again by event dependencies, by chance, and by dependencies that the driver adds.
+    pub(crate) fn reuse(&self) -> [bool; 3] {
+        [
+            self.reuse_follow_event_dependencies,
+            self.reuse_allow_opportunistic,
+            self.reuse_allow_internal_dependencies,
+        ]
+    }
 }
 
 impl Default for PoolOptions {

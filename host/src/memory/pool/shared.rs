@@ -55,7 +55,7 @@ impl MemoryPool {
         self.shareable()?.share()
     }
 
-    /// What names `buffer`, which is of this pool, to processes that have opened the pool (`cuMemPoolExportPointer`).
+    /// The handle of `buffer`, which is of this pool, for processes that have opened the pool (`cuMemPoolExportPointer`).
     ///
     /// # Errors
     /// [`IpcError::OtherPool`] if it is of another pool, or this is not shareable; [`IpcError::Empty`] for 0 bytes; or a

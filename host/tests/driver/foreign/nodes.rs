@@ -97,7 +97,7 @@ fn foreign_update() -> Result<()> {
 }
 
 #[test]
-fn a_foreign_node_uses_what_its_graph_holds_and_nothing_else() {
+fn a_foreign_node_uses_only_buffers_of_its_graph() {
     run("foreign_refusals", "devices=2");
 }
 

@@ -194,7 +194,10 @@ fn prepare(kernel: &Kernel, (number, parameter): (usize, &Parameter), stream: &I
             return quote!(let #local = #view;);
         }
         let (chosen, argument) = (chosen(kernel), parameter.name.to_string());
-        quote!(let #local = ::ferrogrid::__private::narrow(#view, #chosen, #argument)?;)
+        quote! {
+            let #local = #view;
+            ::ferrogrid::__private::check_narrow(&#local, #chosen, #argument)?;
+        }
     };
     match &parameter.kind {
         // The state of a `BlockOrder` is made for the grid.

@@ -24,11 +24,11 @@ fn block<'t>(text: &'t str, name: &str) -> &'t str {
 fn added(module: TokenStream) -> TokenStream {
     let module: ItemMod = syn::parse2(module).expect("a module");
     let items = module.content.expect("a module with content").1;
-    let functions = items.into_iter().filter_map(|item| match item {
+    let mut functions = items.into_iter().filter_map(|item| match item {
         Item::Fn(function) if function.sig.ident.to_string().starts_with('k') => Some(function),
         _ => None,
     });
-    let mut function = functions.last().expect("a function");
+    let mut function = functions.next_back().expect("a function");
     function.attrs.clear();
     quote!(#function)
 }

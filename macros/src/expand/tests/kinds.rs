@@ -321,7 +321,7 @@ fn wide_kernels_have_extents_of_sixty_four_bits_and_no_limit() {
         let (host, device) = (on_host(&module), on_device(&module));
         has(&device, &format!("({}){{", kind.entry.replace(":u32", ":usize")));
         has(&host, &format!("[{}]", kind.shapes.replace("(4,4)", "(8,8)")));
-        assert!(!device.contains(".narrow()") && !host.contains("p::narrow("), "{}", kind.declared);
+        assert!(!device.contains(".narrow()") && !host.contains("p::check_narrow("), "{}", kind.declared);
         assert!(on_host(&kind.module()).contains(",&__FERROGRID_KERNEL_k,\"a\")?;"), "{}", kind.declared);
         has(&host, "p::read_param::<usize>(__params,&mut__next)asusize");
     }

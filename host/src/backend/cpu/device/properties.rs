@@ -3,6 +3,7 @@
 
 use super::CpuDevice;
 use crate::backend::Limits;
+use crate::backend::device::{BackendDevice, DeviceMemory};
 use crate::device::attribute::DeviceAttribute;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
@@ -12,7 +13,7 @@ const SHARED_MEMORY_PER_BLOCK: usize = 48 * 1024;
 
 impl CpuDevice {
     pub(crate) fn properties(&self) -> Result<DeviceProperties> {
-        let total_memory = self.memory_info().map(|memory| memory.total);
+        let total_memory = self.memory_info()?.map(|memory| memory.total);
         let read = DeviceProperties::read(self.name(), |attribute| self.attribute(attribute))?;
         Ok(DeviceProperties { total_memory, ..read })
     }

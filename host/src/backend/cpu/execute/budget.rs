@@ -1,6 +1,6 @@
-//! How many stacks the process may have at a time, and who has to wait for some.
+//! The limit on the stacks of the process, and the queue of threads that wait for some.
 //!
-//! Nobody waits who has any: a waiter asks for all that it needs, so those that are held are held by work
+//! No thread waits while it holds any: a waiter requests all that it needs, so those that are held are held by work
 //! that goes on, and come back. Waiters are served first come first served, so many small requests cannot
 //! keep a large one waiting for ever.
 
@@ -39,7 +39,7 @@ impl Budget {
         Permits { budget: self, count: 0 }
     }
 
-    /// Leave to have `count`, if so many are free and nobody waits for any.
+    /// Takes `count` if so many are free and no thread waits.
     pub(crate) fn try_take(&self, count: usize) -> Option<Permits<'_>> {
         let mut state = self.lock();
         if state.next != state.serving || self.limit - state.taken < count {
@@ -59,7 +59,7 @@ impl Budget {
             return Some(permits);
         }
         let ticket = self.line_up();
-        // After lining up: whoever keeps stacks from now on sees that they are wanted.
+        // After queueing: threads that keep stacks from now on see that some are wanted.
         reclaim();
         let mut state = self.lock();
         while state.serving != ticket || self.limit - state.taken < count {

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-use super::Launch;
+use super::OwnedLaunch;
 use super::block::BlockExecutor;
 use super::cooperative::{Meeting, executors_for, run_resident};
 use super::first_failure::FirstFailure;
@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 /// Runs all blocks of `launch`, whose grid is made of whole clusters.
 ///
 /// # Safety
-/// As for [`Launch::run`].
-pub(crate) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
+/// As for [`OwnedLaunch::run`].
+pub(crate) unsafe fn run(launch: &OwnedLaunch, device: &CpuDevice) -> Result<()> {
     let failure = FirstFailure::new();
     let clusters = launch.blocks() / u64::from(blocks_per_cluster(launch));
     match device.pool().filter(|_| clusters > 1) {
@@ -37,7 +37,7 @@ pub(crate) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
 
 /// Runs these clusters one after the other on this CPU thread.
 unsafe fn run_clusters(
-    launch: &Launch,
+    launch: &OwnedLaunch,
     device: &CpuDevice,
     clusters: impl Iterator<Item = u64>,
     failure: &FirstFailure<Error>,
@@ -73,12 +73,12 @@ unsafe fn run_clusters(
     executors.into_iter().for_each(|executor| device.keep_resident(executor));
 }
 
-fn blocks_per_cluster(launch: &Launch) -> u32 {
+fn blocks_per_cluster(launch: &OwnedLaunch) -> u32 {
     launch.shape.cluster.iter().product()
 }
 
 /// The numbers in the grid of the blocks of a cluster, by their rank.
-fn blocks_of(launch: &Launch, number: u64) -> Vec<u64> {
+fn blocks_of(launch: &OwnedLaunch, number: u64) -> Vec<u64> {
     let (grid, cluster) = (launch.shape.grid.map(u64::from), launch.shape.cluster.map(u64::from));
     let clusters: [u64; 3] = std::array::from_fn(|axis| grid[axis] / cluster[axis]);
     let place = |number: u64, shape: [u64; 3]| {

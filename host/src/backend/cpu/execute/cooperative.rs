@@ -13,7 +13,7 @@ use std::thread;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::Launch;
+use super::OwnedLaunch;
 use super::block::{BlockExecutor, stacks};
 use super::overflow;
 use super::panic::{self, catch};
@@ -23,6 +23,7 @@ use crate::backend::cpu::device::CpuDevice;
 use crate::error::divergence::{BarrierReach, SourcePlace};
 use crate::error::{Error, KernelError, LaunchError, LaunchSites, Result};
 use crate::kernel::Kernel;
+use crate::sync::lock;
 
 /// The most stacks of one launch, which take memory and, on Linux, two of the 65530 mappings of a process
 /// each: one for each thread and one for each block.
@@ -43,8 +44,8 @@ pub(crate) fn check(kernel: &Kernel, shape: &LaunchConfig, device: &CpuDevice) -
 /// Runs all blocks of `launch`.
 ///
 /// # Safety
-/// As for [`Launch::run`].
-pub(crate) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
+/// As for [`OwnedLaunch::run`].
+pub(crate) unsafe fn run(launch: &OwnedLaunch, device: &CpuDevice) -> Result<()> {
     let wanted = device.workers().min(launch.blocks() as usize);
     let meeting = OnceLock::new();
     let executors = executors_for(launch, device, launch.blocks())?;
@@ -74,7 +75,11 @@ type Executors = Vec<Mutex<Option<BlockExecutor>>>;
 
 /// Executors for `blocks` blocks of `launch`, each with leave to have all stacks of its block: for all at once,
 /// since none of the blocks comes to its end before all have begun.
-pub(crate) fn executors_for(launch: &Launch, device: &CpuDevice, blocks: u64) -> Result<Vec<BlockExecutor>> {
+pub(crate) fn executors_for(
+    launch: &OwnedLaunch,
+    device: &CpuDevice,
+    blocks: u64,
+) -> Result<Vec<BlockExecutor>> {
     let threads: u32 = launch.shape.block.iter().product();
     let executors: Vec<_> = (0..blocks).map(|_| device.resident_executor(threads)).collect();
     // One more for the block itself.
@@ -124,11 +129,11 @@ impl Meeting {
     }
 
     fn phase(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.phase)
     }
 
     /// Waits until all workers have reported their blocks; whether these are to go on.
-    fn decide(&self, launch: &Launch) -> bool {
+    fn decide(&self, launch: &OwnedLaunch) -> bool {
         if self.barrier.wait().is_leader() {
             self.phase().decide(launch, self.reach);
         }
@@ -167,7 +172,7 @@ impl Phase {
     }
 
     /// All blocks wait or have ended. If all wait, all go on.
-    fn decide(&mut self, launch: &Launch, reach: BarrierReach) {
+    fn decide(&mut self, launch: &OwnedLaunch, reach: BarrierReach) {
         let (waiting, first_waiting) = (take(&mut self.waiting), self.first_waiting.take());
         self.go_on = waiting > 0 && self.ended == 0;
         if let (None, Some((block, place)), Some(ended)) = (&self.failure, first_waiting, self.first_ended) {
@@ -193,7 +198,7 @@ struct Resident<'a> {
     /// `None` when it has ended.
     coroutine: Option<BlockCoroutine>,
     stack: overflow::Stack,
-    launch: &'a Launch,
+    launch: &'a OwnedLaunch,
     stack_bytes: usize,
     result: Rc<Cell<Result<()>>>,
 }
@@ -203,10 +208,16 @@ type BlockCoroutine = Coroutine<(), (), (), ThreadStack>;
 /// Runs every `workers`-th block from `worker` on.
 ///
 /// # Safety
-/// As for [`Launch::run`]; and no two workers have the same number.
-unsafe fn run_worker(launch: &Launch, device: &CpuDevice, all: &Executors, worker: usize, meeting: &Meeting) {
+/// As for [`OwnedLaunch::run`]; and no two workers have the same number.
+unsafe fn run_worker(
+    launch: &OwnedLaunch,
+    device: &CpuDevice,
+    all: &Executors,
+    worker: usize,
+    meeting: &Meeting,
+) {
     let numbers: Vec<u64> = (worker as u64..launch.blocks()).step_by(meeting.workers).collect();
-    let place = |number: u64| all[number as usize].lock().unwrap_or_else(PoisonError::into_inner);
+    let place = |number: u64| lock(&all[number as usize]);
     // No block has two workers.
     let executors: Vec<_> = numbers.iter().filter_map(|&number| place(number).take()).collect();
     // SAFETY: passed on; each block is one worker's, once.
@@ -218,9 +229,9 @@ unsafe fn run_worker(launch: &Launch, device: &CpuDevice, all: &Executors, worke
 /// turns on this CPU thread.
 ///
 /// # Safety
-/// As for [`Launch::run`]; and no other call has one of these blocks.
+/// As for [`OwnedLaunch::run`]; and no other call has one of these blocks.
 pub(crate) unsafe fn run_resident(
-    launch: &Launch,
+    launch: &OwnedLaunch,
     device: &CpuDevice,
     numbers: &[u64],
     executors: &[BlockExecutor],
@@ -248,12 +259,12 @@ pub(crate) unsafe fn run_resident(
     debug_assert!(turns.is_ok(), "a block keeps its failures to itself");
 }
 
-/// Makes block `number` ready to run on a stack of its own.
+/// Makes block `number` ready to run on a separate stack.
 ///
 /// # Safety
-/// As for [`Launch::run_block`]; and what is borrowed outlives the coroutine.
+/// As for [`OwnedLaunch::run_block`]; and what is borrowed outlives the coroutine.
 unsafe fn admit<'a>(
-    launch: &'a Launch,
+    launch: &'a OwnedLaunch,
     device: &'a CpuDevice,
     number: u64,
     executor: &'a BlockExecutor,

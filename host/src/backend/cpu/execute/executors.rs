@@ -1,11 +1,12 @@
-//! Executors that are idle, kept with their stacks and shared memory for the next launch.
+//! Idle executors, kept with their stacks and shared memory for the next launch.
 
 use std::collections::VecDeque;
 use std::mem::take;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::block::{BlockExecutor, stacks};
 use super::stack::MAX_STACKS;
+use crate::sync::lock;
 
 /// The most stacks that idle executors of cooperative launches keep, those used last.
 const MAX_KEPT_STACKS: usize = MAX_STACKS / 2;
@@ -51,8 +52,8 @@ impl Executors {
         self.clear_if_wanted();
     }
 
-    /// What has just been kept may be what somebody waits for. Asked after keeping, as they clear after they
-    /// have begun to wait: so one of the two sees the other.
+    /// Another thread may wait for the stacks that were just kept. Checked after keeping, as waiting threads clear
+    /// after they have begun to wait: so one of the two sees the other.
     fn clear_if_wanted(&self) {
         if stacks::are_wanted() {
             self.clear();
@@ -84,8 +85,4 @@ impl Resident {
             self.stacks -= oldest.stacks();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,4 @@
-//! The failure of the lowest block among those of one launch that failed, whatever the order in which workers
-//! meet them.
+//! The failure of the lowest failed block of a launch, whatever the order in which workers run blocks.
 
 use std::sync::PoisonError;
 

@@ -1,5 +1,5 @@
-//! A launch on the CPU whose blocks may wait for those that have started before them: who is about to run a block takes the next
-//! number.
+//! A launch on the CPU whose blocks may wait for blocks that started before them: a worker that starts a block takes the
+//! next number.
 //!
 //! A block with a number runs until it has ended, and waits for lower numbers only. So the lowest that has not ended waits for
 //! nothing, provided that nothing else holds it up: what its threads need (stacks, shared memory) is there before it gets its
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-use super::Launch;
+use super::OwnedLaunch;
 use super::block::BlockExecutor;
 use super::first_failure::FirstFailure;
 use crate::backend::cpu::device::CpuDevice;
@@ -26,8 +26,8 @@ struct Numbers {
 /// Runs all blocks of `launch`.
 ///
 /// # Safety
-/// As for [`Launch::run`].
-pub(crate) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
+/// As for [`OwnedLaunch::run`].
+pub(crate) unsafe fn run(launch: &OwnedLaunch, device: &CpuDevice) -> Result<()> {
     let blocks = launch.blocks();
     let numbers = Numbers { next: AtomicU64::new(0), blocks, failure: FirstFailure::new() };
     match device.pool().filter(|_| blocks > 1) {
@@ -48,8 +48,8 @@ pub(crate) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
 /// Runs blocks one after the other until there are no more, or one has failed.
 ///
 /// # Safety
-/// As for [`Launch::run`]; all calls for a launch have the same `numbers`.
-unsafe fn run_blocks(launch: &Launch, device: &CpuDevice, numbers: &Numbers) {
+/// As for [`OwnedLaunch::run`]; all calls for a launch have the same `numbers`.
+unsafe fn run_blocks(launch: &OwnedLaunch, device: &CpuDevice, numbers: &Numbers) {
     let executor = device.executor();
     let _running = launch.enter(device);
     while let Some(number) = numbers.take(launch, device, &executor) {
@@ -66,7 +66,7 @@ unsafe fn run_blocks(launch: &Launch, device: &CpuDevice, numbers: &Numbers) {
 
 impl Numbers {
     /// The next number, for a block that `executor` is ready to run; `None` where there are no more, and after a failure.
-    fn take(&self, launch: &Launch, device: &CpuDevice, executor: &BlockExecutor) -> Option<u64> {
+    fn take(&self, launch: &OwnedLaunch, device: &CpuDevice, executor: &BlockExecutor) -> Option<u64> {
         let next = self.next.load(Ordering::Relaxed);
         if next >= self.blocks || self.failure.before(u64::MAX) {
             return None;
@@ -81,7 +81,7 @@ impl Numbers {
 }
 
 /// Sees to it that `executor` has all that a block of `launch` takes.
-fn ready(launch: &Launch, device: &CpuDevice, executor: &BlockExecutor, number: u64) -> Result<()> {
+fn ready(launch: &OwnedLaunch, device: &CpuDevice, executor: &BlockExecutor, number: u64) -> Result<()> {
     let shape = &launch.shape;
     if !executor.begin(shape.shared_bytes) {
         return Err(out_of_memory(device, shape.shared_bytes));

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use super::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering, look_for_a_moment};
 
-/// The point; clones are the same one. Whoever reaches it leaves a `T` for those who wait.
+/// The point; clones are the same one. The thread that reaches it leaves a `T` for the waiting ones.
 pub(crate) struct Mark<T> {
     state: Arc<State<T>>,
 }
@@ -59,7 +59,7 @@ impl<T: Clone> Mark<T> {
         }
     }
 
-    /// Makes `call` when it is reached: by whoever reaches it, or now.
+    /// Runs `call` when the point is reached, on the thread that reaches it; immediately if it was reached.
     pub(crate) fn notify(&self, call: impl FnOnce() + Send + 'static) {
         if let Progress::Ahead(calls) = &mut *self.lock() {
             calls.push(Box::new(call));

@@ -1,11 +1,11 @@
-//! Panics of kernels on the CPU: caught, located, kept quiet, and put into the words of an error.
+//! Panics of kernels on the CPU: caught, located, silenced, and converted to errors.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::backend::payload;
+use crate::backend::host_fn;
 use crate::error::{Error, KernelError, LaunchSites};
 use crate::kernel::Kernel;
 use crate::kernel::extern_function::NoNativeFunction;
@@ -14,7 +14,7 @@ use crate::kernel::extern_function::NoNativeFunction;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caught {
     pub(crate) message: Box<str>,
-    /// File, line and column; `None` if somebody replaced the panic hook.
+    /// File, line and column; `None` if the panic hook was replaced.
     pub(crate) location: Option<(Box<str>, u32, u32)>,
     /// The function that was called and is not there, if that is what happened.
     pub(crate) missing: Option<NoNativeFunction>,
@@ -100,7 +100,7 @@ pub(crate) fn catch(kernel: impl FnOnce()) -> Result<(), Caught> {
             wrap_hook_again();
         }
         let missing = payload.downcast_ref::<NoNativeFunction>().copied();
-        Caught { message: payload::text(payload), location, missing }
+        Caught { message: host_fn::text(payload), location, missing }
     })
 }
 
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_caught_with_its_text_and_place() {
+    fn a_panic_is_caught_with_its_message_and_location() {
         install_hook();
         let line = line!() + 1;
         let caught = catch(|| panic!("no element {}", 7)).unwrap_err();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_panic_is_left_alone() {
+    fn kernels_that_cannot_panic_are_unchanged() {
         let mut ran = false;
         assert_eq!(catch(|| ran = true), Ok(()));
         assert!(ran);

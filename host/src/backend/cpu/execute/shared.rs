@@ -86,7 +86,7 @@ mod tests {
             assert!(shared.prepare(bytes));
             let (pointer, length) = shared.get();
             assert!(length == bytes && pointer.addr() % ALIGNMENT == 0 && !pointer.is_null());
-            // SAFETY: the memory of this block, used by nobody else.
+            // SAFETY: the memory of this block alone.
             let memory = unsafe { std::slice::from_raw_parts_mut(pointer, length) };
             assert!(memory.iter().all(|&byte| byte == POISON), "{bytes} bytes");
             memory.fill(0);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_all_memory_is_refused_and_what_was_there_stays() {
+    fn an_allocation_beyond_all_memory_is_refused_and_others_stay() {
         let mut shared = SharedMemory::new();
         assert!(shared.prepare(64));
         assert!(!shared.prepare(usize::MAX));

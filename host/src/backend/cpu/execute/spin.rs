@@ -1,5 +1,4 @@
-//! Looking again for a moment before sleeping: the system takes longer to wake a thread than a small kernel
-//! runs.
+//! Spins for a moment before sleeping, because waking a thread takes longer than a small kernel runs.
 
 use std::hint::spin_loop;
 use std::sync::OnceLock;
@@ -51,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_found_at_the_first_look() {
+    fn an_existing_value_is_found_at_the_first_look() {
         let mut looks = 0;
         let found = until(|| {
             looks += 1;
@@ -61,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_comes_is_given_up() {
+    fn a_value_that_never_comes_is_given_up() {
         assert_eq!(until(|| None::<()>), None);
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct ThreadStack {
 }
 
 impl ThreadStack {
-    /// Fresh memory for `bytes` of stack; `number` tells neighbours apart.
+    /// Fresh memory for `bytes` of stack; `number` distinguishes neighbours.
     pub(crate) fn new(bytes: usize, number: usize) -> io::Result<Self> {
         let memory = DefaultStack::new(bytes + COLOURS * COLOUR_BYTES)?;
         let base = memory.base().get() - number % COLOURS * COLOUR_BYTES;

@@ -1,4 +1,4 @@
-//! Memory of the host that processes share: files that live in memory only (Linux).
+//! Host memory that processes share: in-memory files (Linux).
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::IpcMemory;
@@ -60,7 +60,7 @@ mod linux {
             if raw < 0 {
                 return Err(out_of_memory());
             }
-            // SAFETY: it has just been opened, and is nobody else's.
+            // SAFETY: it has just been opened, and has no other owner.
             let file = unsafe { File::from_raw_fd(raw) };
             file.set_len(bytes as u64).map_err(|_| out_of_memory())?;
             // A mapping of a file that another process cuts short would fault.

@@ -1,4 +1,4 @@
-//! Addresses of the host that are reserved first and get memory later (Unix).
+//! Virtual memory of the host: addresses are reserved first and mapped later (Unix).
 
 #[cfg(not(unix))]
 pub(crate) use nowhere::VirtualRange;
@@ -11,6 +11,7 @@ mod unix {
 
     use crate::backend::cpu::device::CpuDevice;
     use crate::backend::cpu::memory::out_of_memory;
+    use crate::backend::virtual_memory::BackendRange;
     use crate::error::Result;
 
     /// A multiple of the pages of all systems.
@@ -39,16 +40,18 @@ mod unix {
             }
             Ok(VirtualRange { device, start: start.cast(), bytes })
         }
+    }
 
-        pub(crate) fn start(&self) -> *mut u8 {
+    impl BackendRange for VirtualRange {
+        fn start(&self) -> *mut u8 {
             self.start
         }
 
-        pub(crate) fn granularity(&self) -> usize {
+        fn granularity(&self) -> usize {
             GRANULARITY
         }
 
-        pub(crate) fn map(&self, start: usize, bytes: usize) -> Result<()> {
+        fn map(&self, start: usize, bytes: usize) -> Result<()> {
             if !self.device.reserve(bytes) {
                 return Err(out_of_memory(self.device, bytes));
             }
@@ -61,9 +64,7 @@ mod unix {
             Ok(())
         }
 
-        /// # Safety
-        /// These bytes were given to `map` together, and no work uses them.
-        pub(crate) unsafe fn unmap(&self, start: usize, bytes: usize) -> Result<()> {
+        unsafe fn unmap(&self, start: usize, bytes: usize) -> Result<()> {
             let target = self.start.wrapping_add(start).cast();
             // SAFETY: pages of this mapping, which nothing uses any more; new ones without memory take their place.
             let fresh = unsafe { libc::mmap(target, bytes, libc::PROT_NONE, FLAGS | libc::MAP_FIXED, -1, 0) };
@@ -88,6 +89,7 @@ mod unix {
 #[cfg(not(unix))]
 mod nowhere {
     use crate::backend::cpu::device::CpuDevice;
+    use crate::backend::virtual_memory::BackendRange;
     use crate::error::{Error, Result};
 
     /// There is none on this system.
@@ -101,22 +103,22 @@ mod nowhere {
                 reason: "it reserves addresses on Unix only",
             })
         }
+    }
 
-        pub(crate) fn start(&self) -> *mut u8 {
+    impl BackendRange for VirtualRange {
+        fn start(&self) -> *mut u8 {
             match *self {}
         }
 
-        pub(crate) fn granularity(&self) -> usize {
+        fn granularity(&self) -> usize {
             match *self {}
         }
 
-        pub(crate) fn map(&self, _: usize, _: usize) -> Result<()> {
+        fn map(&self, _: usize, _: usize) -> Result<()> {
             match *self {}
         }
 
-        /// # Safety
-        /// It is never called.
-        pub(crate) unsafe fn unmap(&self, _: usize, _: usize) -> Result<()> {
+        unsafe fn unmap(&self, _: usize, _: usize) -> Result<()> {
             match *self {}
         }
     }

@@ -1,13 +1,15 @@
-//! Events of the CPU device: marks in queues that worker threads raise, with the time.
+//! Events of the CPU device: marks in queues that worker threads reach, with time stamps.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::backend::cpu::execute::mark::Mark;
+use crate::backend::cuda::TIMED;
+use crate::backend::event::BackendEvent;
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::signal::Signal;
 use crate::error::{Error, Result};
-use crate::stream::event::EventOptions;
+use crate::sync::lock;
 
 /// An event: the mark where it was last recorded.
 pub(crate) struct CpuEvent {
@@ -30,12 +32,8 @@ struct Reached {
 }
 
 impl CpuEvent {
-    pub(crate) fn has_timing(&self) -> bool {
-        self.timing
-    }
-
-    pub(crate) fn new(options: EventOptions) -> Self {
-        CpuEvent { mark: Mutex::new(None), timing: options.timing }
+    pub(crate) fn new(timing: bool) -> Self {
+        CpuEvent { mark: Mutex::new(None), timing }
     }
 
     /// Makes the event stand for `mark` from now on.
@@ -46,26 +44,6 @@ impl CpuEvent {
     /// Where it was last recorded.
     pub(crate) fn mark(&self) -> Option<CpuMark> {
         self.lock().clone()
-    }
-
-    /// Waits for the work before the event.
-    pub(crate) fn wait(&self) {
-        if let Some(mark) = self.mark() {
-            mark.wait();
-        }
-    }
-
-    /// Whether the work before the event has run; so it has if the event was never recorded.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.mark().is_none_or(|mark| mark.reached().is_some())
-    }
-
-    /// Raises `signal` when the work before the event has run.
-    pub(crate) fn notify(&self, signal: Arc<Signal>) {
-        match self.mark() {
-            Some(mark) => mark.notify(signal),
-            None => signal.raise(),
-        }
     }
 
     /// The time since `start`; both must be complete.
@@ -82,11 +60,6 @@ impl CpuEvent {
         Ok(later - start.saturating_duration_since(end).as_secs_f64())
     }
 
-    /// When the work before it had run, if it has, and the event tells times.
-    pub(crate) fn host_time(&self) -> Option<Instant> {
-        self.reached_at().ok()
-    }
-
     fn reached_at(&self) -> Result<Instant> {
         if !self.timing {
             return Err(Error::EventTime { reason: "timing is off for one of them" });
@@ -97,7 +70,37 @@ impl CpuEvent {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<CpuMark>> {
-        self.mark.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.mark)
+    }
+}
+
+impl BackendEvent for CpuEvent {
+    fn launch_event_refusal(&self) -> Option<&'static str> {
+        self.timing.then_some(TIMED)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        if let Some(mark) = self.mark() {
+            mark.wait();
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> Result<bool> {
+        Ok(self.mark().is_none_or(|mark| mark.is_reached()))
+    }
+
+    fn notify(&self, signal: Arc<Signal>) -> Result<()> {
+        match self.mark() {
+            Some(mark) => mark.notify(signal),
+            None => signal.raise(),
+        }
+        Ok(())
+    }
+
+    /// If it tells times, and the work before it has run.
+    fn host_time(&self) -> Option<Instant> {
+        self.reached_at().ok()
     }
 }
 
@@ -118,7 +121,7 @@ impl CpuMark {
         self.0.reach(Reached { at: Instant::now(), failed: stream.position(), faults });
     }
 
-    /// Waits for the mark; tells how many failures its stream had had by then.
+    /// Waits for the mark; returns its stream's number of failures by then.
     pub(crate) fn wait(&self) -> u64 {
         self.0.wait().failed
     }

@@ -1,10 +1,11 @@
 //! The legacy default stream of CPU devices: its work waits for that of all streams that are ordered with it,
 //! and their later work waits for it.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::Queue;
 use crate::error::Result;
+use crate::sync::lock;
 
 /// What a stream has to do with the legacy default stream of its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(crate) fn join(queue: &Arc<Queue>, role: Role) {
     if role == Role::Independent {
         return;
     }
-    let mut members = MEMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut members = lock(&MEMBERS);
     members.retain(|member| member.queue.strong_count() > 0);
     members.push(Member { role, queue: Arc::downgrade(queue) });
 }
@@ -39,7 +40,7 @@ pub(crate) fn order(queue: &Arc<Queue>, role: Role) -> Result<()> {
     if role == Role::Independent {
         return Ok(());
     }
-    let members = MEMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let members = lock(&MEMBERS);
     for member in members.iter().filter(|member| member.role == Role::Legacy || role == Role::Legacy) {
         if let Some(earlier) = member.queue.upgrade().filter(|earlier| earlier.has_device_of(queue)) {
             queue.run_after(&earlier)?;

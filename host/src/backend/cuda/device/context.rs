@@ -1,4 +1,4 @@
-//! The primary context of a device as other code knows it: its handle out, and the device of a handle that came in.
+//! Conversion between a device and the raw handle of its primary context.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 impl CudaDevice {
     /// The driver's `CUdevice`.
     pub(crate) fn as_raw(&self) -> i32 {
-        self.handle()
+        self.handle
     }
 
     /// Makes the primary context the calling thread's current one.
@@ -33,7 +33,7 @@ pub(crate) unsafe fn device_of_context(raw: *mut c_void) -> Result<&'static Cuda
     let devices = devices()?;
     // SAFETY: passed on.
     let handle = unsafe { device_handle(raw.cast())? };
-    let found = devices.into_iter().find(|device| device.handle() == handle).ok_or(Error::NoDevice)?;
+    let found = devices.into_iter().find(|device| device.handle == handle).ok_or(Error::NoDevice)?;
     if found.context()? == raw.cast() { Ok(found) } else { Err(found.foreign_context()) }
 }
 
@@ -49,12 +49,12 @@ unsafe fn device_handle(context: CUcontext) -> Result<i32> {
     driver.check(code, "cuCtxGetCurrent", "")?;
     // SAFETY: the caller vouches for the context.
     let code = unsafe { driver.context_set(context) };
-    driver.check(code, "cuCtxSetCurrent", &format!("context {context:p}"))?;
+    driver.check(code, "cuCtxSetCurrent", &format_args!("context {context:p}"))?;
     // SAFETY: `handle` is valid for the call.
     let found = unsafe { driver.context_device(&mut handle) };
     // SAFETY: it was current before.
     let restored = unsafe { driver.context_set(before) };
-    driver.check(found, "cuCtxGetDevice", &format!("context {context:p}"))?;
+    driver.check(found, "cuCtxGetDevice", &format_args!("context {context:p}"))?;
     driver.check(restored, "cuCtxSetCurrent", "the context that was current before")?;
     Ok(handle)
 }

@@ -1,4 +1,4 @@
-//! What CUDA devices do with each other's memory.
+//! Peer access and copies between CUDA devices.
 
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,8 +39,8 @@ impl CudaDevice {
     pub(crate) fn can_access_peer(&self, peer: &CudaDevice) -> Result<bool> {
         let mut can = 0;
         // SAFETY: `can` is valid for the call, and the handles are the driver's.
-        let code = unsafe { self.driver().can_access_peer(&mut can, self.handle(), peer.handle())? };
-        self.check(code, "cuDeviceCanAccessPeer", &format!("{self} and {peer}"))?;
+        let code = unsafe { self.driver().can_access_peer(&mut can, self.handle, peer.handle)? };
+        self.check(code, "cuDeviceCanAccessPeer", &format_args!("{self} and {peer}"))?;
         Ok(can != 0)
     }
 
@@ -51,7 +51,7 @@ impl CudaDevice {
         // SAFETY: both contexts are retained for ever; the flags must be 0.
         let code = unsafe { self.driver().enable_peer_access(context, 0)? };
         if code != Code::PEER_ACCESS_ALREADY_ENABLED {
-            self.check(code, "cuCtxEnablePeerAccess", &format!("{peer}"))?;
+            self.check(code, "cuCtxEnablePeerAccess", &format_args!("{peer}"))?;
         }
         // The call above is about `cuMemAlloc` and the like only.
         if peer.has_pools() {
@@ -65,13 +65,13 @@ impl CudaDevice {
         let ranges = peer.ranges();
         let mut alive = ranges.iter().filter_map(Weak::upgrade);
         alive.try_for_each(|range| range.allow_all(peer, self))?;
-        self.peers().add(peer);
+        self.peers.add(peer);
         Ok(())
     }
 
     /// Whether `enable_peer_access` has been called.
     pub(crate) fn has_peer(&self, peer: &CudaDevice) -> bool {
-        self.peers().have(peer) && !peer.has_been_reset()
+        self.peers.have(peer) && !peer.has_been_reset()
     }
 }
 

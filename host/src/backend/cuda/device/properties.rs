@@ -1,4 +1,4 @@
-//! What the driver says of a device, put into the public record.
+//! Fills the public record of a device's properties from the driver.
 
 use std::ffi::c_uint;
 
@@ -6,6 +6,7 @@ use cudarc::driver::sys::CUuuid;
 
 use super::CudaDevice;
 use crate::backend::cuda::driver::{self, driver};
+use crate::backend::device::BackendDevice;
 use crate::device::attribute::DeviceAttribute;
 use crate::device::properties::{DeviceProperties, DeviceUuid, PciAddress};
 use crate::error::Result;
@@ -20,10 +21,9 @@ impl CudaDevice {
     pub(crate) fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
         let mut value = 0;
         // SAFETY: `value` is valid for the call, and the handle is the driver's; any number may be asked for.
-        let code = unsafe {
-            self.driver().device_attribute(&mut value, attribute.number() as c_uint, self.handle())
-        };
-        self.check(code, "cuDeviceGetAttribute", &attribute.to_string())?;
+        let code =
+            unsafe { self.driver().device_attribute(&mut value, attribute.number() as c_uint, self.handle) };
+        self.check(code, "cuDeviceGetAttribute", &attribute)?;
         Ok(value)
     }
 
@@ -47,16 +47,16 @@ impl CudaDevice {
     fn total_memory(&self) -> Result<u64> {
         let mut bytes = 0;
         // SAFETY: `bytes` is valid for the call, and the handle is the driver's.
-        let code = unsafe { self.driver().device_total_memory(&mut bytes, self.handle()) };
-        self.check(code, "cuDeviceTotalMem", &self.to_string())?;
+        let code = unsafe { self.driver().device_total_memory(&mut bytes, self.handle) };
+        self.check(code, "cuDeviceTotalMem", self)?;
         Ok(bytes as u64)
     }
 
     fn uuid(&self) -> Result<DeviceUuid> {
         let mut uuid = CUuuid { bytes: [0; 16] };
         // SAFETY: `uuid` is valid for the call, and the handle is the driver's.
-        let code = unsafe { self.driver().device_uuid(&mut uuid, self.handle()) };
-        self.check(code, "cuDeviceGetUuid", &self.to_string())?;
+        let code = unsafe { self.driver().device_uuid(&mut uuid, self.handle) };
+        self.check(code, "cuDeviceGetUuid", self)?;
         Ok(DeviceUuid(uuid.bytes.map(|byte| byte as u8)))
     }
 }

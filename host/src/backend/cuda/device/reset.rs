@@ -1,13 +1,14 @@
-//! A GPU after its context is gone: the primary context is destroyed and created again, for a new [`CudaDevice`]. The old
-//! one, to which all handles of before refer, refuses every call from then on.
+//! Reset of a GPU: the primary context is destroyed and created again, for a new [`CudaDevice`]. The old
+//! one, to which all earlier handles refer, refuses every call from then on.
 
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
 use super::{CudaDevice, devices, replace_device};
 use crate::backend::cuda::driver::Code;
 use crate::error::{Error, Result};
+use crate::sync::lock;
 
 /// Memory of the host that the driver has given to a device, and would take away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,7 @@ impl CudaDevice {
     /// Whether the context of its handles is gone.
     #[inline]
     pub(crate) fn has_been_reset(&self) -> bool {
-        self.ended().load(Ordering::Relaxed)
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// To be asked before handles are given to the driver.
@@ -34,8 +35,8 @@ impl CudaDevice {
         Error::DeviceReset { device: self.to_string().into() }
     }
 
-    /// Lets all work run to its end, so that what is kept until then can go, and functions of the host are called while
-    /// there is somebody to call them. A context that has failed says so at once.
+    /// Lets all work run to its end, so that objects kept until then can be freed, and host functions are called while
+    /// the context exists. A failed context returns its error at once.
     pub(crate) fn wait_before_reset(&self) {
         if self.has_context() && self.bind().is_ok() {
             // SAFETY: the context is bound.
@@ -49,7 +50,7 @@ impl CudaDevice {
     /// As for `Device::reset`.
     pub(crate) unsafe fn reset(&'static self) -> Result<&'static CudaDevice> {
         static RESETTING: Mutex<()> = Mutex::new(());
-        let _alone = RESETTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&RESETTING);
         // After a reset that failed the old one is still there, and it may be tried again.
         if !devices()?.iter().any(|device| ptr::eq(*device, self)) {
             return Err(self.was_reset());
@@ -60,11 +61,11 @@ impl CudaDevice {
             }
             self.end()?;
             // SAFETY: retained once; from here on nobody uses the context by it.
-            let _released = unsafe { self.driver().primary_context_release(self.handle())? };
+            let _released = unsafe { self.driver().primary_context_release(self.handle)? };
         }
         // What it returns may be the failure that it is to end, so the next call decides.
         // SAFETY: no handle of this crate gets to the driver any more, and the caller vouches for those of others.
-        let _code = unsafe { self.driver().primary_context_reset(self.handle())? };
+        let _code = unsafe { self.driver().primary_context_reset(self.handle)? };
         let fresh: &'static CudaDevice = Box::leak(Box::new(CudaDevice::again(self)?));
         match fresh.bind() {
             Err(Error::Driver { code, .. }) if Code(code).is_kernel_failure() => {
@@ -94,10 +95,10 @@ impl CudaDevice {
         if pinned + managed > 0 {
             return Err(Error::HostMemoryInUse { device: self.to_string().into(), pinned, managed });
         }
-        self.ended().store(true, Ordering::Relaxed);
+        self.ended.store(true, Ordering::Relaxed);
         self.forget_modules();
         for other in devices()? {
-            other.peers().remove(self);
+            other.peers.remove(self);
         }
         Ok(())
     }

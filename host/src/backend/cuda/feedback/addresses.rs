@@ -1,4 +1,4 @@
-//! Reading of what device addresses lead to: the constants of modules that messages name.
+//! Reads the constants of modules to which device addresses in messages point.
 
 use ferrogrid_device::message::{
     ArgumentHead, Description, FormatTrait, LITERAL, MessageHead, NESTED, OPAQUE,

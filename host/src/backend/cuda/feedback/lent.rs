@@ -1,15 +1,16 @@
-//! A failure record while launches have it: an interval's, or a graph's.
+//! A failure record while an interval's or a graph's launches use it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::super::device::CudaDevice;
 use super::PanicRecord;
 use crate::backend::cuda::stream::recent::Recent;
 use crate::backend::failure::Fault;
 use crate::error::Result;
+use crate::sync::lock;
 
-/// A record that is nobody else's. It goes back when this is dropped, so all launches that were given its address must
+/// A record with a single owner. It is returned when this is dropped, so all launches that were given its address must
 /// have run by then.
 pub(crate) struct Lent {
     device: &'static CudaDevice,
@@ -20,7 +21,7 @@ pub(crate) struct Lent {
 
 impl Lent {
     pub(crate) fn new(device: &'static CudaDevice) -> Result<Self> {
-        Ok(Lent { device, record: device.feedback().lend(device)?, found: Mutex::new(None) })
+        Ok(Lent { device, record: device.feedback.lend(device)?, found: Mutex::new(None) })
     }
 
     /// What kernels are given.
@@ -40,7 +41,7 @@ impl Lent {
         let mut found = self.found();
         if found.is_none() && !self.record.is_free() {
             let recent: Vec<_> = recent.launches().collect();
-            let error = self.device.feedback().panic_in(&self.record, self.device, &recent)?;
+            let error = self.device.feedback.panic_in(&self.record, self.device, &recent)?;
             *found = error.map(|error| Arc::new(Fault::new(error)));
         }
         Ok(found.clone())
@@ -55,13 +56,13 @@ impl Lent {
     }
 
     fn found(&self) -> MutexGuard<'_, Option<Arc<Fault>>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.found)
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.device.feedback().take_back(self.device, self.record);
+        self.device.feedback.take_back(self.device, self.record);
     }
 }
 

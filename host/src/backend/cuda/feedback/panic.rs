@@ -1,4 +1,4 @@
-//! A failure record on the host's side.
+//! The host side of a failure record.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -82,8 +82,8 @@ impl PanicRecord {
         if self.state().load(Ordering::Acquire) != COMPLETE {
             return None;
         }
-        // SAFETY: a complete record is written by nobody until it is cleared, for which whoever has been lent it must
-        // be the only one; all of its bits are numbers.
+        // SAFETY: a complete record is not written until it is cleared, which requires that it is lent to nothing
+        // else; all of its bits are numbers.
         Some(Panic::read(unsafe { &*self.record() }, device))
     }
 
@@ -128,7 +128,7 @@ fn counters(device: &CudaDevice, count: usize) -> Result<u64> {
     let mut address = 0;
     // SAFETY: `address` is valid for the call, and the context is bound.
     let code = unsafe { device.driver().allocate(&mut address, count * size_of::<u64>()) };
-    device.check(code, "cuMemAlloc", &format!("{} bytes", count * size_of::<u64>()))?;
+    device.check(code, "cuMemAlloc", &format_args!("{} bytes", count * size_of::<u64>()))?;
     (0..count as u64).try_for_each(|index| set(device, address + 8 * index, 0))?;
     Ok(address)
 }

@@ -1,13 +1,14 @@
-//! The ring of printed messages on the host's side; `abi/src/output.rs` says how it works.
+//! The host side of the ring buffer of printed messages; `abi/src/output.rs` documents the protocol.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use ferrogrid_device::output::{ENTRY_BYTES, OutputHeader, piece_bytes};
 
 use super::super::device::CudaDevice;
 use super::{Mapped, addresses};
 use crate::error::Result;
+use crate::sync::lock;
 
 /// The ring of a device, in memory that its threads write to.
 pub(super) struct PrintBuffer {
@@ -95,7 +96,7 @@ impl PrintBuffer {
     /// What has been printed since the last call, in order, and how much was lost.
     #[cold]
     pub(super) fn read(&self, device: &CudaDevice) -> Vec<String> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = lock(&self.progress);
         let mut texts: Vec<String> =
             self.pieces(&mut progress).iter().map(|words| addresses::message(device, words)).collect();
         let lost = self.lost_pieces();

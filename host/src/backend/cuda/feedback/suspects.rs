@@ -1,14 +1,15 @@
-//! Which kernel of an interval panicked. The record does not say: a panicking thread may be in a function that several
+//! Finds the kernel of an interval that panicked. The record does not name it: a panicking thread may be in a function that several
 //! kernels call. But the PTX says which kernels hold code of a source line, and the stream remembers what was
 //! launched last.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ferrogrid_ptx::{Calls, Item, Module, StatementKind};
 
 use crate::error::{LaunchSites, LaunchedKernel};
 use crate::kernel::Kernel;
+use crate::sync::lock;
 
 /// The kernel among `loaded`, which are those that may panic, that has code of the line, and was launched lately if several have; if that
 /// leaves more than one, all of their names. And where in the source these were launched, as `recent` says: the
@@ -52,7 +53,7 @@ pub(super) fn find(
 /// The same text for the same names, for the rest of the process.
 fn interned(text: String) -> &'static str {
     static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut texts = lock(&TEXTS);
     if let Some(known) = texts.get(text.as_str()) {
         return known;
     }
@@ -64,7 +65,7 @@ fn interned(text: String) -> &'static str {
 /// Whether the entry point, or a function that it can reach, has code of the line.
 fn has_line(ptx: &'static str, entry: &str, file: &str, line: u32) -> bool {
     static KNOWN: Mutex<BTreeMap<usize, Arc<LineTable>>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = lock(&KNOWN);
     // A text is there for the rest of the process, and so its address is its own.
     let table = known.entry(ptx.as_ptr() as usize).or_insert_with(|| Arc::new(LineTable::of(ptx))).clone();
     drop(known);
@@ -141,7 +142,7 @@ mod tests {
 \t.file\t1 \"src/main.rs\"\n\t.file\t2 \"src/other.rs\"\n";
 
     #[test]
-    fn a_kernel_has_the_lines_of_what_it_calls() {
+    fn a_kernel_has_the_lines_of_its_callees() {
         assert!(has_line(PTX, "a_1", "src/main.rs", 7));
         assert!(has_line(PTX, "a_1", "src/main.rs", 20));
         assert!(!has_line(PTX, "a_1", "src/main.rs", 2));
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_kernel_is_known_to_have_the_line_the_last_ones_are_named() {
+    fn without_a_kernel_for_the_line_the_latest_launches_are_named() {
         let (here, there) = (Location::caller(), LaunchSites::default());
         let [a, b] = ["a", "b"].map(|name| LaunchedKernel::new(name, here));
         let launched = LaunchSites::from_iter([here]);

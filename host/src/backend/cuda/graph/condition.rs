@@ -6,17 +6,17 @@
 //! users need not know of it.
 //!
 //! A thread that panics does not get to the place where it would end the loop that it is in. So a loop ends, too,
-//! once any thread of the graph has panicked since it began: it would run for ever otherwise, with nobody told.
+//! once any thread of the graph has panicked since it began: otherwise it would run for ever without a report.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_ref, null_mut};
 
-use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUcontext, CUfunction, CUgraph};
+use cudarc::driver::sys::{CUcontext, CUfunction, CUgraph};
 
 use crate::backend::cuda::device::{CudaDevice, Handle, address};
 use crate::backend::cuda::feedback::Lent;
 use crate::backend::cuda::module::foreign::LoadedModule;
-use crate::backend::recording::node::{Address, ConditionalNode, Repeat};
+use crate::backend::operation::{Address, ConditionalNode, Repeat};
 use crate::error::{Error, Result};
 use crate::image::{Image, JitOptions};
 
@@ -157,8 +157,8 @@ impl SetterArguments {
     }
 
     /// The addresses of the arguments, which are good as long as they are.
-    pub(crate) fn addresses(&self) -> [*mut c_void; 4] {
-        self.0.each_ref().map(|argument| from_ref(argument).cast_mut().cast())
+    pub(crate) fn addresses(&self) -> [*const c_void; 4] {
+        self.0.each_ref().map(|argument| from_ref(argument).cast())
     }
 }
 
@@ -191,26 +191,5 @@ impl Setters {
     /// The one that ends each run of a loop's body.
     pub(crate) fn repeat(&self) -> CUfunction {
         self.repeat.0
-    }
-}
-
-/// The node of the setter `function`; `addresses` are those of its arguments.
-pub(crate) fn setter_params(
-    function: CUfunction,
-    addresses: &mut [*mut c_void; 4],
-) -> CUDA_KERNEL_NODE_PARAMS {
-    CUDA_KERNEL_NODE_PARAMS {
-        func: function,
-        gridDimX: 1,
-        gridDimY: 1,
-        gridDimZ: 1,
-        blockDimX: 1,
-        blockDimY: 1,
-        blockDimZ: 1,
-        sharedMemBytes: 0,
-        kernelParams: addresses.as_mut_ptr(),
-        extra: null_mut(),
-        kern: null_mut(),
-        ctx: null_mut(),
     }
 }

@@ -1,4 +1,4 @@
-//! The driver's own picture of a graph, which it only writes to files.
+//! The driver's DOT output of a graph, which it only writes to files.
 
 use std::env::temp_dir;
 use std::ffi::{CString, c_uint};
@@ -12,7 +12,7 @@ use super::Template;
 use super::memory::MemoryNodes;
 use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::feedback::Lent;
-use crate::backend::recording::node::{Address, Node};
+use crate::backend::operation::{Address, Node};
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 
@@ -30,7 +30,7 @@ pub(crate) fn graph_to_dot(
     let path = file.name()?;
     // SAFETY: the graph is live, and the path a string for the call.
     let code = unsafe { device.driver().graph_print(template.raw(), path.as_ptr(), flags) };
-    device.check(code, "cuGraphDebugDotPrint", &format!("{} nodes", nodes.len()))?;
+    device.check(code, "cuGraphDebugDotPrint", &format_args!("{} nodes", nodes.len()))?;
     fs::read_to_string(&file.0).map_err(|error| file.failed(&error))
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn graph_to_dot(
 struct OwnFile(PathBuf);
 
 impl OwnFile {
-    /// An empty one. Made here, because the driver would follow a link that somebody else has put in its place.
+    /// An empty one. Made here, because the driver would follow a link that another process has put in its place.
     fn create() -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

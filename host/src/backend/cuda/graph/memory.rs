@@ -1,9 +1,9 @@
-//! Nodes of the driver that allocate and free memory, and the figures of that memory.
+//! The driver's allocation and free nodes, and the figures of their memory.
 //!
 //! What uses the memory is recorded with its address, which only the driver's node tells. So the nodes that allocate are made
 //! while a graph is recorded, in a graph of the driver's that gets all others when it is instantiated, those that free among
 //! them: the driver takes no copy and no fill of memory that a node of the graph frees already. So no node that allocates knows
-//! of one that frees, and all memory of a graph has addresses of its own.
+//! of one that frees, and all allocations of a graph have distinct addresses.
 
 use std::collections::BTreeMap;
 use std::ffi::c_uint;
@@ -12,9 +12,8 @@ use std::ptr::{from_mut, null, null_mut, with_exposed_provenance_mut};
 use cudarc::driver::sys::{CUdeviceptr, CUgraph, CUgraphMem_attribute as Attribute, CUgraphNode};
 
 use crate::backend::cuda::device::{CudaDevice, Handle};
-use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::memory::pool::{PoolAccess, PoolProperties};
-use crate::backend::recording::node::{Address, Node, Operation};
+use crate::backend::operation::{Address, Node, Operation};
 use crate::error::{Error, Result};
 use crate::memory::pool::options::PoolKind;
 
@@ -80,7 +79,7 @@ impl MemoryNodes {
         Ok(MemoryNodes { graph: OwnGraph::new(device)?, made: BTreeMap::new() })
     }
 
-    /// Those of `nodes`, in a graph of their own with other addresses: for a picture.
+    /// Those of `nodes`, in a separate graph with other addresses: for a picture.
     pub(crate) fn copy_of(device: &'static CudaDevice, nodes: &[Node]) -> Result<Self> {
         let mut copy = MemoryNodes::new(device)?;
         for node in nodes {
@@ -116,34 +115,20 @@ impl MemoryNodes {
         let (graph, mut node) = (self.graph.raw.0, null_mut());
         // SAFETY: all are valid for the call.
         let code = unsafe { device.driver().graph_add_allocation(&mut node, graph, null(), 0, &mut params)? };
-        device.check_memory(code, "cuGraphAddMemAllocNode", bytes, &format!("{bytes} bytes"))?;
+        device.check_memory(code, "cuGraphAddMemAllocNode", bytes, &format_args!("{bytes} bytes"))?;
         Ok(MemoryNode { node: Handle(node), start: params.start })
     }
 }
 
 impl CudaDevice {
-    /// As `check`, of a call that needs `bytes` of memory, or none that it knows of.
-    pub(crate) fn check_memory(
-        &self,
-        code: Code,
-        operation: &'static str,
-        bytes: usize,
-        object: &str,
-    ) -> Result<()> {
-        if code == Code::OUT_OF_MEMORY && bytes > 0 {
-            return Err(self.out_of_memory(bytes));
-        }
-        self.check(code, operation, object)
-    }
-
     /// Reserved for graphs now and at most, used by them now and at most, in bytes.
     pub(crate) fn graph_memory(&self) -> Result<[u64; 4]> {
         let mut values = [0; 4];
         for (value, attribute) in values.iter_mut().zip(STATISTICS) {
             // SAFETY: these attributes are `u64`s.
             let code =
-                unsafe { self.driver().graph_memory_get(self.handle(), attribute, from_mut(value).cast())? };
-            self.check(code, "cuDeviceGetGraphMemAttribute", &self.to_string())?;
+                unsafe { self.driver().graph_memory_get(self.handle, attribute, from_mut(value).cast())? };
+            self.check(code, "cuDeviceGetGraphMemAttribute", self)?;
         }
         Ok(values)
     }
@@ -154,9 +139,9 @@ impl CudaDevice {
             let mut value = 0_u64;
             // SAFETY: as above; the driver takes 0 only, and means the current value.
             let code = unsafe {
-                self.driver().graph_memory_set(self.handle(), attribute, from_mut(&mut value).cast())?
+                self.driver().graph_memory_set(self.handle, attribute, from_mut(&mut value).cast())?
             };
-            self.check(code, "cuDeviceSetGraphMemAttribute", &self.to_string())?;
+            self.check(code, "cuDeviceSetGraphMemAttribute", self)?;
         }
         Ok(())
     }
@@ -164,7 +149,7 @@ impl CudaDevice {
     /// Gives back what no graph uses.
     pub(crate) fn trim_graph_memory(&self) -> Result<()> {
         // SAFETY: memory that is in use stays.
-        let code = unsafe { self.driver().graph_memory_trim(self.handle())? };
-        self.check(code, "cuDeviceGraphMemTrim", &self.to_string())
+        let code = unsafe { self.driver().graph_memory_trim(self.handle)? };
+        self.check(code, "cuDeviceGraphMemTrim", self)
     }
 }

@@ -1,4 +1,4 @@
-//! CUDA arrays, and the texture and surface objects that are made of them.
+//! CUDA arrays, and their texture and surface objects.
 
 use std::ffi::c_uint;
 use std::mem::MaybeUninit;
@@ -12,15 +12,14 @@ use cudarc::driver::sys::{
 };
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
-use super::memory_type;
-use crate::backend::Place;
-use crate::backend::array::{ArrayShape, Side, TextureObject};
+use crate::backend::array::{ArrayShape, TextureObject};
 use crate::backend::cuda::device::{CudaDevice, Handle, address, bind};
-use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::stream::CudaStream;
+use crate::backend::operation::{MemoryCopy, Place, Side};
 use crate::error::Result;
+use crate::sync::lock;
 
-/// A CUDA array. Whoever drops the last of its owners does so when no work uses it any more.
+/// A CUDA array. Its last owner is dropped when no work uses it any more.
 pub(crate) struct CudaArray {
     device: &'static CudaDevice,
     context: Handle<CUcontext>,
@@ -53,10 +52,8 @@ impl CudaArray {
         let mut raw = null_mut();
         // SAFETY: both are valid for the call, and the context is bound.
         let code = unsafe { device.driver().array_create(&mut raw, &description) };
-        if code == Code::OUT_OF_MEMORY {
-            return Err(device.out_of_memory(shape.bytes()));
-        }
-        device.check(code, "cuArray3DCreate", &format!("{} bytes", shape.bytes()))?;
+        let bytes = shape.bytes();
+        device.check_memory(code, "cuArray3DCreate", bytes, &format_args!("{bytes} bytes"))?;
         Ok(CudaArray { device, context, raw: Handle(raw), objects: Mutex::default() })
     }
 
@@ -64,9 +61,9 @@ impl CudaArray {
         self.raw.0
     }
 
-    /// The texture object by which it is read so, made at the first call.
+    /// The texture object for such reads, created at the first call.
     pub(crate) fn texture(&self, object: TextureObject) -> Result<*const ()> {
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = lock(&self.objects);
         if let Some((_, raw)) = objects.textures.iter().find(|(known, _)| *known == object) {
             return Ok(as_parameter(*raw));
         }
@@ -88,14 +85,14 @@ impl CudaArray {
         let (mut raw, resource) = (0, self.resource());
         // SAFETY: all are valid for the call, and the array is live.
         let code = unsafe { self.device.driver().texture_create(&mut raw, &resource, &description, null()) };
-        self.device.check(code, "cuTexObjectCreate", &format!("{object:?}"))?;
+        self.device.check(code, "cuTexObjectCreate", &format_args!("{object:?}"))?;
         objects.textures.push((object, raw));
         Ok(as_parameter(raw))
     }
 
-    /// The surface object by which it is written, made at the first call.
+    /// The surface object for writes, created at the first call.
     pub(crate) fn surface(&self) -> Result<*const ()> {
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = lock(&self.objects);
         if let Some(raw) = objects.surface {
             return Ok(as_parameter(raw));
         }
@@ -125,7 +122,7 @@ impl Drop for CudaArray {
             return;
         }
         let objects = self.objects.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: all are live, made by this array, and used by nobody any more. A failure means that the
+        // SAFETY: all are live, created by this array, and no longer in use. A failure means that the
         // context is gone, and they with it.
         unsafe {
             for (_, texture) in &objects.textures {
@@ -141,22 +138,19 @@ impl Drop for CudaArray {
 
 impl CudaStream {
     /// # Safety
-    /// As for `StreamInner::copy_array`.
-    pub(crate) unsafe fn copy_array(&self, target: Side, source: Side, shape: &ArrayShape) -> Result<()> {
-        self.bind()?;
-        let stream = self.enter()?;
-        let copy = copy_params(target, source, shape);
-        // SAFETY: `copy` is valid for the call; the caller vouches for what it leads to.
-        let code = unsafe { self.driver().copy_3d(&copy, stream.raw) };
-        self.device().check(code, "cuMemcpy3DAsync", &format!("{} bytes", shape.bytes()))
+    /// As for `StreamMemory::copy`.
+    pub(super) unsafe fn copy_array(&self, copy: &MemoryCopy) -> Result<()> {
+        let params = copy_params(copy);
+        self.enqueue("cuMemcpy3DAsync", format_args!("{} bytes", copy.bytes()), |stream| {
+            // SAFETY: `params` is valid for the call; the caller vouches for what it leads to.
+            unsafe { self.driver().copy_3d(&params, stream) }
+        })
     }
 }
 
-/// A copy of a whole array as the driver wants it.
-pub(crate) fn copy_params(target: Side, source: Side, shape: &ArrayShape) -> CUDA_MEMCPY3D {
-    let [width, height, depth] = shape.extent;
-    let row = width * shape.element;
-    let (from, to) = (place(source), place(target));
+/// A copy as the driver wants it.
+pub(crate) fn copy_params(copy: &MemoryCopy) -> CUDA_MEMCPY3D {
+    let (rows, from, to) = (copy.rows, DriverSide::of(copy.source), DriverSide::of(copy.target));
     CUDA_MEMCPY3D {
         srcXInBytes: 0,
         srcY: 0,
@@ -167,8 +161,8 @@ pub(crate) fn copy_params(target: Side, source: Side, shape: &ArrayShape) -> CUD
         srcDevice: from.device,
         srcArray: from.array,
         reserved0: null_mut(),
-        srcPitch: row,
-        srcHeight: height,
+        srcPitch: rows.source_pitch,
+        srcHeight: rows.height,
         dstXInBytes: 0,
         dstY: 0,
         dstZ: 0,
@@ -178,32 +172,38 @@ pub(crate) fn copy_params(target: Side, source: Side, shape: &ArrayShape) -> CUD
         dstDevice: to.device,
         dstArray: to.array,
         reserved1: null_mut(),
-        dstPitch: row,
-        dstHeight: height,
-        WidthInBytes: row,
-        Height: height,
-        Depth: depth,
+        dstPitch: rows.target_pitch,
+        dstHeight: rows.height,
+        WidthInBytes: rows.width,
+        Height: rows.height,
+        Depth: copy.layers,
     }
 }
 
 /// A side of a copy as the driver wants it.
-struct DriverSide {
-    kind: CUmemorytype,
-    host: *mut u8,
-    device: u64,
-    array: CUarray,
+pub(super) struct DriverSide {
+    pub(super) kind: CUmemorytype,
+    pub(super) host: *mut u8,
+    pub(super) device: u64,
+    pub(super) array: CUarray,
 }
 
-fn place(side: Side) -> DriverSide {
-    let none =
-        DriverSide { kind: CUmemorytype::CU_MEMORYTYPE_HOST, host: null_mut(), device: 0, array: null_mut() };
-    match side {
-        Side::Host(host) => DriverSide { host, ..none },
-        Side::Device(start) => {
-            DriverSide { kind: memory_type(Place::Device), device: address(start), ..none }
-        }
-        Side::Array(array) => {
-            DriverSide { kind: CUmemorytype::CU_MEMORYTYPE_ARRAY, array: array.cast(), ..none }
+impl DriverSide {
+    pub(super) fn of(side: Side) -> Self {
+        let (host, array) = (null_mut(), null_mut());
+        match side {
+            Side::Memory(Place::Host, start) => {
+                DriverSide { kind: CUmemorytype::CU_MEMORYTYPE_HOST, host: start.0, device: 0, array }
+            }
+            // Memory of a pool of the host is a device's for us, and not for the driver, which is told to find out.
+            Side::Memory(Place::Device, start) => {
+                let device = address(start.0);
+                DriverSide { kind: CUmemorytype::CU_MEMORYTYPE_UNIFIED, host, device, array }
+            }
+            Side::Array(handle) => {
+                let array = handle.0.cast();
+                DriverSide { kind: CUmemorytype::CU_MEMORYTYPE_ARRAY, host, device: 0, array }
+            }
         }
     }
 }

@@ -6,8 +6,9 @@ use std::ptr::{null_mut, with_exposed_provenance_mut};
 use cudarc::driver::sys::CUipcMem_flags;
 
 use crate::backend::cuda::device::{CudaDevice, address};
-use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::stream::event::CudaEvent;
+use crate::backend::operation::Fill;
+use crate::backend::stream::{BackendStream, StreamMemory};
 use crate::error::Result;
 
 /// The driver's `CUipcMemHandle` and `CUipcEventHandle`, which it takes by value.
@@ -38,19 +39,16 @@ impl IpcMemory {
         let rounded = bytes.checked_next_multiple_of(GRANULARITY).unwrap_or(bytes);
         // SAFETY: `start` is valid for the call, and the context is bound.
         let code = unsafe { device.driver().allocate(&mut start, rounded) };
-        if code == Code::OUT_OF_MEMORY {
-            return Err(device.out_of_memory(bytes));
-        }
-        device.check(code, "cuMemAlloc", &format!("{bytes} bytes"))?;
+        device.check_memory(code, "cuMemAlloc", bytes, &format_args!("{bytes} bytes"))?;
         let memory = IpcMemory { device, start: with_exposed_provenance_mut(start as usize), opened: false };
-        let watcher = device.new_stream(crate::stream::options::StreamOptions::new())?;
+        let watcher = device.new_stream(false, 0)?;
         // SAFETY: the memory has just been allocated with that many bytes.
-        unsafe { watcher.fill(memory.start, &[0], rounded)? };
+        unsafe { watcher.fill(Fill::new(memory.start, &[0], rounded))? };
         watcher.drain()?;
         let mut handle = IpcHandle([0; 64]);
         // SAFETY: `handle` is valid for the call, and the memory was allocated by `cuMemAlloc`.
         let code = unsafe { device.driver().ipc_memory_handle(&mut handle, start)? };
-        device.check(code, "cuIpcGetMemHandle", &format!("{bytes} bytes"))?;
+        device.check(code, "cuIpcGetMemHandle", &format_args!("{bytes} bytes"))?;
         Ok((memory, handle.0))
     }
 
@@ -61,7 +59,7 @@ impl IpcMemory {
         let code = unsafe {
             device.driver().ipc_open_memory(&mut start, IpcHandle(*handle), LAZY_ENABLE_PEER_ACCESS)?
         };
-        device.check(code, "cuIpcOpenMemHandle", &format!("{device}"))?;
+        device.check(code, "cuIpcOpenMemHandle", &format_args!("{device}"))?;
         Ok(IpcMemory { device, start: with_exposed_provenance_mut(start as usize), opened: true })
     }
 
@@ -97,7 +95,7 @@ impl CudaEvent {
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call; the driver checks the handle.
         let code = unsafe { device.driver().ipc_open_event(&mut raw, IpcHandle(*handle))? };
-        device.check(code, "cuIpcOpenEventHandle", &device.to_string())?;
+        device.check(code, "cuIpcOpenEventHandle", device)?;
         Ok(CudaEvent::of_another_process(device, raw))
     }
 }

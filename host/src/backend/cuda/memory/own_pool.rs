@@ -1,4 +1,4 @@
-//! Memory pools of a user's own, beside the one that each device has.
+//! Memory pools that the user creates, in addition to each device's pool.
 
 #[cfg(unix)]
 use std::sync::atomic::AtomicBool;
@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::pool::{self, RawPool};
 use crate::backend::cuda::device::{CudaDevice, devices};
 use crate::error::Result;
-use crate::memory::pool::options::{PoolKind, PoolOptions};
+use crate::memory::pool::options::PoolKind;
 
 /// A pool that is destroyed with its last owner. Each buffer in it is one.
 pub(crate) struct OwnPool {
@@ -18,11 +18,17 @@ pub(crate) struct OwnPool {
 }
 
 impl OwnPool {
-    pub(crate) fn new(device: &'static CudaDevice, options: &PoolOptions) -> Result<Self> {
-        let &PoolOptions { kind, shareable, .. } = options;
+    /// `reuse` is as in `pool::configure`.
+    pub(crate) fn new(
+        device: &'static CudaDevice,
+        kind: PoolKind,
+        shareable: bool,
+        release_threshold: u64,
+        reuse: [bool; 3],
+    ) -> Result<Self> {
         pool::check(device, kind, shareable)?;
         let pool = OwnPool::made(device, kind, || pool::create(device, kind, shareable))?;
-        pool::configure(device, pool.handle, options)?;
+        pool::configure(device, pool.handle, release_threshold, reuse)?;
         Ok(pool)
     }
 
@@ -33,7 +39,7 @@ impl OwnPool {
         make: impl FnOnce() -> Result<RawPool>,
     ) -> Result<Self> {
         device.bind()?;
-        // Held until peers have been told: one that comes meanwhile must not miss the pool.
+        // Held until peers are enabled: a peer added meanwhile must not miss the pool.
         let mut pools = device.own_pools();
         let handle = make()?;
         // From here on a failure destroys it.
@@ -67,7 +73,7 @@ impl Drop for OwnPool {
         self.device.own_pools().retain(|pool| pool.as_raw() != self.handle.as_raw());
         // A failure means that the context is gone, and its pools with it.
         if self.device.bind().is_ok() {
-            // SAFETY: the pool is live, and nobody allocates from it any more. What is still to be freed in stream order
+            // SAFETY: the pool is live, and no allocations from it follow. What is still to be freed in stream order
             // keeps its memory until then, as the driver says of this call.
             let _ = unsafe { self.device.driver().pool_destroy(self.handle.as_raw()) };
         }

@@ -1,5 +1,5 @@
-//! The memory pool of a CUDA device: where stream-ordered allocations come from. Ours, not the device's
-//! default pool, so that no other library shares its settings.
+//! The memory pool of a CUDA device, for stream-ordered allocations. It is not the device's default pool, so
+//! that no other library shares its settings.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_mut, null_mut};
@@ -8,8 +8,9 @@ use cudarc::driver::sys::{CUdevice_attribute, CUmemPool_attribute as Attribute};
 
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver;
+use crate::backend::device::DeviceMemory;
 use crate::error::{Error, Result};
-use crate::memory::pool::options::{PoolKind, PoolOptions};
+use crate::memory::pool::options::PoolKind;
 
 /// The driver's `CUmemoryPool`.
 pub(crate) type PoolHandle = *mut c_void;
@@ -56,9 +57,9 @@ pub(crate) struct PoolAccess {
 impl PoolProperties {
     pub(crate) fn new(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Self {
         let (allocation_type, location_type, location_id) = match kind {
-            PoolKind::Device => (1, 1, device.handle()),
+            PoolKind::Device => (1, 1, device.handle),
             // The place is where it is at best, and the device may be anywhere.
-            PoolKind::Managed => (2, 1, device.handle()),
+            PoolKind::Managed => (2, 1, device.handle),
             PoolKind::Host => (1, 2, 0),
             PoolKind::HostNuma(node) => (1, 3, c_int::from(node)),
         };
@@ -75,7 +76,7 @@ impl PoolProperties {
 
 impl PoolAccess {
     pub(crate) fn read_write(device: &CudaDevice) -> Self {
-        PoolAccess { location_type: 1, location_id: device.handle(), flags: 3 }
+        PoolAccess { location_type: 1, location_id: device.handle, flags: 3 }
     }
 }
 
@@ -105,9 +106,10 @@ pub(crate) fn create(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Re
     let mut pool = null_mut();
     // SAFETY: both are valid for the call.
     let code = unsafe { device.driver().pool_create(&mut pool, &properties) };
-    device.check(code, "cuMemPoolCreate", &device.to_string())?;
-    set_release_threshold(device, RawPool::new(pool), u64::MAX)?;
-    Ok(RawPool::new(pool))
+    device.check(code, "cuMemPoolCreate", device)?;
+    let pool = RawPool::new(pool);
+    device.set_release_threshold(Some(pool), u64::MAX)?;
+    Ok(pool)
 }
 
 /// `CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED`, and `_HOST_MEMORY_POOLS_SUPPORTED`.
@@ -156,25 +158,26 @@ pub(crate) fn check(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Res
 fn attribute(device: &CudaDevice, number: c_uint) -> c_uint {
     let mut value: c_int = 0;
     // SAFETY: `value` is valid for the call; any number may be asked for.
-    let code = unsafe { device.driver().device_attribute(&mut value, number, device.handle()) };
+    let code = unsafe { device.driver().device_attribute(&mut value, number, device.handle) };
     if code.is_success() { value.unsigned_abs() } else { 0 }
 }
 
-/// Sets what `options` change of a pool from `create`.
-pub(crate) fn configure(device: &CudaDevice, pool: RawPool, options: &PoolOptions) -> Result<()> {
-    if options.release_threshold != u64::MAX {
-        set_release_threshold(device, pool, options.release_threshold)?;
+/// Sets how much a pool from `create` keeps, and the ways in which it may use memory again: by event dependencies, by chance,
+/// by dependencies that the driver adds.
+pub(crate) fn configure(
+    device: &CudaDevice,
+    pool: RawPool,
+    release_threshold: u64,
+    reuse: [bool; 3],
+) -> Result<()> {
+    if release_threshold != u64::MAX {
+        device.set_release_threshold(Some(pool), release_threshold)?;
     }
-    let allowed = [
-        options.reuse_follow_event_dependencies,
-        options.reuse_allow_opportunistic,
-        options.reuse_allow_internal_dependencies,
-    ];
-    for (attribute, _) in REUSE.into_iter().zip(allowed).filter(|(_, allowed)| !allowed) {
+    for (attribute, _) in REUSE.into_iter().zip(reuse).filter(|(_, allowed)| !allowed) {
         let mut value: c_int = 0;
         // SAFETY: the pool is live, and these attributes are `int`s.
         let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };
-        device.check(code, "cuMemPoolSetAttribute", &device.to_string())?;
+        device.check(code, "cuMemPoolSetAttribute", device)?;
     }
     Ok(())
 }
@@ -184,41 +187,46 @@ pub(crate) fn allow(device: &CudaDevice, pool: RawPool, peer: &CudaDevice) -> Re
     let access = PoolAccess::read_write(peer);
     // SAFETY: the pool is live, and `access` is valid for the call.
     let code = unsafe { device.driver().pool_set_access(pool.as_raw(), &access, 1)? };
-    device.check(code, "cuMemPoolSetAccess", &format!("{peer}"))
+    device.check(code, "cuMemPoolSetAccess", &format_args!("{peer}"))
 }
 
-/// Sets how many free bytes `pool` keeps at a synchronisation.
-pub(crate) fn set_release_threshold(device: &CudaDevice, pool: RawPool, bytes: u64) -> Result<()> {
-    set(device, pool, RELEASE_THRESHOLD, bytes)
-}
-
-/// Reserved now and at most, used now and at most, in bytes.
-pub(crate) fn statistics(device: &CudaDevice, pool: RawPool) -> Result<[u64; 4]> {
-    let mut values = [0; 4];
-    for (value, attribute) in values.iter_mut().zip(STATISTICS) {
-        // SAFETY: the pool is live, and these attributes are `u64`s.
-        let code = unsafe { device.driver().pool_get(pool.as_raw(), attribute, from_mut(value).cast()) };
-        device.check(code, "cuMemPoolGetAttribute", &device.to_string())?;
+/// Of the pool that is named, or of the device's own.
+impl CudaDevice {
+    /// Sets how many free bytes it keeps at a synchronisation.
+    pub(crate) fn set_release_threshold(&self, pool: Option<RawPool>, bytes: u64) -> Result<()> {
+        self.set_of_pool(pool, RELEASE_THRESHOLD, bytes)
     }
-    Ok(values)
-}
 
-/// Sets the highest figures back to the current ones.
-pub(crate) fn reset_statistics(device: &CudaDevice, pool: RawPool) -> Result<()> {
-    // The driver takes 0 only, and means the current value.
-    set(device, pool, STATISTICS[1], 0)?;
-    set(device, pool, STATISTICS[3], 0)
-}
+    /// Reserved now and at most, used now and at most, in bytes.
+    pub(crate) fn pool_statistics(&self, pool: Option<RawPool>) -> Result<[u64; 4]> {
+        let (pool, mut values) = (self.pool_or(pool)?.as_raw(), [0; 4]);
+        for (value, attribute) in values.iter_mut().zip(STATISTICS) {
+            // SAFETY: the pool is live, and these attributes are `u64`s.
+            let code = unsafe { self.driver().pool_get(pool, attribute, from_mut(value).cast()) };
+            self.check(code, "cuMemPoolGetAttribute", self)?;
+        }
+        Ok(values)
+    }
 
-fn set(device: &CudaDevice, pool: RawPool, attribute: c_uint, mut value: u64) -> Result<()> {
-    // SAFETY: the pool is live, and all attributes that are set by this are `u64`s.
-    let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };
-    device.check(code, "cuMemPoolSetAttribute", &device.to_string())
-}
+    /// Sets the highest figures back to the current ones.
+    pub(crate) fn reset_pool_statistics(&self, pool: Option<RawPool>) -> Result<()> {
+        // The driver takes 0 only, and means the current value.
+        self.set_of_pool(pool, STATISTICS[1], 0)?;
+        self.set_of_pool(pool, STATISTICS[3], 0)
+    }
 
-/// Gives back to the driver what `pool` does not use, but for `keep` bytes.
-pub(crate) fn trim(device: &CudaDevice, pool: RawPool, keep: usize) -> Result<()> {
-    // SAFETY: the pool is live: that of a device is never destroyed, others not before their last handle is dropped.
-    let code = unsafe { device.driver().pool_trim(pool.as_raw(), keep) };
-    device.check(code, "cuMemPoolTrimTo", &device.to_string())
+    fn set_of_pool(&self, pool: Option<RawPool>, attribute: c_uint, mut value: u64) -> Result<()> {
+        let pool = self.pool_or(pool)?.as_raw();
+        // SAFETY: the pool is live, and all attributes that are set by this are `u64`s.
+        let code = unsafe { self.driver().pool_set(pool, attribute, from_mut(&mut value).cast()) };
+        self.check(code, "cuMemPoolSetAttribute", self)
+    }
+
+    /// Gives back to the driver what it does not use, but for `keep` bytes.
+    pub(crate) fn trim_pool(&self, pool: Option<RawPool>, keep: usize) -> Result<()> {
+        let pool = self.pool_or(pool)?.as_raw();
+        // SAFETY: the pool is live: that of a device is never destroyed, others not before their last handle is dropped.
+        let code = unsafe { self.driver().pool_trim(pool, keep) };
+        self.check(code, "cuMemPoolTrimTo", self)
+    }
 }

@@ -1,15 +1,16 @@
-//! Addresses of a CUDA device that are reserved first and get memory later.
+//! Virtual memory of a CUDA device: addresses are reserved first and mapped later.
 
 use std::ffi::c_uint;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use cudarc::driver::sys::{CUdevice_attribute, CUmemAllocationGranularity_flags};
 
 use super::pool::PoolAccess;
 use crate::backend::cuda::device::{CudaDevice, address, attribute_of, devices};
-use crate::backend::cuda::driver::Code;
+use crate::backend::virtual_memory::BackendRange;
 use crate::error::{Error, Result};
+use crate::sync::lock;
 
 const RECOMMENDED: c_uint = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED as c_uint;
 
@@ -53,7 +54,7 @@ pub(crate) type Ranges = Mutex<Vec<Weak<Reserved>>>;
 
 impl Reserved {
     fn mapped(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
-        self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.mapped)
     }
 
     /// Lets `user` read and write the mapping of `bytes` from `start` on, which is memory of `device`.
@@ -62,7 +63,7 @@ impl Reserved {
         let start = address(self.start.wrapping_add(start));
         // SAFETY: the range is mapped, and `access` is valid for the call.
         let code = unsafe { device.driver().memory_set_access(start, bytes, &access, 1)? };
-        device.check(code, "cuMemSetAccess", &format!("{user}"))
+        device.check(code, "cuMemSetAccess", &format_args!("{user}"))
     }
 
     /// Lets `peer` use all that has memory.
@@ -76,7 +77,7 @@ impl VirtualRange {
     pub(crate) fn reserve(device: &'static CudaDevice, bytes: usize) -> Result<Self> {
         device.bind()?;
         let supported = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
-        if attribute_of(device.driver(), device.handle(), supported)? == 0 {
+        if attribute_of(device.driver(), device.handle, supported)? == 0 {
             return Err(Error::Unsupported {
                 operation: "a buffer that grows",
                 device: device.to_string().into(),
@@ -89,10 +90,7 @@ impl VirtualRange {
         let mut start = 0;
         // SAFETY: `start` is valid for the call; the driver chooses alignment and address.
         let code = unsafe { device.driver().address_reserve(&mut start, bytes, 0, 0, 0)? };
-        if code == Code::OUT_OF_MEMORY {
-            return Err(device.out_of_memory(bytes));
-        }
-        device.check(code, "cuMemAddressReserve", &format!("{bytes} bytes"))?;
+        device.check_memory(code, "cuMemAddressReserve", bytes, &format_args!("{bytes} bytes"))?;
         let start = with_exposed_provenance_mut(start as usize);
         let reserved = Arc::new(Reserved { start, bytes, mapped: Mutex::default() });
         let mut ranges = device.ranges();
@@ -102,41 +100,9 @@ impl VirtualRange {
         Ok(VirtualRange { device, reserved, granularity })
     }
 
-    pub(crate) fn start(&self) -> *mut u8 {
-        self.reserved.start
-    }
-
-    pub(crate) fn granularity(&self) -> usize {
-        self.granularity
-    }
-
-    /// Maps new memory to the `bytes` from `start` on: reserved, without memory, multiples of the granularity.
-    pub(crate) fn map(&self, start: usize, bytes: usize) -> Result<()> {
-        let device = self.device;
-        device.bind()?;
-        let properties = properties(device);
-        let mut handle = 0;
-        // SAFETY: both are valid for the call.
-        let code = unsafe { device.driver().memory_create(&mut handle, bytes, &properties, 0)? };
-        if code == Code::OUT_OF_MEMORY {
-            return Err(device.out_of_memory(bytes));
-        }
-        device.check(code, "cuMemCreate", &format!("{bytes} bytes"))?;
-        let target = address(self.reserved.start.wrapping_add(start));
-        // SAFETY: the memory has just been made with that many bytes, and these addresses have none.
-        let mapped = unsafe { device.driver().memory_map(target, bytes, 0, handle, 0) };
-        // SAFETY: it is not asked for again; memory that is mapped stays until it is unmapped.
-        let _released = unsafe { device.driver().memory_release(handle) };
-        device.check(mapped?, "cuMemMap", &format!("{bytes} bytes"))?;
-        self.allow(start, bytes).inspect_err(|_| {
-            // SAFETY: mapped above, and nothing uses it yet.
-            let _failed = unsafe { device.driver().memory_unmap(target, bytes) };
-        })
-    }
-
     /// Lets the device and its peers use a new mapping.
     fn allow(&self, start: usize, bytes: usize) -> Result<()> {
-        // Held until peers have been told: one that comes meanwhile must not miss the mapping.
+        // Held until peers are enabled: a peer added meanwhile must not miss the mapping.
         let _ranges = self.device.ranges();
         let peers = devices().into_iter().flatten().filter(|peer| peer.has_peer(self.device));
         let mut users = std::iter::once(self.device).chain(peers);
@@ -144,16 +110,44 @@ impl VirtualRange {
         self.reserved.mapped().push((start, bytes));
         Ok(())
     }
+}
 
-    /// # Safety
-    /// These bytes were given to `map` together, and no work uses them.
-    pub(crate) unsafe fn unmap(&self, start: usize, bytes: usize) -> Result<()> {
+impl BackendRange for VirtualRange {
+    fn start(&self) -> *mut u8 {
+        self.reserved.start
+    }
+
+    fn granularity(&self) -> usize {
+        self.granularity
+    }
+
+    fn map(&self, start: usize, bytes: usize) -> Result<()> {
+        let device = self.device;
+        device.bind()?;
+        let properties = properties(device);
+        let mut handle = 0;
+        // SAFETY: both are valid for the call.
+        let code = unsafe { device.driver().memory_create(&mut handle, bytes, &properties, 0)? };
+        device.check_memory(code, "cuMemCreate", bytes, &format_args!("{bytes} bytes"))?;
+        let target = address(self.reserved.start.wrapping_add(start));
+        // SAFETY: the memory has just been made with that many bytes, and these addresses have none.
+        let mapped = unsafe { device.driver().memory_map(target, bytes, 0, handle, 0) };
+        // SAFETY: it is not asked for again; memory that is mapped stays until it is unmapped.
+        let _released = unsafe { device.driver().memory_release(handle) };
+        device.check(mapped?, "cuMemMap", &format_args!("{bytes} bytes"))?;
+        self.allow(start, bytes).inspect_err(|_| {
+            // SAFETY: mapped above, and nothing uses it yet.
+            let _failed = unsafe { device.driver().memory_unmap(target, bytes) };
+        })
+    }
+
+    unsafe fn unmap(&self, start: usize, bytes: usize) -> Result<()> {
         self.device.bind()?;
         let mut mapped = self.reserved.mapped();
         let target = address(self.reserved.start.wrapping_add(start));
         // SAFETY: passed on.
         let code = unsafe { self.device.driver().memory_unmap(target, bytes)? };
-        self.device.check(code, "cuMemUnmap", &format!("{bytes} bytes"))?;
+        self.device.check(code, "cuMemUnmap", &format_args!("{bytes} bytes"))?;
         mapped.retain(|(other, _)| *other != start);
         Ok(())
     }
@@ -175,7 +169,7 @@ fn properties(device: &CudaDevice) -> AllocationProperties {
         allocation_type: 1,
         handle_types: 0,
         location_type: 1,
-        location_id: device.handle(),
+        location_id: device.handle,
         win32_metadata: null_mut(),
         flags: [0; 8],
     }
@@ -187,6 +181,6 @@ fn granularity(device: &CudaDevice) -> Result<usize> {
     let mut granularity = 0;
     // SAFETY: both are valid for the call.
     let code = unsafe { device.driver().memory_granularity(&mut granularity, &properties, RECOMMENDED)? };
-    device.check(code, "cuMemGetAllocationGranularity", &device.to_string())?;
+    device.check(code, "cuMemGetAllocationGranularity", device)?;
     Ok(granularity.max(1))
 }

@@ -1,4 +1,4 @@
-//! Foreign modules in the driver: loaded, asked for functions and variables.
+//! Foreign modules in the driver: loading, and lookup of functions and variables.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
@@ -69,7 +69,7 @@ impl LoadedModule {
         Ok(Some(LoadedFunction { device: self.device, raw: Handle(function) }))
     }
 
-    /// The names of all functions; `None` where the driver cannot tell.
+    /// The names of all functions; `None` if the driver does not report it.
     pub(crate) fn function_names(&self) -> Result<Option<Vec<String>>> {
         self.device.bind()?;
         let mut count = 0;
@@ -126,7 +126,7 @@ impl LoadedFunction {
         self.raw.0.cast()
     }
 
-    /// Its name in its module; `None` where the driver cannot tell.
+    /// Its name in its module; `None` if the driver does not report it.
     pub(crate) fn name(self) -> Result<Option<String>> {
         self.device.bind()?;
         let mut name = null();
@@ -143,7 +143,7 @@ impl LoadedFunction {
         self.device.function_attributes(self.raw.0, u32::MAX)
     }
 
-    /// The size of each parameter; `None` where the driver cannot tell.
+    /// The size of each parameter; `None` if the driver does not report it.
     ///
     /// It tells how many there are only by refusing the next. Tools that watch the driver report that, so it is not asked
     /// where the text has `declared` the very sizes that were found so far.

@@ -1,4 +1,4 @@
-//! Questions about a loaded function, and its preferences: attributes and occupancy.
+//! Attributes, occupancy and preferences of a loaded function.
 
 use std::ffi::{c_int, c_uint};
 use std::ptr::null_mut;

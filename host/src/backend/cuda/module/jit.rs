@@ -1,5 +1,4 @@
-//! Options for the driver's compiler and linker in the form that the driver takes, and the logs that it
-//! writes.
+//! Options for the driver's compiler and linker in the driver's form, and the logs that it writes.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_uint, c_void};
@@ -38,7 +37,7 @@ impl Log {
     /// # Safety
     /// No driver call that may write to it is running.
     unsafe fn text(&self) -> String {
-        // SAFETY: the caller vouches that nobody writes.
+        // SAFETY: the caller vouches that nothing writes.
         let bytes = unsafe { &*self.0.get() };
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(LOG_BYTES);
         String::from_utf8_lossy(&bytes[..end]).trim().to_owned()

@@ -1,4 +1,4 @@
-//! The linking of kernels in Rust with the device code that has the functions which they declare, when a module is loaded.
+//! Links kernels in Rust with the device code that defines their declared functions, when a module is loaded.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What the text of a module says of itself that the host needs to know: read once, when the module is loaded.
+//! Properties of a module that the host reads from its PTX, once, when the module is loaded.
 
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_prints_defines_the_variable() {
+    fn modules_that_print_define_the_variable() {
         for (line, prints) in [
             (".visible .global .align 8 .u64 __ferrogrid_output = 0;", true),
             ("", false),

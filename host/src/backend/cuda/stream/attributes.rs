@@ -174,7 +174,7 @@ impl CudaStream {
         Ok(())
     }
 
-    /// Has the cache treat that memory in a way of its own, or none, in later launches.
+    /// Sets the cache policy of that memory, or none, for later launches.
     pub(crate) fn set_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
         let object = window.map_or_else(|| "no window".into(), |window| window.to_string());
         self.set_attribute(Attribute::access_policy_window(window), &object)

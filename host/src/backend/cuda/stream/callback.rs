@@ -1,8 +1,8 @@
-//! Calls from the driver back into the host, in the order of a stream.
+//! Callbacks from the driver into the host, in stream order.
 //!
 //! They are made with `cuStreamAddCallback`, not with `cuLaunchHostFunc`: once a kernel has failed, the
 //! driver drops functions of the second kind without a word (seen on an H200, driver 580), so that
-//! whoever waits for one would wait for ever, and what it holds would leak. Those of the first kind are
+//! a thread that waits for one would wait for ever, and what it holds would leak. Those of the first kind are
 //! called then, too, with the failure.
 
 use std::ffi::{c_uint, c_void};
@@ -39,7 +39,7 @@ pub(crate) fn host_fn(
 
 /// Raises `signal` when `event`, of `device`, whose context is bound, is complete, or the device fails.
 ///
-/// The callback is on a stream of its own, because a stream stands still while one is called.
+/// The callback is on a separate stream, because a stream does not proceed while one runs.
 pub(crate) fn notify(device: &'static CudaDevice, event: CUevent, signal: Arc<Signal>) -> Result<()> {
     let watcher = Handle(device.watcher()?);
     // SAFETY: the handles are live, and of the bound context.
@@ -62,7 +62,7 @@ fn add(device: &CudaDevice, stream: CUstream, job: Job) -> Result<()> {
     // SAFETY: the stream is live, and of the bound context; `call` takes what `job` points to, once.
     let code = unsafe { device.driver().stream_callback(stream, call, job.cast(), flags) };
     if !code.is_success() {
-        // SAFETY: the driver refused, so nobody else has it.
+        // SAFETY: the driver refused, so it has no other owner.
         drop(unsafe { Box::from_raw(job) });
     }
     device.check(code, "cuStreamAddCallback", "")

@@ -12,9 +12,9 @@ use cudarc::driver::sys::{CUevent, CUevent_flags, CUstream};
 use super::callback;
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver::Code;
+use crate::backend::event::{BackendEvent, EventFlags};
 use crate::backend::signal::Signal;
 use crate::error::{Error, Result};
-use crate::stream::event::EventOptions;
 
 /// Cheaper, for order only.
 pub(crate) const UNTIMED: u32 = CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
@@ -49,20 +49,14 @@ pub(crate) fn create(device: &CudaDevice, flags: u32) -> Result<CUevent> {
 }
 
 impl CudaEvent {
-    pub(crate) fn new(device: &'static CudaDevice, options: EventOptions) -> Result<Self> {
+    pub(crate) fn new(device: &'static CudaDevice, flags: EventFlags) -> Result<Self> {
         device.bind()?;
-        let timing = if options.timing { 0 } else { UNTIMED };
-        let blocking = if options.blocking_sync { BLOCKING_SYNC } else { 0 };
-        let interprocess = if options.interprocess { INTERPROCESS } else { 0 };
-        let raw = Handle(create(device, timing | blocking | interprocess)?);
-        Ok(CudaEvent {
-            device,
-            raw,
-            timing: options.timing,
-            interprocess: options.interprocess,
-            recorded: AtomicBool::new(false),
-            owned: true,
-        })
+        let EventFlags { timing, blocking_sync, interprocess } = flags;
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags =
+            flag(!timing, UNTIMED) | flag(blocking_sync, BLOCKING_SYNC) | flag(interprocess, INTERPROCESS);
+        let (raw, recorded) = (Handle(create(device, flags)?), AtomicBool::new(false));
+        Ok(CudaEvent { device, raw, timing, interprocess, recorded, owned: true })
     }
 
     /// An event that another process has made, opened here.
@@ -82,16 +76,6 @@ impl CudaEvent {
 
     pub(crate) fn ordinal(&self) -> usize {
         self.device.ordinal()
-    }
-
-    /// Why launches cannot record it; only the driver knows that of events of other libraries.
-    pub(crate) fn launch_event_refusal(&self) -> Option<&'static str> {
-        match self {
-            CudaEvent { owned: false, .. } => None,
-            CudaEvent { timing: true, .. } => Some(TIMED),
-            CudaEvent { interprocess: true, .. } => Some("it is shared with other processes"),
-            _ => None,
-        }
     }
 
     pub(crate) fn is_interprocess(&self) -> bool {
@@ -128,36 +112,6 @@ impl CudaEvent {
         self.raw.0.cast()
     }
 
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        self.wait_unreported()?;
-        self.device.show_output()
-    }
-
-    /// Waits, and leaves what kernels have to say to the next who asks.
-    pub(crate) fn wait_unreported(&self) -> Result<()> {
-        // SAFETY: the event is live.
-        let code =
-            self.device.call_unbound(|| unsafe { self.device.driver().event_synchronize(self.raw()) })?;
-        self.device.check(code, "cuEventSynchronize", "")
-    }
-
-    #[inline]
-    pub(crate) fn is_complete(&self) -> Result<bool> {
-        // SAFETY: the event is live.
-        let code = self.device.call_unbound(|| unsafe { self.device.driver().event_query(self.raw()) })?;
-        if code == Code::NOT_READY {
-            return Ok(false);
-        }
-        self.device.check(code, "cuEventQuery", "")?;
-        Ok(true)
-    }
-
-    /// Raises `signal` when the event is complete, or the device has failed.
-    pub(crate) fn notify(&self, signal: Arc<Signal>) -> Result<()> {
-        self.device.bind()?;
-        callback::notify(self.device, self.raw(), signal)
-    }
-
     /// The time since `start`; both must be complete.
     pub(crate) fn elapsed_since(&self, start: &CudaEvent) -> Result<Duration> {
         Duration::try_from_secs_f64(self.seconds_since(start)?)
@@ -189,6 +143,45 @@ impl CudaEvent {
             return Err(Error::EventTime { reason: "one of them has not been recorded" });
         }
         Ok(())
+    }
+}
+
+impl BackendEvent for CudaEvent {
+    /// Only the driver knows that of events of other libraries.
+    fn launch_event_refusal(&self) -> Option<&'static str> {
+        match self {
+            CudaEvent { owned: false, .. } => None,
+            CudaEvent { timing: true, .. } => Some(TIMED),
+            CudaEvent { interprocess: true, .. } => Some("it is shared with other processes"),
+            _ => None,
+        }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.wait_unreported()?;
+        self.device.show_output()
+    }
+
+    fn wait_unreported(&self) -> Result<()> {
+        // SAFETY: the event is live.
+        let code =
+            self.device.call_unbound(|| unsafe { self.device.driver().event_synchronize(self.raw()) })?;
+        self.device.check(code, "cuEventSynchronize", "")
+    }
+
+    fn is_complete(&self) -> Result<bool> {
+        // SAFETY: the event is live.
+        let code = self.device.call_unbound(|| unsafe { self.device.driver().event_query(self.raw()) })?;
+        if code == Code::NOT_READY {
+            return Ok(false);
+        }
+        self.device.check(code, "cuEventQuery", "")?;
+        Ok(true)
+    }
+
+    fn notify(&self, signal: Arc<Signal>) -> Result<()> {
+        self.device.bind()?;
+        callback::notify(self.device, self.raw(), signal)
     }
 }
 

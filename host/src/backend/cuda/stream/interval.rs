@@ -9,7 +9,7 @@ use crate::sync::{Arc, Mutex, MutexGuard};
 
 /// The intervals of a stream, each with an outcome of type `O`.
 pub(crate) struct Intervals<O> {
-    /// The outcome of the interval that goes on, null if there is none; it is among `open`, too.
+    /// The outcome of the current interval, null if there is none; it is among `open`, too.
     current: AtomicPtr<O>,
     /// The launches that may panic and are being enqueued.
     launching: AtomicUsize,
@@ -24,7 +24,7 @@ pub(crate) struct Ended<O> {
     pub(crate) come_before: bool,
 }
 
-/// The intervals of a stream that a wait for a point in it ends; if more are open, the last one goes on. Each has a
+/// The intervals of a stream that a wait for a point in it ends; if more are open, the last one continues. Each has a
 /// record, of 4 KiB.
 const MOST: usize = 64;
 
@@ -41,7 +41,7 @@ impl<O> Intervals<O> {
     /// makes if there is none, and which is open until `done` is called: that must be afterwards.
     #[inline]
     pub(crate) fn begin<E>(&self, make: impl FnOnce() -> Result<O, E>) -> Result<*const O, E> {
-        // Before the load: whoever ends an interval first makes `current` null, and then looks at the count.
+        // Before the load: a thread that ends an interval first sets `current` to null, and then reads the count.
         self.launching.fetch_add(1, Ordering::SeqCst);
         let current = self.current.load(Ordering::SeqCst);
         if current.is_null() { self.begin_interval(make) } else { Ok(current) }
@@ -67,7 +67,7 @@ impl<O> Intervals<O> {
         self.launching.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// The interval that goes on, null if there is none.
+    /// The current interval, null if there is none.
     #[inline]
     pub(crate) fn current(&self) -> *const O {
         self.current.load(Ordering::Relaxed)

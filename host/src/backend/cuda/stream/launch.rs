@@ -1,4 +1,4 @@
-//! Launches of kernels on CUDA streams: the call that every launch is, what follows when the driver refuses it, and launches
+//! Launches of kernels on CUDA streams: the call of every launch, the errors when the driver refuses it, and launches
 //! on default streams.
 
 use std::ffi::c_uint;
@@ -37,7 +37,7 @@ impl CudaStream {
 
     /// # Safety
     /// As for `StreamInner::launch`.
-    #[inline(always)] // Launches that are watched have a copy of their own.
+    #[inline(always)] // Watched launches have a separate copy.
     pub(crate) unsafe fn launch(&self, launch: Launch<'_>) -> Result<()> {
         self.device.check_not_reset()?;
         if self.is_default || launch.config.attributes.is_some() {
@@ -121,7 +121,7 @@ impl CudaStream {
     /// A cooperative launch has more blocks than fit on the device at the same time.
     fn too_many_blocks(&self, Launch { kernel, prepared, config, .. }: Launch<'_>) -> Error {
         let threads: u32 = config.block.iter().product();
-        // Where the driver cannot tell, none fits.
+        // If the driver does not report it, none fits.
         let asked = self.device.max_active_blocks(prepared.function.cast(), threads, config.shared_bytes);
         Error::Launch(LaunchError::TooManyResidentBlocks {
             kernel: kernel.name(),
@@ -151,7 +151,7 @@ impl CudaStream {
     fn launch_error(&self, code: Code, Launch { kernel, prepared, config, .. }: Launch<'_>) -> Error {
         let (kernel, block) = (kernel.name(), config.block);
         let threads: u64 = block.iter().copied().map(u64::from).product();
-        // Where the driver cannot tell, the reason is another.
+        // If the driver does not report it, the reason is another.
         if code == Code::LAUNCH_OUT_OF_RESOURCES
             && let Ok(limit) = self.device.function_attribute(prepared.function.cast(), MAX_THREADS_PER_BLOCK)
             && threads > u64::from(limit.unsigned_abs())

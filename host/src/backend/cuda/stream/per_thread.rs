@@ -1,5 +1,5 @@
-//! The default streams of threads (`CU_STREAM_PER_THREAD`). The handle means the stream of whichever thread
-//! makes a call, so only the thread of a stream makes calls with it. It marks the end of its work by an
+//! The default streams of threads (`CU_STREAM_PER_THREAD`). The handle means the stream of the calling
+//! thread, so only the thread of a stream makes calls with it. It marks the end of its work by an
 //! event, after each call that enqueues something; other threads ask that event.
 
 use std::ptr::without_provenance_mut;
@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::sys::CUstream;
 
 use super::event::CudaEvent;
+use crate::backend::EventFlags;
 use crate::backend::cuda::device::CudaDevice;
 use crate::error::{Error, Result};
-use crate::stream::event::EventOptions;
 use crate::stream::own_thread::{OwnThread, ending_thread};
 
 /// `CU_STREAM_PER_THREAD`, the last of the handles that mean a stream of the current context; the null stream is 0.
@@ -30,7 +30,7 @@ impl PerThread {
     /// That of the calling thread.
     pub(crate) fn new(device: &'static CudaDevice) -> Result<Self> {
         device.bind()?;
-        let mark = Arc::new(CudaEvent::new(device, EventOptions::new().without_timing())?);
+        let mark = Arc::new(CudaEvent::new(device, EventFlags::UNTIMED)?);
         // The first use makes the stream: before the end of the thread is awaited, and so most likely ended after it.
         mark.record(without_provenance_mut(PER_THREAD))?;
         let thread = OwnThread::current().ok_or_else(|| ending_thread(device.to_string()))?;
@@ -47,7 +47,7 @@ impl PerThread {
     }
 
     /// That the calling thread may enqueue. What it enqueues is marked when the result is dropped, which must be before
-    /// anybody can know of it.
+    /// other threads can see it.
     pub(crate) fn enter(&self) -> Result<Marking<'_>> {
         if !self.is_here() {
             return Err(Error::StreamOfOtherThread { device: self.device.to_string().into() });

@@ -1,4 +1,4 @@
-//! The launches last made on a stream, remembered for the case that one of them fails. It must
+//! The most recent launches on a stream, for error messages if one of them fails. It must
 //! cost next to nothing at a launch.
 
 use std::panic::Location;

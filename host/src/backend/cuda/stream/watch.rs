@@ -1,17 +1,17 @@
-//! Which work of a stream has panicked. The launches of a stream that may panic, from one wait for the stream to the
-//! next, are an interval with one outcome. They get a failure record of their own, so a panic that is found
+//! Finds the work of a stream that has panicked. The launches of a stream that may panic, from one wait for the stream to the
+//! next, are an interval with one outcome. They get a separate failure record, so a panic that is found
 //! there is theirs alone; the memory that an interval wrote names it (`crate::order::writers`).
 //!
 //! An interval has ended well if a wait for its stream has come to its end, and there is no panic in its record then.
 //! Launches that other threads enqueue meanwhile are no part of it: those under way are counted, and the interval
 //! is only ended while there are none (`interval.rs`).
 //!
-//! A graph has a record of its own, which each of its launches lends to the interval that it is part of. If two are on the
+//! A graph has its own record, which each of its launches lends to the interval that it is part of. If two are on the
 //! way, a panic there is that of both.
 
 use std::ffi::c_void;
 use std::ptr::{from_ref, null};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::CudaStream;
 use super::event::CudaEvent;
@@ -19,9 +19,11 @@ use super::interval::{Ended, Intervals};
 use super::recent::Recent;
 use crate::backend::Launch;
 use crate::backend::cuda::feedback::Lent;
+use crate::backend::event::BackendEvent;
 use crate::backend::failure::{Failure, Fault};
 use crate::error::{Error, Result};
 use crate::order::writers::{Effect, Outcome, are_named, name};
+use crate::sync::lock;
 
 /// The most streams that are gone and whose unreported failures a device remembers.
 const KEPT: usize = 64;
@@ -59,11 +61,11 @@ impl Records {
     /// Settles `outcome`, which has these, as failed if there is a panic in one of them.
     pub(crate) fn look(&self, outcome: &Outcome) -> Result<()> {
         let lent = lock(&self.lent);
-        // It goes when nobody can ask for its failures any more, with nothing left to find.
+        // It ends when its failures can no longer be queried and none can follow.
         let Some(watch) = self.watch.upgrade() else { return Ok(()) };
         for lent in lent.iter() {
             let Some(fault) = lent.find(&watch.recent)? else { continue };
-            // First, so that whoever finds the outcome settled finds the failure noted.
+            // First, so that a thread that sees the outcome also sees the failure.
             watch.failure.note_shared(&fault);
             watch.intervals.leave(outcome);
             outcome.settle(Some(fault));
@@ -357,10 +359,6 @@ impl Watches {
             .flat_map(|watch| watch.failure.pending())
             .find_map(|fault: Arc<Fault>| fault.tell_device())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

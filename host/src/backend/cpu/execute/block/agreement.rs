@@ -1,5 +1,5 @@
-//! What all threads of a block must say alike: values that they take to be the same in all of them, and the
-//! regions that they bring to a barrier.
+//! Checks that all threads of a block agree: on values that they assume to be uniform, and on the regions that
+//! they pass to a barrier.
 
 use std::cell::RefCell;
 use std::panic::Location;
@@ -9,11 +9,11 @@ use super::failure::Failure;
 
 type Site = &'static Location<'static>;
 
-/// What was said since the last barrier by the thread that has said most.
+/// The values since the last barrier, of the thread with the most.
 #[derive(Default)]
 pub(super) struct Agreements(RefCell<Vec<(u64, Site)>>);
 
-/// Notes what `thread` says; fails if another has said something else in the same place among its words.
+/// Records a value of `thread`; fails if another thread had a different one at the same position.
 pub(super) fn say(block: &BlockExecutor, thread: u32, word: u64, site: Site) {
     if block.threads.get() == 1 {
         return;
@@ -28,7 +28,7 @@ pub(super) fn say(block: &BlockExecutor, thread: u32, word: u64, site: Site) {
     }
 }
 
-/// Fails if some threads have said more than others; forgets all when they have met at a barrier.
+/// Fails if threads have different numbers of values; clears them when all are at a barrier.
 pub(super) fn compare(block: &BlockExecutor) {
     let last = block.agreements.0.borrow().last().copied();
     let Some((_, site)) = last else { return };
@@ -40,7 +40,7 @@ pub(super) fn compare(block: &BlockExecutor) {
     forget(block);
 }
 
-/// Forgets what was said: a new round begins.
+/// Clears the values for a new round.
 pub(super) fn forget(block: &BlockExecutor) {
     let mut said = block.agreements.0.borrow_mut();
     if !said.is_empty() {

@@ -15,7 +15,7 @@ pub(super) struct BlockBarrier {
     /// The votes of the last round. It stays until all have read it: the next round cannot end before
     /// each of them has arrived again.
     result: Cell<u32>,
-    /// Where the first of this round waits, and whether one waits elsewhere.
+    /// Where the first of this round waits, and whether one waits at another place.
     site: Cell<Option<&'static Location<'static>>>,
     sites_differ: Cell<bool>,
 }
@@ -35,7 +35,7 @@ impl BlockBarrier {
     }
 }
 
-/// Notes that `thread` has come with its vote; `None` if there is nobody else to wait for.
+/// Notes that `thread` has arrived with its vote; `None` if it is the last.
 #[inline]
 pub(super) fn arrive<'a>(
     block: &'a BlockExecutor,

@@ -1,4 +1,4 @@
-//! Why a block could not go on, and how an error says it.
+//! The reasons why a block cannot continue, and their errors.
 
 use std::panic::Location;
 
@@ -11,7 +11,7 @@ use crate::kernel::Kernel;
 
 type Site = &'static Location<'static>;
 
-/// Why a block could not go on. Threads are numbers in their block, x fastest.
+/// The reason why a block cannot continue. Threads are numbers in their block, x fastest.
 pub(crate) enum Failure {
     Panic {
         thread: u32,
@@ -150,7 +150,7 @@ fn of_barriers(block: &BlockExecutor) -> Failure {
     }
 }
 
-/// Why `thread` cannot go on from its warp operation: the first lane that stands in its way.
+/// Why `thread` cannot continue after its warp operation: the first missing lane.
 pub(super) fn of_lane(block: &BlockExecutor, thread: u32, mask: u32, site: Site) -> Failure {
     let (warp, own) = (block.warp(thread), thread % 32);
     let failure = |lane, fault| Failure::Warp { thread, mask, site, lane, fault };

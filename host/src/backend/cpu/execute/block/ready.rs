@@ -1,4 +1,4 @@
-//! The threads that may go on, first come first served.
+//! The queue of threads that can continue, in FIFO order.
 
 use std::cell::Cell;
 
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_first_goes_first_also_across_the_end_of_the_memory() {
+    fn the_queue_is_fifo_also_across_the_end_of_its_memory() {
         let queue = ReadyQueue::new();
         for round in 0..5_u16 {
             (0..700).for_each(|number| queue.push(number + round));

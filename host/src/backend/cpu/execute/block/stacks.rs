@@ -1,4 +1,4 @@
-//! The stacks of one executor: made when a thread first waits, kept for the next block.
+//! The stacks of one executor: allocated when a thread first waits, kept for the next block.
 
 use std::cell::{Cell, RefCell};
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ pub(crate) fn are_wanted() -> bool {
 /// Leave to have stacks, to be given to executors by [`Stacks::grant`].
 pub(crate) type Grant = Permits<'static>;
 
-/// Leave to have `count` more stacks, if nobody waits, and idle executors and the rest leave so many.
+/// Takes `count` more stacks from the budget if no thread waits for some and enough are free.
 pub(crate) fn try_more(count: usize) -> Option<Grant> {
     BUDGET.try_take(count).or_else(|| {
         executors::idle().clear();

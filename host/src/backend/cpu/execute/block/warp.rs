@@ -1,5 +1,5 @@
 //! The exchange between lanes of a warp, from which shuffles, votes, matches and reductions are made: each
-//! lane brings a value, and sees what all lanes of its mask brought.
+//! lane contributes a value and sees those of all lanes of its mask.
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
@@ -164,7 +164,7 @@ pub(super) fn active_mask(block: &BlockExecutor, thread: u32) -> u32 {
     block.warp(thread).masks[thread as usize % 32].get()
 }
 
-/// Lets go on who waits to learn the active mask, now that no thread of the block can run; `false` if
+/// Lets go on the threads that wait for the active mask, now that no thread of the block can run; `false` if
 /// there is none.
 #[cold]
 pub(super) fn wake_active(block: &BlockExecutor) -> bool {
@@ -188,7 +188,7 @@ pub(super) fn wake_active(block: &BlockExecutor) -> bool {
     true
 }
 
-/// Whether lanes in `mask` wait elsewhere in the source than at `site`: then they mean different
+/// Whether lanes in `mask` wait at another place in the source than `site`: then they mean different
 /// operations, and must not read each other's values.
 fn sites_differ(block: &BlockExecutor, first: u32, mask: u32, site: &'static Location<'static>) -> bool {
     lanes(mask).any(|lane| match block.state(first + lane as u32).waits.get() {

@@ -17,7 +17,7 @@ impl Code {
     }
 
     /// That of the program or library that `address` belongs to. Where libc is part of it, so is the
-    /// allocator, and the two cannot be told apart: then it is as if not known.
+    /// allocator, and the two cannot be distinguished: then it counts as unknown.
     #[cfg(all(target_os = "linux", not(target_feature = "crt-static")))]
     pub(super) fn around(address: usize) -> Code {
         let mut search = Search { address, found: Code::NONE };
@@ -70,15 +70,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_code_is_told_from_that_of_libc() {
-        let own = Code::around(own_code_is_told_from_that_of_libc as fn() as usize);
+    fn own_code_is_distinguished_from_that_of_libc() {
+        let own = Code::around(own_code_is_distinguished_from_that_of_libc as fn() as usize);
         assert!(own.contains(Code::contains as fn(Code, usize) -> bool as usize));
         let allocator = libc::malloc as unsafe extern "C" fn(usize) -> *mut std::ffi::c_void as usize;
         assert!(Code::around(allocator).contains(allocator) && !own.contains(allocator));
     }
 
     #[test]
-    fn what_is_no_code_is_in_none() {
+    fn addresses_outside_code_are_in_no_segment() {
         let data = 0_u32;
         assert!(!Code::around(&raw const data as usize).contains(&raw const data as usize));
     }

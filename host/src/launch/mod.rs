@@ -1,0 +1,203 @@
+//! The launch of a kernel. This file has the steps: check the shape, order the memory, enqueue.
+//!
+//! `grid` is the shape and its limits; `attributes` and `access_policy` are what a launch asks for beyond it. `enqueue`
+//! calls the backend. `host_slice` says what slices of the host may stand for, and `parameters` lists those of
+//! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_output`,
+//! `zeros` and `sized_params` serve single kinds of parameter, `scratch` has memory of one recorded launch.
+
+pub(crate) mod access_policy;
+pub(crate) mod attributes;
+pub(crate) mod block_output;
+mod enqueue;
+pub(crate) mod extent;
+pub(crate) mod grid;
+pub(crate) mod host_slice;
+pub(crate) mod parameters;
+pub(crate) mod scratch;
+pub(crate) mod shared;
+pub(crate) mod sized_params;
+pub(crate) mod zeros;
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use crate::backend::{Launch, LaunchAttributes, LaunchConfig};
+use crate::error::{Axis, Error, LaunchError, Result};
+use crate::kernel::Kernel;
+use crate::launch::grid::Grid;
+use crate::memory::access::Access;
+use crate::memory::constant;
+use crate::stream::announcing::Announcing;
+use crate::stream::{Stream, StreamInner};
+
+/// Enqueues `kernel` on `stream` (`cuLaunchKernel`), with `shared_bytes` of shared memory for each block; `cooperative` if all
+/// blocks must be resident at the same time, for barriers of the grid. `params` has the address of each flattened parameter,
+/// read before this returns; `accesses` names the memory they lead to. Errors of the kernel name the caller's place as that
+/// of the launch.
+///
+/// A launch finds little of what it reads and runs in the processor's first cache, after the driver's last one. So what
+/// all launches need is in few places, and what few need is in others.
+///
+/// # Errors
+/// For a shape over the device's limits, memory of another device, device code that does not load,
+/// and a driver that refuses. Failures of the kernel itself come at the next synchronisation.
+///
+/// # Safety
+/// - `R` is the kernel's rank, and it relies on no more than `shared_bytes` and `cooperative` say.
+/// - `params` has as many addresses as the descriptor has parameters, each of a value of the size and
+///   alignment stated there, of the type that the kernel takes.
+/// - `accesses` has the access of every view among the parameters, and those views are borrowed
+///   until this returns. The caller is responsible for the targets of raw pointers until the kernel has run.
+#[doc(hidden)]
+#[inline]
+#[track_caller]
+pub unsafe fn launch_with<const R: usize>(
+    kernel: &'static Kernel,
+    stream: &Stream,
+    grid: &Grid<R>,
+    shared_bytes: usize,
+    cooperative: bool,
+    params: &[*const c_void],
+    accesses: &[Access<'_>],
+) -> Result<()> {
+    debug_assert_eq!(R, kernel.rank(), "rank of kernel `{}`", kernel.name());
+    let stream = stream.inner();
+    let mut config = LaunchConfig::new(shared_bytes);
+    if !grid.configure(kernel, stream.device().limits(), &mut config)? {
+        return check_devices(accesses, stream);
+    }
+    check_threads(kernel, config.grid, config.block)?;
+    if cooperative {
+        config.attributes.get_or_insert_default().cooperative = true;
+    }
+    // SAFETY: the caller vouches for the parameters and the borrows; `config` is within the device's limits, but for
+    // what is checked there.
+    unsafe { enqueue(kernel, stream, &config, params, accesses) }
+}
+
+/// Checks the attributes of a launch, orders its memory, and enqueues it: of any kernel, of this program or foreign.
+///
+/// # Errors
+/// As for [`launch_with`].
+///
+/// # Safety
+/// As for [`launch_with`]; `config` is within the device's limits, but for shared memory and attributes.
+#[inline(never)]
+pub(crate) unsafe fn enqueue(
+    kernel: &'static Kernel,
+    stream: &Arc<StreamInner>,
+    config: &LaunchConfig,
+    params: &[*const c_void],
+    accesses: &[Access<'_>],
+) -> Result<()> {
+    debug_assert_eq!(params.len(), kernel.descriptor().params.len(), "parameters of `{}`", kernel.name());
+    if config.shared_bytes > 0 {
+        check_shared_memory(kernel, stream, config)?;
+    }
+    if config.attributes.is_some() || !kernel.descriptor().constants.is_empty() {
+        // SAFETY: passed on.
+        return unsafe { enqueue_slow(kernel, stream, config, params, accesses) };
+    }
+    let prepared = stream.backend().prepare(kernel)?;
+    let mut names_writers = prepared.may_panic;
+    for access in accesses {
+        if let Err(error) = access.begin(stream) {
+            return refused(stream, error);
+        }
+        names_writers |= access.names_writers();
+    }
+    // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
+    // this device; `config` is within the device's limits; `prepared` is this kernel on this stream.
+    unsafe { stream.launch(Launch { kernel, prepared, config, params }, accesses, names_writers) }
+}
+
+/// The end of `enqueue` for a launch with attributes, or of a kernel that may read constants.
+///
+/// # Safety
+/// As for `enqueue`.
+#[inline(never)]
+unsafe fn enqueue_slow(
+    kernel: &'static Kernel,
+    stream: &Arc<StreamInner>,
+    config: &LaunchConfig,
+    params: &[*const c_void],
+    accesses: &[Access<'_>],
+) -> Result<()> {
+    let prepared = stream.backend().prepare(kernel)?;
+    if let Some(attributes) = &config.attributes {
+        check_attributes(kernel, stream, config, attributes)?;
+    }
+    // Held until the launch is enqueued.
+    let _announcing = Announcing::on(stream);
+    let _enqueueing = constant::begin_launch(kernel.descriptor().constants, stream)?;
+    accesses.iter().try_for_each(|access| access.begin(stream))?;
+    // SAFETY: passed on; the memory has been ordered, on this device.
+    unsafe { stream.launch_slow(Launch { kernel, prepared, config, params }, accesses) }
+}
+
+/// After a launch that was refused: it leaves no trace in a recording.
+#[cold]
+fn refused(stream: &StreamInner, error: Error) -> Result<()> {
+    drop(Announcing::on(stream));
+    Err(error)
+}
+
+/// For an empty launch: memory of another device is still an error.
+#[cold]
+pub(crate) fn check_devices(accesses: &[Access<'_>], stream: &Arc<StreamInner>) -> Result<()> {
+    accesses.iter().try_for_each(|access| access.check_device(stream))
+}
+
+#[inline(never)]
+fn check_shared_memory(kernel: &'static Kernel, stream: &StreamInner, config: &LaunchConfig) -> Result<()> {
+    let limit = kernel.shared_memory_limit(stream.device().shared_memory_per_block());
+    let bytes = config.shared_bytes;
+    if bytes > limit {
+        let device = stream.device().to_string().into();
+        return Err(Error::Launch(LaunchError::SharedMemoryTooLarge {
+            kernel: kernel.name(),
+            bytes,
+            device,
+            limit,
+        }));
+    }
+    Ok(())
+}
+
+/// Checks whether the stream's device supports the attributes of a launch of `kernel`.
+fn check_attributes(
+    kernel: &'static Kernel,
+    stream: &StreamInner,
+    config: &LaunchConfig,
+    attributes: &LaunchAttributes,
+) -> Result<()> {
+    let device = stream.device();
+    if let Some(priority) = attributes.priority {
+        device.check_priority(priority)?;
+    }
+    if let Some(cluster) = config.stated_cluster(kernel) {
+        device.backend().allow_cluster(kernel, cluster)?;
+    }
+    if let Some(event) = attributes.completion_event {
+        event.checked(kernel.name(), device.backend())?;
+    }
+    device.check_access_policy_window(attributes.access_policy_window)
+}
+
+/// Indices of threads are 32 bits wide on a device, and no index may be that of two threads.
+#[inline]
+fn check_threads(kernel: &'static Kernel, grid: [u32; 3], block: [u32; 3]) -> Result<()> {
+    let threads: [u64; 3] = std::array::from_fn(|axis| u64::from(grid[axis]) * u64::from(block[axis]));
+    if (threads[0] | threads[1] | threads[2]) <= u64::from(u32::MAX) {
+        return Ok(());
+    }
+    Err(too_wide(kernel, threads))
+}
+
+#[cold]
+fn too_wide(kernel: &'static Kernel, threads: [u64; 3]) -> Error {
+    let limit = u32::MAX;
+    let wide = Axis::ALL.into_iter().zip(threads).find(|(_, threads)| *threads > u64::from(limit));
+    let (axis, threads) = wide.unwrap_or((Axis::X, threads[0]));
+    Error::Launch(LaunchError::GridTooWide { kernel: kernel.name(), axis, threads, limit })
+}
