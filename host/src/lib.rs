@@ -46,6 +46,7 @@ mod backend;
 mod copy;
 mod device;
 pub mod dlpack;
+mod dlpack_abi;
 mod error;
 mod foreign;
 #[cfg(test)]
@@ -71,6 +72,7 @@ mod view;
 pub use backend::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub use copy::scope::StreamScope;
 pub use copy::transfer::Transfer;
+pub use copy::value::{StreamValue, WaitValue};
 pub use device::attribute::DeviceAttribute;
 pub use device::context::Context;
 pub use device::cpu_options::CpuOptions;
@@ -104,7 +106,6 @@ pub use kernel::math_library::MathLibrary;
 pub use kernel::occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
-pub use launch::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
 pub use memory::buffer::DeviceBuffer;
@@ -114,6 +115,7 @@ pub use memory::growable::GrowableBuffer;
 pub use memory::ipc::{IpcBuffer, IpcEventHandle, IpcMemoryHandle};
 pub use memory::managed::{Advice, Location, ManagedBuffer};
 pub use memory::pinned::{PinnedBuffer, PinnedSlice};
+pub use memory::pitched::PitchedBuffer;
 pub use memory::pool::options::{PoolKind, PoolOptions};
 #[cfg(unix)]
 pub use memory::pool::shared::SharedPool;
@@ -128,14 +130,14 @@ pub use stream::completion::Completion;
 pub use stream::event::{Event, EventOptions};
 pub use stream::options::StreamOptions;
 pub use stream::timing::Timing;
-pub use stream::value::{StreamValue, WaitValue};
 pub use texture::{ArrayInput, ArrayOutput, Sampler, SurfaceViewMut, TextureArray, TextureView};
 pub use toolkit::{
     CompileOptions, CompiledProgram, FastCompile, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary, WarningKind,
 };
+pub use view::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 pub use view::atomic::DeviceAtomicView;
 pub use view::parts::{Chunks, ChunksMut};
-pub use view::pitched::{PitchedBuffer, PitchedView, PitchedViewMut};
+pub use view::pitched::{PitchedView, PitchedViewMut};
 pub use view::pointer::{DevicePtr, DevicePtrMut};
 pub use view::{DeviceView, DeviceViewMut};
 
@@ -149,9 +151,6 @@ pub mod __private {
         check_library, check_params,
     };
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
-    pub use crate::launch::argument::{
-        DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
-    };
     pub use crate::launch::block_output::{rows_for_blocks, tiles_for_blocks};
     pub use crate::launch::extent::{check_narrow, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
@@ -159,11 +158,14 @@ pub mod __private {
     pub use crate::launch::shared::SharedLayout;
     pub use crate::launch::sized_params::{read_param, sized_addresses, sized_shapes};
     pub use crate::launch::zeros::LaunchZeros;
+    pub use crate::memory::access::Access;
     pub use crate::memory::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::memory::device_static::DeviceStatic;
-    pub use crate::order::access::Access;
     pub use crate::stream::Stream;
     pub use crate::texture::{SurfaceViewMut, TextureView};
+    pub use crate::view::argument::{
+        DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
+    };
     pub use crate::view::pointer::{DevicePtr, DevicePtrMut};
     pub use crate::view::{DeviceView, DeviceViewMut};
     pub use ferrogrid_device as device;

@@ -237,7 +237,7 @@ fn filled_at_each_launch(stream: &Stream, has_own: bool) -> Result<(Graph<'stati
             capture.fill_into(0.0, &mut kept)?;
         }
         let (one, x, y, kept) = (1.0_f32, x.view(), z.view_mut(), kept.view_mut());
-        let ([x0, x1], [y0, y1], [k0, _]) = (x.params(), y.params(), kept.params());
+        let ([x0, x1, ..], [y0, y1, ..], [k0, ..]) = (x.params(), y.params(), kept.params());
         let (one, len) = (from_ref(&one).cast(), from_ref(&LENGTH).cast());
         let start = bits.as_ref().map_or(k0, LaunchZeros::param);
         let access = || bits.as_ref().map_or_else(|| kept.access(), LaunchZeros::access);

@@ -50,11 +50,11 @@ NATIVE = [
 # Name, weight, files, stages of tests (with variables), quick ones first; and the stages whose tests the mutated code itself
 # compiles. A file belongs to the first area that lists it.
 AREAS = [
-    ("host/order", 5, ["order*", "memory/retired*", "stream/order.rs"], [LIB, CPU, DRIVER, LOOM, RUNTIME]),
-    ("host/memory", 5, ["memory*", "copy*", "view/pitched.rs", "device/peer.rs", "kernel/image.rs", "stream/completion.rs"],
+    ("host/order", 5, ["order*", "memory/access.rs", "device/retired*", "stream/order.rs"], [LIB, CPU, DRIVER, LOOM, RUNTIME]),
+    ("host/memory", 5, ["memory*", "copy*", "device/account*", "view/pitched.rs", "device/peer.rs", "kernel/image.rs", "stream/completion.rs"],
      [LIB, CPU, DRIVER, f"{HOST} --test loom --test memory_limits", RUNTIME]),
     ("host/grid", 3, ["launch/grid*", "launch/extent.rs"], [LIB, CPU, DRIVER]),
-    ("host/launch", 4, ["launch*", "kernel*", "device/attribute.rs", "stream/access_policy.rs"],
+    ("host/launch", 4, ["launch*", "kernel*", "device/attribute.rs"],
      [LIB, CPU, DRIVER, RUNTIME]),
     ("host/views", 3, ["view*"], [LIB, CPU, DRIVER, RUNTIME]),
     ("host/graphs", 4, ["graph*", "backend/recording*", "backend/graph.rs", "backend/*/graph.rs", "backend/cuda/graph/*"],

@@ -9,7 +9,7 @@ use ferrogrid_device::{AddressMode, FilterMode, Format};
 use super::cuda;
 use crate::backend::recording::refusal::allocation;
 use crate::error::Result;
-use crate::memory::{Contents, Memory};
+use crate::memory::{Contents, Memory, Origin};
 use crate::stream::StreamInner;
 
 /// What an array is like.
@@ -58,7 +58,9 @@ impl ArrayBackend {
         };
         let array = Arc::new(cuda::CudaArray::new(device, shape)?);
         let (handle, owner) = (array.as_raw().cast(), Box::new(array.clone()));
-        Ok((Memory::array(stream, handle, bytes, owner), ArrayBackend(Some(array))))
+        // SAFETY: the handle of an array, which `owner` keeps, and nothing uses yet.
+        let memory = unsafe { Memory::owned(stream, Origin::Array, handle, bytes, owner) };
+        Ok((memory, ArrayBackend(Some(array))))
     }
 
     /// The driver's handle; `None` on the CPU device.

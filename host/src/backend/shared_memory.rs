@@ -2,9 +2,9 @@
 
 use super::{DeviceBackend, cpu, cuda};
 use crate::device::Device;
+use crate::device::account::Charge;
 use crate::error::ipc::IpcError;
 use crate::error::{Error, Result};
-use crate::memory::account::Charge;
 use crate::memory::ipc::IpcMemoryOrigin;
 
 /// Memory that other processes may use; freed or closed when dropped, which must be after all work that uses

@@ -13,14 +13,14 @@ use super::{
     AccessPolicyWindow, DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, MemorySyncDomain, Prepared,
     cpu, cuda,
 };
+use crate::copy::value::ValueCondition;
+use crate::device::account::Account;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
-use crate::memory::account::Account;
 use crate::order::writers::{Effect, Flow};
 use crate::stream::own_thread::OwnThread;
-use crate::stream::value::ValueCondition;
 
 /// The identity of a stream on its device: its handle, and the threads for which the handle is valid.
 pub(crate) type StreamIdentity = (usize, Option<OwnThread>);

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use super::{DeviceBackend, cpu, cuda};
 use crate::device::Device;
+use crate::device::account::Charge;
 use crate::error::Result;
-use crate::memory::account::Charge;
 use crate::sync::lock;
 
 /// Addresses that are reserved, the first of which have memory. All of it goes when this is dropped, which must be after

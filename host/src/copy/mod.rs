@@ -1,21 +1,25 @@
 //! Copies between host and device, within a device, and fills: the methods of [`Stream`] that move data.
 //!
-//! `scope` copies borrowed host memory in the background until a scope ends; `transfer` owns the host memory
-//! of one background copy.
+//! `peer` copies between devices, `pitched` copies rows; `value` writes and awaits single numbers. `scope` copies
+//! borrowed host memory in the background until a scope ends; `transfer` owns the host memory of one background
+//! copy.
 
+mod peer;
+mod pitched;
 pub(crate) mod scope;
 pub(crate) mod transfer;
+pub(crate) mod value;
 
 use bytemuck::{NoUninit, Zeroable};
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::{Error, Result};
-use crate::launch::argument::{DeviceInput, DeviceOutput};
 use crate::memory::Contents;
+use crate::memory::access::enqueue;
 use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
-use crate::stream::announcing::Announcing;
-use crate::view::DeviceView;
+use crate::view::argument::{DeviceInput, DeviceOutput};
+use crate::view::{DeviceView, agree};
 
 impl Stream {
     /// A new buffer with a copy of `data` (`cuMemAllocFromPoolAsync`, `cuMemcpyAsync`). Returns when
@@ -73,16 +77,11 @@ impl Stream {
     ) -> Result<()> {
         let target = target.into_output();
         agree("upload_into", source.len(), target.len())?;
-        let _announcing = Announcing::on(self.inner());
-        target.access().begin(self.inner())?;
         let bytes = size_of_val(source);
-        if bytes == 0 {
-            return Ok(());
-        }
         // SAFETY: the view is as many elements of this device as `source` has, ordered for writing here.
-        unsafe { self.inner().copy_from_host(target.start().cast(), source.as_ptr().cast(), bytes)? };
-        target.access().overwrite(self.inner());
-        Ok(())
+        enqueue(self.inner(), None, Some(target.access()), bytes, || unsafe {
+            self.inner().copy_from_host(target.start().cast(), source.as_ptr().cast(), bytes)
+        })
     }
 
     /// The elements of a buffer or view, once all work enqueued here so far has run
@@ -187,17 +186,12 @@ impl Stream {
         target: impl DeviceOutput<'a, T>,
     ) -> Result<()> {
         let target = target.into_output();
-        let _announcing = Announcing::on(self.inner());
-        target.access().begin(self.inner())?;
-        if target.is_empty() || size_of::<T>() == 0 {
-            return Ok(());
-        }
         let pattern = bytemuck::bytes_of(&value);
         // SAFETY: the view is `len` elements of this device, ordered for writing here, of which
         // `pattern` is one.
-        unsafe { self.inner().fill(target.start().cast(), pattern, target.len())? };
-        target.access().overwrite(self.inner());
-        Ok(())
+        enqueue(self.inner(), None, Some(target.access()), target.len() * size_of::<T>(), || unsafe {
+            self.inner().fill(target.start().cast(), pattern, target.len())
+        })
     }
 
     /// Enqueues a copy between buffers or views of this device, of the same length
@@ -222,42 +216,26 @@ impl Stream {
     ) -> Result<()> {
         let (source, target) = (source.into_input(), target.into_output());
         agree("copy", source.len(), target.len())?;
-        let _announcing = Announcing::on(self.inner());
-        source.access().begin(self.inner())?;
-        target.access().begin(self.inner())?;
         let bytes = source.len() * size_of::<T>();
-        if bytes == 0 {
-            return Ok(());
-        }
         let places = (target.memory().place(), source.memory().place());
         // SAFETY: both views are that many bytes of this device, ordered here for their use; they do
         // not overlap, because one is borrowed mutably.
-        unsafe { self.inner().copy(target.start().cast(), source.start().cast(), bytes, places)? };
-        target.access().receive(source.memory(), self.inner());
-        Ok(())
+        enqueue(self.inner(), Some(source.access()), Some(target.access()), bytes, || unsafe {
+            self.inner().copy(target.start().cast(), source.start().cast(), bytes, places)
+        })
     }
 
     /// Fills `target`, which has room for all elements of `source`.
     fn read_view<T: DeviceCopy>(&self, target: *mut T, source: DeviceView<'_, T>) -> Result<()> {
-        let _announcing = Announcing::on(self.inner());
-        source.access().begin(self.inner())?;
         let bytes = source.len() * size_of::<T>();
-        if bytes == 0 {
-            return self.synchronize();
-        }
         let sources = source.memory().writers().sources();
         // SAFETY: `target` has room for the elements of the view, which are of this device and ordered
         // for reading here.
-        unsafe { self.inner().copy_to_host(target.cast(), source.start().cast(), bytes)? };
-        sources.check()
+        enqueue(self.inner(), Some(source.access()), None, bytes, || unsafe {
+            self.inner().copy_to_host(target.cast(), source.start().cast(), bytes)
+        })?;
+        if bytes == 0 { self.synchronize() } else { sources.check() }
     }
-}
-
-pub(crate) fn agree(operation: &'static str, source_length: usize, target_length: usize) -> Result<()> {
-    if source_length == target_length {
-        return Ok(());
-    }
-    Err(Error::LengthMismatch { operation, source_length, target_length })
 }
 
 /// Room for `len` elements on the host.

@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::Place;
-use crate::copy::agree;
 use crate::error::Result;
-use crate::launch::argument::{DeviceInput, DeviceOutput};
+use crate::memory::access::enqueue;
 use crate::order::writers::Sources;
 use crate::stream::Stream;
-use crate::stream::announcing::Announcing;
+use crate::stream::bytes::Place;
+use crate::view::agree;
+use crate::view::argument::{DeviceInput, DeviceOutput};
 
 /// A scope in which copies on a stream borrow memory of the host: see [`Stream::scope`].
 ///
@@ -46,8 +46,8 @@ struct Wait<'a>(&'a Stream);
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        // A failure is reported to the next wait.
-        let _unwinding = self.0.inner().drain();
+        // What has failed is left to whoever waits next.
+        let _unwinding = self.0.inner().backend().drain();
     }
 }
 
@@ -133,19 +133,13 @@ impl<'scope> StreamScope<'scope, '_> {
         let (stream, target) = (self.stream.inner(), target.into_output());
         agree("upload_into", source.len(), target.len())?;
         stream.refuse_host_memory("an upload")?;
-        let _announcing = Announcing::on(stream);
-        target.access().begin(stream)?;
         let bytes = size_of_val(source);
-        if bytes == 0 {
-            return Ok(());
-        }
         // SAFETY: the view is as many elements of this device as `source` has, ordered for writing here;
         // `source` is borrowed until the scope has waited for the stream.
-        unsafe {
-            stream.copy(target.start().cast(), source.as_ptr().cast(), bytes, (Place::Device, Place::Host))?
-        };
-        target.access().overwrite(stream);
-        Ok(())
+        enqueue(stream, None, Some(target.access()), bytes, || unsafe {
+            let places = (Place::Device, Place::Host);
+            stream.copy(target.start().cast(), source.as_ptr().cast(), bytes, places)
+        })
     }
 
     /// Enqueues a copy of a buffer or view into `target`, of the same length (`cuMemcpyAsync`); it is
@@ -161,24 +155,15 @@ impl<'scope> StreamScope<'scope, '_> {
         let (stream, source) = (self.stream.inner(), source.into_input());
         agree("download_into", source.len(), target.len())?;
         stream.refuse_host_memory("a download")?;
-        let _announcing = Announcing::on(stream);
-        source.access().begin(stream)?;
         let bytes = size_of_val(target);
-        if bytes == 0 {
-            return Ok(());
-        }
-        let sources = source.memory().writers().sources();
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(sources);
-        // SAFETY: the view is as many elements of this device as `target` has, ordered for reading here;
-        // `target` is borrowed until the scope has waited for the stream.
-        unsafe {
-            stream.copy(
-                target.as_mut_ptr().cast(),
-                source.start().cast(),
-                bytes,
-                (Place::Host, Place::Device),
-            )
-        }
+        enqueue(stream, Some(source.access()), None, bytes, || {
+            let sources = source.memory().writers().sources();
+            self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(sources);
+            let places = (Place::Host, Place::Device);
+            // SAFETY: the view is as many elements of this device as `target` has, ordered for reading here;
+            // `target` is borrowed until the scope has waited for the stream.
+            unsafe { stream.copy(target.as_mut_ptr().cast(), source.start().cast(), bytes, places) }
+        })
     }
 
     /// The stream.

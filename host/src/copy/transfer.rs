@@ -8,17 +8,17 @@ use std::task::{Context, Poll};
 
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::Place;
-use crate::copy::agree;
+use crate::device::retired;
 use crate::error::Result;
-use crate::launch::argument::{DeviceInput, DeviceOutput};
+use crate::memory::access::enqueue;
 use crate::memory::pinned::PinnedBuffer;
-use crate::memory::retired;
 use crate::order::Use;
 use crate::order::writers::Sources;
 use crate::stream::Stream;
-use crate::stream::announcing::Announcing;
+use crate::stream::bytes::Place;
 use crate::stream::completion::Completion;
+use crate::view::agree;
+use crate::view::argument::{DeviceInput, DeviceOutput};
 
 /// A copy that is under way, and the memory of the host that it uses: made by
 /// [`Stream::upload_async`] and [`Stream::download_async`].
@@ -43,9 +43,8 @@ use crate::stream::completion::Completion;
 #[must_use = "it owns the memory; `wait` gives it back"]
 pub struct Transfer<T: DeviceCopy> {
     /// `None` once it has been given back.
-    buffer: Option<PinnedBuffer<T>>,
-    completion: Option<Completion<'static>>,
-    /// The writers of the downloaded memory.
+    /// The memory, and what is waited for; `None` once the memory has been given back.
+    under_way: Option<(PinnedBuffer<T>, Completion<'static>)>,
     sources: Sources,
 }
 
@@ -86,27 +85,18 @@ impl Stream {
         source: PinnedBuffer<T>,
         target: impl DeviceOutput<'a, T>,
     ) -> Result<Transfer<T>> {
-        let target = target.into_output();
-        agree("upload_async", source.mapped().len(), target.len())?;
+        let (host, target) = (source.mapped(), target.into_output());
+        agree("upload_async", host.len(), target.len())?;
         self.inner().refuse_host_memory("an upload")?;
-        let _announcing = Announcing::on(self.inner());
-        target.access().begin(self.inner())?;
-        let host = source.mapped();
-        if host.memory().bytes() > 0 {
+        let (from, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
+        enqueue(self.inner(), None, Some(target.access()), bytes, || {
             host.follow(self.inner(), Use::Read)?;
-            let (from, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
+            let places = (target.memory().place(), Place::Host);
             // SAFETY: the view is as many elements of this device as `source` has, ordered for writing
             // here; `source` is kept, and out of reach, until the copy has run, which comes after devices' writes.
-            unsafe {
-                self.inner().copy(
-                    target.start().cast(),
-                    from,
-                    bytes,
-                    (target.memory().place(), Place::Host),
-                )?
-            };
-            target.access().receive(host.memory(), self.inner());
-        }
+            unsafe { self.inner().copy(target.start().cast(), from, bytes, places) }
+        })?;
+        target.access().receive(host.memory(), self.inner());
         self.transfer(source, Sources::default())
     }
 
@@ -134,30 +124,26 @@ impl Stream {
         source: impl DeviceInput<'a, T>,
         target: PinnedBuffer<T>,
     ) -> Result<Transfer<T>> {
-        let source = source.into_input();
-        agree("download_async", source.len(), target.mapped().len())?;
+        let (source, host) = (source.into_input(), target.mapped());
+        agree("download_async", source.len(), host.len())?;
         self.inner().refuse_host_memory("a download")?;
-        let _announcing = Announcing::on(self.inner());
-        source.access().begin(self.inner())?;
         let sources = source.memory().writers().sources();
-        let host = target.mapped();
-        if host.memory().bytes() > 0 {
+        let (to, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
+        enqueue(self.inner(), Some(source.access()), None, bytes, || {
             host.follow(self.inner(), Use::Write)?;
-            let (to, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
+            let places = (Place::Host, source.memory().place());
             // SAFETY: the view is as many elements of this device as `target` has, ordered for reading
             // here; `target` is kept, and out of reach, until the copy has run, which comes after devices' uses.
-            unsafe {
-                self.inner().copy(to, source.start().cast(), bytes, (Place::Host, source.memory().place()))?
-            };
-            host.memory().writers().overwrite(true);
-        }
+            unsafe { self.inner().copy(to, source.start().cast(), bytes, places) }
+        })?;
+        host.memory().writers().overwrite(true);
         self.transfer(target, sources)
     }
 
     /// The transfer that ends with the work that was just enqueued.
     fn transfer<T: DeviceCopy>(&self, buffer: PinnedBuffer<T>, sources: Sources) -> Result<Transfer<T>> {
         match self.completed() {
-            Ok(completion) => Ok(Transfer { buffer: Some(buffer), completion: Some(completion), sources }),
+            Ok(completion) => Ok(Transfer { under_way: Some((buffer, completion)), sources }),
             Err(error) => {
                 // The copy may be under way, and its end cannot be observed.
                 std::mem::forget(buffer);
@@ -187,7 +173,7 @@ impl<T: DeviceCopy> Transfer<T> {
     /// # Errors
     /// If the device has failed.
     pub fn is_complete(&self) -> Result<bool> {
-        let Some(completion) = &self.completion else { return Ok(true) };
+        let Some((_, completion)) = &self.under_way else { return Ok(true) };
         let complete = completion.is_complete();
         completion.deliver_output();
         complete
@@ -199,14 +185,13 @@ impl<T: DeviceCopy> Transfer<T> {
     /// A failure of the work before, as [`Stream::synchronize`]; that of the kernel that wrote what was downloaded, as
     /// [`Stream::download`]; or of the device. The memory is dropped then.
     pub fn wait(mut self) -> Result<PinnedBuffer<T>> {
-        let result = self.completion.as_ref().map_or(Ok(()), Completion::finish);
+        let result = self.under_way.as_ref().map_or(Ok(()), |(_, completion)| completion.finish());
         self.give_back(result)
     }
 
     /// After the completion has returned `result`: then nothing uses the memory any more.
     fn give_back(&mut self, result: Result<()>) -> Result<PinnedBuffer<T>> {
-        self.completion = None;
-        let buffer = self.buffer.take();
+        let buffer = self.under_way.take().map(|(buffer, _)| buffer);
         retired::collect();
         result?;
         self.sources.check()?;
@@ -219,9 +204,9 @@ impl<T: DeviceCopy> Future for Transfer<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let transfer = self.get_mut();
-        let result = match &mut transfer.completion {
+        let result = match &mut transfer.under_way {
             None => Poll::Ready(Ok(())),
-            Some(completion) => Pin::new(completion).poll(context),
+            Some((_, completion)) => Pin::new(completion).poll(context),
         };
         result.map(|result| transfer.give_back(result))
     }
@@ -232,7 +217,7 @@ impl<T: DeviceCopy> Unpin for Transfer<T> {}
 
 impl<T: DeviceCopy> Drop for Transfer<T> {
     fn drop(&mut self) {
-        let (Some(buffer), Some(completion)) = (self.buffer.take(), self.completion.take()) else { return };
+        let Some((buffer, completion)) = self.under_way.take() else { return };
         if let Some(event) = completion.into_event() {
             retired::retire(event, Box::new(Memory { _buffer: buffer }));
         }
@@ -241,7 +226,7 @@ impl<T: DeviceCopy> Drop for Transfer<T> {
 
 impl<T: DeviceCopy> fmt::Debug for Transfer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let complete = self.completion.as_ref().map_or(Some(true), |it| it.is_complete().ok());
+        let complete = self.under_way.as_ref().map_or(Some(true), |(_, it)| it.is_complete().ok());
         f.debug_struct("Transfer").field("complete", &complete).finish_non_exhaustive()
     }
 }

@@ -4,6 +4,7 @@
 //! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
 //! start, and `nvml` its temperature, power and clocks.
 
+pub(crate) mod account;
 pub(crate) mod attribute;
 pub(crate) mod context;
 pub(crate) mod cpu_options;
@@ -12,6 +13,7 @@ pub(crate) mod nvml;
 pub(crate) mod peer;
 pub(crate) mod properties;
 pub(crate) mod reset;
+pub(crate) mod retired;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Reset of a GPU to its state at the start of the process.
 
 use crate::device::Device;
+use crate::device::retired;
 use crate::error::{Error, Result};
-use crate::memory::retired;
 
 impl Device {
     /// Destroys the GPU's primary context and creates it again (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`). Returns the

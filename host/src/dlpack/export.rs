@@ -3,16 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{from_mut, null_mut};
 
-use super::abi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, VERSION};
-
-/// The description of a tensor, without ownership.
-pub(super) struct Parts {
-    pub(super) start: *mut u8,
-    pub(super) device: DLDevice,
-    pub(super) dtype: DLDataType,
-    pub(super) shape: Vec<i64>,
-    pub(super) strides: Vec<i64>,
-}
+use super::abi::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, VERSION};
+use super::tensor::DlpackTensor;
 
 /// An exported structure, with the data that it points to. The structure is the first field, so that the
 /// address of one is that of the other.
@@ -24,8 +16,9 @@ struct Exported<M> {
     _owner: Box<dyn Send>,
 }
 
-pub(super) fn versioned(parts: Parts, flags: u64, owner: Box<dyn Send>) -> *mut DLManagedTensorVersioned {
-    give_away(parts, owner, |dl_tensor| DLManagedTensorVersioned {
+pub(super) fn versioned(tensor: DlpackTensor) -> *mut DLManagedTensorVersioned {
+    let flags = tensor.flags;
+    give_away(tensor, |dl_tensor| DLManagedTensorVersioned {
         version: VERSION,
         manager_ctx: null_mut(),
         deleter: Some(delete::<DLManagedTensorVersioned>),
@@ -34,28 +27,28 @@ pub(super) fn versioned(parts: Parts, flags: u64, owner: Box<dyn Send>) -> *mut 
     })
 }
 
-pub(super) fn unversioned(parts: Parts, owner: Box<dyn Send>) -> *mut DLManagedTensor {
-    give_away(parts, owner, |dl_tensor| DLManagedTensor {
+pub(super) fn unversioned(tensor: DlpackTensor) -> *mut DLManagedTensor {
+    give_away(tensor, |dl_tensor| DLManagedTensor {
         dl_tensor,
         manager_ctx: null_mut(),
         deleter: Some(delete::<DLManagedTensor>),
     })
 }
 
-fn give_away<M>(mut parts: Parts, owner: Box<dyn Send>, managed: impl FnOnce(DLTensor) -> M) -> *mut M {
+fn give_away<M>(tensor: DlpackTensor, managed: impl FnOnce(DLTensor) -> M) -> *mut M {
+    let mut shape: Vec<i64> = tensor.shape.into_iter().map(|length| length as i64).collect();
+    let mut strides = tensor.strides;
     // The contents of vectors stay where they are when the vectors move.
-    let tensor = DLTensor {
-        data: parts.start.cast(),
-        device: parts.device,
-        ndim: i32::try_from(parts.shape.len()).unwrap_or(i32::MAX),
-        dtype: parts.dtype,
-        shape: parts.shape.as_mut_ptr(),
-        strides: parts.strides.as_mut_ptr(),
+    let managed = managed(DLTensor {
+        data: tensor.start.cast(),
+        device: tensor.device,
+        ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
+        dtype: tensor.dtype,
+        shape: shape.as_mut_ptr(),
+        strides: strides.as_mut_ptr(),
         byte_offset: 0,
-    };
-    let (shape, strides) = (parts.shape, parts.strides);
-    let exported = Box::new(Exported { managed: managed(tensor), shape, strides, _owner: owner });
-    from_mut(Box::leak(exported)).cast()
+    });
+    from_mut(Box::leak(Box::new(Exported { managed, shape, strides, _owner: tensor.owner }))).cast()
 }
 
 /// # Safety

@@ -9,16 +9,16 @@ use super::abi::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDevice};
 use super::element::DlpackElement;
 use super::layout::Gather;
 use super::tensor::DlpackTensor;
-use crate::backend::{Place, Rows};
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::dlpack::DlpackError;
-use crate::launch::argument::read_by_view;
 use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::managed::ManagedBuffer;
 use crate::memory::pinned::PinnedBuffer;
 use crate::stream::Stream;
+use crate::stream::bytes::{Place, Rows};
+use crate::view::argument::read_by_view;
 
 /// A tensor of another library in device memory, to read only: launches and copies take `&buffer`, and views of it.
 ///
@@ -124,7 +124,9 @@ impl DlpackTensor {
     pub fn into_managed<T: DlpackElement>(self, stream: &Stream) -> Result<ManagedBuffer<T>> {
         self.check_writable()?;
         self.check::<T>(stream.device(), (&[CUDA_MANAGED], &[CPU]))?;
-        ManagedBuffer::of(self.into_device_memory(stream)?)
+        let buffer = self.into_device_memory(stream)?;
+        stream.device().backend().check_managed()?;
+        Ok(ManagedBuffer::of(buffer))
     }
 
     /// The tensor as page-locked memory for `device` ([`CUDA_HOST`]; on the CPU device [`CPU`] too), without a copy.

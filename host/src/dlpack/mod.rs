@@ -32,7 +32,10 @@
 //! # Ok(()) }
 //! ```
 
-pub mod abi;
+/// The structures of DLPack 1.1, as in `dlpack.h`.
+pub mod abi {
+    pub use crate::dlpack_abi::*;
+}
 mod element;
 mod export;
 mod incoming;

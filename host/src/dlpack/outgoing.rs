@@ -5,16 +5,18 @@ use std::sync::Arc;
 use super::abi::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDevice, IS_COPIED};
 use super::element::DlpackElement;
 use super::layout::row_major;
+use super::ready::begin;
 use super::tensor::DlpackTensor;
 use crate::device::Device;
 use crate::error::Result;
-use crate::launch::argument::DeviceInput;
+use crate::memory::Memory;
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::managed::ManagedBuffer;
 use crate::memory::pinned::PinnedBuffer;
+use crate::memory::pitched::PitchedBuffer;
+use crate::order::Use;
 use crate::stream::Stream;
-use crate::stream::announcing::Announcing;
-use crate::view::pitched::PitchedBuffer;
+use crate::view::argument::DeviceInput;
 
 /// Exported memory; its device is waited for before it is freed, because its consumer may have used it on
 /// other streams.
@@ -47,14 +49,9 @@ impl DlpackTensor {
     ///
     /// # Errors
     /// A failure of that work, as [`Stream::synchronize`]; a stream of another device.
-    pub fn from_buffer<T: DlpackElement>(stream: &Stream, mut buffer: DeviceBuffer<T>) -> Result<Self> {
-        let announcing = Announcing::on(stream.inner());
-        buffer.view_mut().access().begin(stream.inner())?;
-        stream.synchronize()?;
-        drop(announcing);
-        let (start, len) = (buffer.as_device_ptr_mut().as_raw().cast(), buffer.len());
-        let device = buffer.device().clone();
-        Ok(Self::own::<T, _>(start, &[len], (&device, CUDA), buffer))
+    pub fn from_buffer<T: DlpackElement>(stream: &Stream, buffer: DeviceBuffer<T>) -> Result<Self> {
+        finish(stream, buffer.memory(), Use::Write)?;
+        Ok(Self::own::<T, _>(parts(&buffer), CUDA, buffer))
     }
 
     /// The rows of `buffer` as a tensor of two dimensions, `[height, width]`, with its pitch as the stride of rows. Else as
@@ -100,8 +97,7 @@ impl DlpackTensor {
     pub fn from_pinned<T: DlpackElement>(mut memory: PinnedBuffer<T>) -> Result<Self> {
         let elements = memory.write()?;
         let (start, len) = (elements.as_mut_ptr().cast(), elements.len());
-        let device = memory.device().clone();
-        Ok(Self::own::<T, _>(start, &[len], (&device, CUDA_HOST), memory))
+        Ok(Self::own::<T, _>((start, len, memory.device().clone()), CUDA_HOST, memory))
     }
 
     /// Managed memory as a tensor of one dimension ([`CUDA_MANAGED`]; on the CPU device [`CPU`]). Waits for work that uses
@@ -110,10 +106,8 @@ impl DlpackTensor {
     /// # Errors
     /// As [`DlpackTensor::from_pinned`].
     pub fn from_managed<T: DlpackElement>(mut memory: ManagedBuffer<T>) -> Result<Self> {
-        let elements = memory.write()?;
-        let (start, len) = (elements.as_mut_ptr().cast(), elements.len());
-        let device = memory.device().clone();
-        Ok(Self::own::<T, _>(start, &[len], (&device, CUDA_MANAGED), memory))
+        memory.write()?;
+        Ok(Self::own::<T, _>(parts(&memory), CUDA_MANAGED, memory))
     }
 
     /// A buffer that stays in use here as a read-only tensor of one dimension. Waits for work that writes it. As long as
@@ -139,14 +133,9 @@ impl DlpackTensor {
         stream: &Stream,
         buffer: Arc<DeviceBuffer<T>>,
     ) -> Result<Self> {
-        let announcing = Announcing::on(stream.inner());
-        buffer.view().access().begin(stream.inner())?;
-        stream.synchronize()?;
-        drop(announcing);
+        finish(stream, buffer.memory(), Use::Read)?;
         buffer.memory().writers().sources().check()?;
-        let (start, len) = (buffer.memory().pointer(), buffer.len());
-        let device = buffer.device().clone();
-        Ok(Self::own::<T, _>(start, &[len], (&device, CUDA), buffer).with_read_only())
+        Ok(Self::own::<T, _>(parts(&buffer), CUDA, buffer).with_read_only())
     }
 
     /// A copy of a buffer or view as a tensor of one dimension, owned by its consumer alone
@@ -160,20 +149,30 @@ impl DlpackTensor {
     }
 
     pub(super) fn own<T: DlpackElement, M: Send + 'static>(
-        start: *mut u8,
-        shape: &[usize],
-        (device, kind): (&Device, i32),
+        (start, len, device): (*mut u8, usize, Device),
+        kind: i32,
         memory: M,
     ) -> Self {
         DlpackTensor {
             start,
-            device: place(device, kind),
+            device: place(&device, kind),
             dtype: T::TYPE,
-            shape: shape.to_vec(),
-            strides: row_major(shape),
+            shape: vec![len],
+            strides: row_major(&[len]),
             flags: 0,
-            owner: Box::new(GivenAway { memory: Some(memory), device: device.clone() }),
+            owner: Box::new(GivenAway { memory: Some(memory), device }),
             ready: None,
         }
     }
+}
+
+/// Where a buffer is, how many elements it has, and its device.
+pub(super) fn parts<T: DlpackElement>(buffer: &DeviceBuffer<T>) -> (*mut u8, usize, Device) {
+    (buffer.memory().pointer(), buffer.len(), buffer.device().clone())
+}
+
+/// Waits until memory may be used so.
+fn finish(stream: &Stream, memory: &Memory, usage: Use) -> Result<()> {
+    begin(stream, memory, usage)?;
+    stream.synchronize()
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::abi::{CUDA, DLManagedTensor, DLManagedTensorVersioned};
 use super::element::DlpackElement;
+use super::outgoing::parts;
 use super::tensor::DlpackTensor;
 use crate::backend::recording::refusal::not_recordable;
 use crate::error::Result;
@@ -63,15 +64,10 @@ impl DlpackTensor {
     ///
     /// # Errors
     /// If `consumer` is of another device or records a graph; or if the device fails. If work that wrote the buffer
-    /// fails, reading the elements by this crate returns that error. Other libraries do not see it.
-    pub fn from_buffer_async<T: DlpackElement>(
-        consumer: &Stream,
-        mut buffer: DeviceBuffer<T>,
-    ) -> Result<Self> {
+    /// fails, reading the elements by this crate returns that error. Other libraries are not told.
+    pub fn from_buffer_async<T: DlpackElement>(consumer: &Stream, buffer: DeviceBuffer<T>) -> Result<Self> {
         let ready = ready(consumer, buffer.memory(), Use::Write)?;
-        let (start, len) = (buffer.as_device_ptr_mut().as_raw().cast(), buffer.len());
-        let device = buffer.device().clone();
-        Ok(Self::own::<T, _>(start, &[len], (&device, CUDA), buffer).with_ready(ready))
+        Ok(Self::own::<T, _>(parts(&buffer), CUDA, buffer).with_ready(ready))
     }
 
     /// As [`DlpackTensor::from_shared`], for a library that reads the tensor on `consumer`. `consumer` waits for work
@@ -84,10 +80,7 @@ impl DlpackTensor {
         buffer: Arc<DeviceBuffer<T>>,
     ) -> Result<Self> {
         let ready = ready(consumer, buffer.memory(), Use::Read)?;
-        let (start, len) = (buffer.memory().pointer(), buffer.len());
-        let device = buffer.device().clone();
-        let tensor = Self::own::<T, _>(start, &[len], (&device, CUDA), buffer);
-        Ok(tensor.with_read_only().with_ready(ready))
+        Ok(Self::own::<T, _>(parts(&buffer), CUDA, buffer).with_read_only().with_ready(ready))
     }
 
     /// As [`DlpackTensor::from_raw`], for a tensor that is ready on `stream`: its `__dlpack__` was called with the handle
@@ -139,8 +132,12 @@ impl DlpackTensor {
 
 /// Orders a use of `memory` on `consumer`.
 fn ready(consumer: &Stream, memory: &Memory, usage: Use) -> Result<Ready> {
-    let announcing = Announcing::on(consumer.inner());
-    memory.begin(consumer.inner(), usage)?;
-    drop(announcing);
+    begin(consumer, memory, usage)?;
     Ready::on(consumer, memory.writers().sources())
+}
+
+/// Makes what comes on `stream` wait for what a use of `memory` must come after.
+pub(super) fn begin(stream: &Stream, memory: &Memory, usage: Use) -> Result<()> {
+    let _announcing = Announcing::on(stream.inner());
+    memory.begin(stream.inner(), usage)
 }

@@ -163,9 +163,7 @@ impl DlpackTensor {
     /// [`DlpackTensor::from_buffer_async`] is for use on that stream.
     #[must_use = "nothing else frees the tensor"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
-        let flags = self.flags;
-        let (parts, owner) = self.into_parts();
-        export::versioned(parts, flags, owner)
+        export::versioned(self)
     }
 
     /// As [`DlpackTensor::into_raw`], in the form before DLPack 1.0: a capsule `dltensor`.
@@ -177,19 +175,7 @@ impl DlpackTensor {
         if self.is_read_only() {
             return Err(DlpackError::UnversionedReadOnly.into());
         }
-        let (parts, owner) = self.into_parts();
-        Ok(export::unversioned(parts, owner))
-    }
-
-    fn into_parts(self) -> (export::Parts, Box<dyn Send>) {
-        let parts = export::Parts {
-            start: self.start,
-            device: self.device,
-            dtype: self.dtype,
-            shape: self.shape.into_iter().map(|length| length as i64).collect(),
-            strides: self.strides,
-        };
-        (parts, self.owner)
+        Ok(export::unversioned(self))
     }
 
     /// Takes a tensor over from another library. On an error it is deleted.

@@ -1,6 +1,6 @@
 //! Errors of tensors (DLPack).
 
-use crate::dlpack::abi::{DLDataType, DLDevice, DLPackVersion};
+use crate::dlpack_abi::{DLDataType, DLDevice, DLPackVersion};
 
 /// An error about a DLPack tensor.
 ///

@@ -1,11 +1,10 @@
 //! Arguments of a foreign launch whose types the caller vouches for: values, and pointers to buffers.
 
-use ferrogrid_device::{DeviceCopy, Texel, TextureElement};
+use ferrogrid_device::DeviceCopy;
 
 use crate::error::Result;
-use crate::launch::parameters::{Elements, Held, ParameterList, Value, for_each_tuple};
+use crate::launch::parameters::{Elements, Held, Value, for_each_tuple};
 use crate::stream::Stream;
-use crate::texture::{SurfaceViewMut, TextureView};
 use crate::view::DeviceView;
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::pointer::{DevicePtr, DevicePtrMut};
@@ -13,8 +12,9 @@ use crate::view::pointer::{DevicePtr, DevicePtrMut};
 /// An argument of [`ForeignFunction::launch`](super::ForeignFunction::launch): a value, which
 /// is passed as it is, or device memory, whose address is passed: `&buffer`, `&mut buffer`, a view, an
 /// atomic view, of any rank. The kernel's order with other work on that memory is kept. A raw [`DevicePtr`] is passed
-/// without that. Slices of the host go as [`In`](crate::In), [`Out`](crate::Out) and [`InOut`](crate::InOut), and textures and surfaces (`cudaTextureObject_t`,
-/// `cudaSurfaceObject_t`) as a [`TextureView`] and a [`SurfaceViewMut`].
+/// without that. Slices of the host go as [`In`](crate::In), [`Out`](crate::Out) and [`InOut`](crate::InOut), and
+/// textures and surfaces (`cudaTextureObject_t`, `cudaSurfaceObject_t`) as a [`TextureView`](crate::TextureView) and a
+/// [`SurfaceViewMut`](crate::SurfaceViewMut).
 ///
 /// ```no_run
 /// use ferrogrid::{ForeignFunction, Grid, In, InOut, LaunchArgument, Result, Stream};
@@ -68,32 +68,6 @@ impl<'a, T: DeviceCopy> LaunchArgument for DeviceAtomicView<'a, T> {
 }
 
 /// A texture or surface object, as C++ takes it.
-impl<V, const R: usize> Held for TextureView<'_, V, R> {
-    fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
-        list.push_pointer(self.params()[0], self.access());
-    }
-}
-
-impl<T, const R: usize> Held for SurfaceViewMut<'_, T, R> {
-    fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
-        list.push_pointer(self.params()[0], self.access());
-    }
-}
-
-impl<V: Texel, const R: usize> LaunchArgument for TextureView<'_, V, R> {
-    type Held = Self;
-    fn hold(self, stream: &Stream) -> Result<Self> {
-        self.on(stream)
-    }
-}
-
-impl<T: TextureElement, const R: usize> LaunchArgument for SurfaceViewMut<'_, T, R> {
-    type Held = Self;
-    fn hold(self, stream: &Stream) -> Result<Self> {
-        self.on(stream)
-    }
-}
-
 // SAFETY of the two below: an address as 8 bytes; what it leads to is vouched for at the launch.
 impl<T: 'static> LaunchArgument for DevicePtr<T> {
     type Held = Value<u64>;

@@ -10,6 +10,7 @@ use crate::copy::room_for;
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
 use crate::stream::Stream;
+use crate::view::agree;
 
 /// A `__device__` or `__constant__` variable of a [`ForeignModule`], as elements of type `T`.
 ///
@@ -99,13 +100,7 @@ impl<T: Pod> ForeignGlobal<T> {
     /// [`Error::LengthMismatch`]; a failure of the work before; a stream of another device.
     pub fn set(&self, stream: &Stream, values: &[T]) -> Result<()> {
         self.check_device(stream)?;
-        if values.len() != self.len {
-            return Err(Error::LengthMismatch {
-                operation: "ForeignGlobal::set",
-                source_length: values.len(),
-                target_length: self.len,
-            });
-        }
+        agree("ForeignGlobal::set", values.len(), self.len)?;
         let source: &[u8] = bytemuck::cast_slice(values);
         if source.is_empty() {
             return Ok(());

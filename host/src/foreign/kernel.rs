@@ -7,11 +7,11 @@ use ferrogrid_device::DeviceCopy;
 
 use super::function::ForeignFunction;
 use crate::error::{Error, Result};
-use crate::launch::argument::{LaunchInput, LaunchOutput, Staged};
 use crate::launch::extent::Extents;
 use crate::launch::grid::IntoGrid;
 use crate::launch::parameters::{Elements, Held, Value, for_each_tuple};
 use crate::stream::Stream;
+use crate::view::argument::{LaunchInput, LaunchOutput, Staged};
 
 /// A foreign kernel of rank `R` with parameters `P`, stated by [`ForeignFunction::typed`].
 ///

@@ -10,9 +10,9 @@ use crate::backend::recording::Lifetime;
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::graph::GraphError;
-use crate::launch::argument::pass_by_view;
 use crate::memory::Memory;
-use crate::view::parts::parts_by_view;
+use crate::memory::kind::{parts_to_read, parts_to_write};
+use crate::view::argument::pass_by_view;
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// A buffer of a graph while it is recorded or updated. Launches and copies take `&buffer` and `&mut buffer`, as of a
@@ -45,7 +45,8 @@ pub struct GraphBuffer<'scope, T, K = GraphKey<T>> {
 }
 
 pass_by_view!(['g, K: Copy,] GraphBuffer<'g, T, K>);
-parts_by_view!(['g, K: Copy,] GraphBuffer<'g, T, K>);
+parts_to_read!(['g, K: Copy,] GraphBuffer<'g, T, K>);
+parts_to_write!(['g, K: Copy,] GraphBuffer<'g, T, K>);
 
 /// Names a buffer of a graph, to look at it, or to use it in an update:
 /// [`ExecutableGraph::view`](crate::ExecutableGraph::view) and
@@ -89,34 +90,48 @@ pub struct GraphKey<T> {
 /// ```
 pub struct PinnedKey<T>(GraphKey<T>);
 
-impl<T> Clone for PinnedKey<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
+/// What keys of buffers of a special kind share: all but the kind is in the `GraphKey` inside.
+macro_rules! special_key {
+    ($Key:ident) => {
+        impl<T> Clone for $Key<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T> Copy for $Key<T> {}
+
+        impl<T: ferrogrid_device::DeviceCopy> $Key<T> {
+            pub(crate) fn new(key: $crate::GraphKey<T>) -> Self {
+                $Key(key)
+            }
+
+            pub(crate) fn buffer(self) -> $crate::GraphKey<T> {
+                self.0
+            }
+
+            /// The number of elements.
+            pub fn len(self) -> usize {
+                self.0.len()
+            }
+
+            /// Whether there are no elements.
+            pub fn is_empty(self) -> bool {
+                self.0.is_empty()
+            }
+        }
+
+        impl<T> std::fmt::Debug for $Key<T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_tuple(stringify!($Key)).field(&self.0).finish()
+            }
+        }
+    };
 }
 
-impl<T> Copy for PinnedKey<T> {}
+pub(super) use special_key;
 
-impl<T: DeviceCopy> PinnedKey<T> {
-    pub(super) fn new(key: GraphKey<T>) -> Self {
-        PinnedKey(key)
-    }
-
-    /// The name of the buffer as such, which is in page-locked memory.
-    pub(super) fn buffer(self) -> GraphKey<T> {
-        self.0
-    }
-
-    /// The number of elements.
-    pub fn len(self) -> usize {
-        self.0.len
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(self) -> bool {
-        self.0.len == 0
-    }
-}
+special_key!(PinnedKey);
 
 impl<T> Clone for GraphKey<T> {
     fn clone(&self) -> Self {
@@ -160,7 +175,7 @@ impl<T: DeviceCopy> GraphKey<T> {
     /// The elements in `memory`, which is that of the buffer with this key, to write. Nothing else may use
     /// them as long as the view is there.
     pub(super) fn view_mut(self, memory: &Memory) -> DeviceViewMut<'_, T> {
-        DeviceViewMut::whole(start_of(memory), [self.len], memory)
+        DeviceViewMut::whole(start_of(memory), self.len, memory)
     }
 
     /// The number of elements.
@@ -222,12 +237,6 @@ impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
 impl<T, K: fmt::Debug> fmt::Debug for GraphBuffer<'_, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GraphBuffer").field("key", &self.key).finish()
-    }
-}
-
-impl<T> fmt::Debug for PinnedKey<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PinnedKey").field(&self.0).finish()
     }
 }
 

@@ -16,12 +16,15 @@ use ferrogrid_device::atomic::AtomicForm;
 
 use crate::backend::recording::refusal::not_recordable;
 use crate::error::Result;
-use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed};
 use crate::memory::Memory;
+use crate::memory::access::Access;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
-use crate::order::access::Access;
 use crate::stream::Stream;
+use crate::view::argument::{
+    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_to_other_kernels,
+    sealed::Sealed,
+};
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut, check_extent};
 
@@ -337,10 +340,6 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
     fn access(&self) -> Access<'_> {
         Access::new(&self.memory, Use::Read)
     }
-
-    fn finish(self, _: &Stream) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedOut<'_, T, R> {
@@ -365,7 +364,7 @@ impl<A: AtomicForm> StagedInput<A> for StagedOut<'_, A::Value, 1> {
     fn input(&self) -> DeviceView<'_, A> {
         let buffer = &self.buffer;
         let start = buffer.as_device_ptr().as_raw().cast_mut();
-        DeviceAtomicView::new(start, buffer.len(), buffer.memory()).atomics()
+        DeviceAtomicView::new(start, buffer.len(), buffer.memory()).into_input()
     }
 }
 
@@ -440,4 +439,16 @@ where
         check_extent(self.extent, buffer.len())?;
         Ok(StagedOut { buffer, extent: self.extent, host })
     }
+}
+
+pass_to_other_kernels! { read:
+    [T: DeviceCopy] In<'a, T>, 1;
+    [T: DeviceCopy, const R: usize] Shaped<In<'a, T>, R>, R;
+}
+
+pass_to_other_kernels! { write:
+    [T: DeviceCopy + Zeroable] Out<'a, T>, 1;
+    [T: DeviceCopy] InOut<'a, T>, 1;
+    [T: DeviceCopy + Zeroable, const R: usize] Shaped<Out<'a, T>, R>, R;
+    [T: DeviceCopy, const R: usize] Shaped<InOut<'a, T>, R>, R;
 }

@@ -1,13 +1,14 @@
 //! The launch of a kernel. This file has the steps: check the shape, order the memory, enqueue.
 //!
-//! `grid` is the shape and its limits, `attributes` what a launch asks for beyond it.
-//! `argument` says what may stand for a parameter, `host_slice` what host slices may, and `parameters` lists those of
+//! `grid` is the shape and its limits; `attributes` and `access_policy` are what a launch asks for beyond it. `enqueue`
+//! calls the backend. `host_slice` says what slices of the host may stand for, and `parameters` lists those of
 //! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_output`,
 //! `zeros` and `sized_params` serve single kinds of parameter, `scratch` has memory of one recorded launch.
 
-pub(crate) mod argument;
+pub(crate) mod access_policy;
 pub(crate) mod attributes;
 pub(crate) mod block_output;
+mod enqueue;
 pub(crate) mod extent;
 pub(crate) mod grid;
 pub(crate) mod host_slice;
@@ -24,8 +25,8 @@ use crate::backend::{Launch, LaunchAttributes, LaunchConfig};
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::grid::Grid;
+use crate::memory::access::Access;
 use crate::memory::constant;
-use crate::order::access::Access;
 use crate::stream::announcing::Announcing;
 use crate::stream::{Stream, StreamInner};
 
@@ -128,9 +129,7 @@ unsafe fn enqueue_slow(
     }
     // Held until the launch is enqueued.
     let _announcing = Announcing::on(stream);
-    let constants = kernel.descriptor().constants;
-    let _enqueueing =
-        (!constants.is_empty()).then(|| constant::begin_launch(constants, stream)).transpose()?;
+    let _enqueueing = constant::begin_launch(kernel.descriptor().constants, stream)?;
     accesses.iter().try_for_each(|access| access.begin(stream))?;
     // SAFETY: passed on; the memory has been ordered, on this device.
     unsafe { stream.launch_slow(Launch { kernel, prepared, config, params }, accesses) }

@@ -7,10 +7,10 @@ use ferrogrid_device::DeviceCopy;
 use smallvec::SmallVec;
 
 use crate::error::Result;
-use crate::launch::argument::{Staged, StagedInput, StagedOutput};
 use crate::launch::extent::{Extents, Lengths};
-use crate::order::access::Access;
+use crate::memory::access::Access;
 use crate::stream::Stream;
+use crate::view::argument::{Staged, StagedInput, StagedOutput};
 
 /// The greatest alignment that CUDA's own types have, for copies of parameters of unknown types.
 pub(crate) const ALIGNMENT: usize = 16;

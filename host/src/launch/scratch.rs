@@ -21,7 +21,7 @@ impl Scratch {
     /// Zeroed at each launch.
     pub(crate) fn zeros(stream: &Stream, bytes: usize) -> Result<Self> {
         Self::filled_by(stream, bytes, |memory| {
-            stream.fill_into(0_u8, DeviceViewMut::whole(memory.pointer(), [bytes], memory))
+            stream.fill_into(0_u8, DeviceViewMut::whole(memory.pointer(), bytes, memory))
         })
     }
 
@@ -29,7 +29,7 @@ impl Scratch {
     pub(crate) fn copy<T: DeviceCopy>(stream: &Stream, source: DeviceView<'_, T>) -> Result<Self> {
         let len = source.len();
         Self::filled_by(stream, len * size_of::<T>(), |memory| {
-            stream.copy(source, DeviceViewMut::<T>::whole(memory.pointer().cast(), [len], memory))
+            stream.copy(source, DeviceViewMut::<T>::whole(memory.pointer().cast(), len, memory))
         })
     }
 
@@ -52,7 +52,7 @@ impl Scratch {
 
     /// The same to write.
     pub(crate) fn view_mut<T: DeviceCopy>(&mut self, len: usize) -> DeviceViewMut<'_, T> {
-        DeviceViewMut::whole(self.memory.pointer().cast(), [len], &self.memory)
+        DeviceViewMut::whole(self.memory.pointer().cast(), len, &self.memory)
     }
 }
 

@@ -13,9 +13,9 @@ use crate::launch::extent::Extents;
 use crate::launch::grid::Grid;
 use crate::launch::scratch::Scratch;
 use crate::memory::Memory;
+use crate::memory::access::Access;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
-use crate::order::access::Access;
 use crate::stream::Stream;
 
 /// Words that are 0 when the next launch starts.

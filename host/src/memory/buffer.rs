@@ -8,10 +8,9 @@ use ferrogrid_device::DeviceCopy;
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::memory::pool::MemoryPool;
-use crate::memory::{ALIGNMENT, Contents, Memory};
+use crate::memory::kind::{parts_to_read, parts_to_write};
+use crate::memory::{ALIGNMENT, Contents, Memory, Origin};
 use crate::stream::Stream;
-use crate::view::parts::parts_by_view;
 use crate::view::pointer::DevicePtrMut;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -58,12 +57,7 @@ pub struct DeviceBuffer<T> {
     elements: PhantomData<T>,
 }
 
-// SAFETY: a buffer owns its elements, like a `Vec<T>`.
-unsafe impl<T: Send> Send for DeviceBuffer<T> {}
-// SAFETY: `&DeviceBuffer<T>` gives read access to elements, like `&Vec<T>`.
-unsafe impl<T: Sync> Sync for DeviceBuffer<T> {}
-
-/// Memory is not taken over while nothing runs: a graph could not use it, and would need a notification when it is free.
+/// Memory is not taken over while nothing runs: a graph could not use it, and would have to be told when it is free.
 pub(crate) fn refuse_recording(stream: &Stream) -> Result<()> {
     match stream.inner().recording() {
         None => Ok(()),
@@ -75,33 +69,20 @@ pub(crate) fn refuse_recording(stream: &Stream) -> Result<()> {
 }
 
 impl<T: DeviceCopy> DeviceBuffer<T> {
+    /// `len` elements in the memory that `allocate` gives for their bytes; they are elements.
+    pub(crate) fn in_memory(len: usize, allocate: impl FnOnce(usize) -> Result<Memory>) -> Result<Self> {
+        Ok(DeviceBuffer { memory: allocate(Self::bytes_of(len)?)?, len, elements: PhantomData })
+    }
+
     /// Allocates `len` elements in the order of `stream`.
     pub(crate) fn allocate(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
-        let memory = Memory::allocate(stream.inner(), None, Self::bytes_of(len)?, contents)?;
-        Ok(DeviceBuffer { memory, len, elements: PhantomData })
-    }
-
-    /// As `allocate`, from a pool that users have made, and of its device.
-    pub(crate) fn allocate_from(
-        pool: &MemoryPool,
-        stream: &Stream,
-        len: usize,
-        contents: Contents,
-    ) -> Result<Self> {
-        let memory = Memory::allocate(stream.inner(), Some(pool), Self::bytes_of(len)?, contents)?;
-        Ok(DeviceBuffer { memory, len, elements: PhantomData })
-    }
-
-    /// As `allocate`, in managed memory.
-    pub(crate) fn allocate_managed(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
-        let memory = Memory::managed(stream.inner(), Self::bytes_of(len)?, contents)?;
-        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+        Self::in_memory(len, |bytes| Memory::allocate(stream.inner(), None, bytes, contents))
     }
 
     /// `len` elements from `start` on.
     ///
     /// # Safety
-    /// As for `Memory::foreign`; they are elements.
+    /// As for `Memory::owned`; they are elements.
     pub(crate) unsafe fn foreign(
         stream: &Stream,
         start: *mut T,
@@ -109,10 +90,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         owner: Box<dyn Send>,
     ) -> Result<Self> {
         refuse_recording(stream)?;
-        let bytes = Self::bytes_of(len)?;
         // SAFETY: passed on.
-        let memory = unsafe { Memory::foreign(stream.inner(), start.cast(), bytes, owner) };
-        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+        let owned =
+            |bytes| unsafe { Memory::owned(stream.inner(), Origin::Foreign, start.cast(), bytes, owner) };
+        Self::in_memory(len, |bytes| Ok(owned(bytes)))
     }
 
     /// A buffer of `len` elements in memory that another library has allocated, used on `stream` first. It is
@@ -192,7 +173,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
 
     /// All elements, to write.
     pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
-        DeviceViewMut::whole(self.start(), [self.len], &self.memory)
+        DeviceViewMut::whole(self.start(), self.len, &self.memory)
     }
 
     /// Changes how many elements there are.
@@ -218,7 +199,8 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     }
 }
 
-parts_by_view!([] DeviceBuffer<T>);
+parts_to_read!([] DeviceBuffer<T>);
+parts_to_write!([] DeviceBuffer<T>);
 
 impl<T> fmt::Debug for DeviceBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

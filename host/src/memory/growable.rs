@@ -1,7 +1,6 @@
 //! Device memory that grows without moving: a range of addresses to which memory is mapped as needed.
 
 use std::fmt;
-use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
 
 use bytemuck::{NoUninit, Zeroable};
@@ -9,12 +8,12 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::backend::VirtualMemory;
 use crate::error::{Error, Result};
-use crate::launch::argument::DeviceInput;
-use crate::launch::argument::pass_by_view;
-use crate::memory::buffer::DeviceBuffer;
+use crate::memory::buffer::{DeviceBuffer, refuse_recording};
+use crate::memory::kind::over_device_buffer;
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::DeviceViewMut;
+use crate::view::argument::DeviceInput;
 
 /// A [`DeviceBuffer`] that grows like a `Vec`, without copying: its elements stay at their addresses. Made by
 /// [`Stream::growable`].
@@ -55,7 +54,7 @@ pub struct GrowableBuffer<T: DeviceCopy> {
     max_len: usize,
 }
 
-pass_by_view!([] GrowableBuffer<T>);
+over_device_buffer!(GrowableBuffer);
 
 impl Stream {
     /// An empty buffer that can grow to `max_len` elements. Only addresses are reserved.
@@ -81,7 +80,7 @@ impl Stream {
     /// device.
     pub fn growable<T: DeviceCopy>(&self, max_len: usize) -> Result<GrowableBuffer<T>> {
         let bytes = DeviceBuffer::<T>::bytes_of(max_len)?;
-        crate::memory::buffer::refuse_recording(self)?;
+        refuse_recording(self)?;
         let range = Arc::new(VirtualMemory::reserve(self.device(), bytes)?);
         let start = range.start().cast();
         // SAFETY: addresses of the stream's device that nothing uses, reserved until the owner is dropped. There are no
@@ -275,19 +274,6 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         self.buffer
     }
 
-    /// All elements, to write by a device.
-    pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
-        self.buffer.view_mut()
-    }
-
-    /// The elements of `range`, to write by a device.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] if the range does not lie in the buffer.
-    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
-        self.buffer.slice_mut(range)
-    }
-
     /// Shortens it to `len` elements; if it has fewer, how many it lacks.
     fn truncated(&mut self, len: usize) -> Option<usize> {
         self.truncate(len);
@@ -326,15 +312,6 @@ impl<T: DeviceCopy> Drop for Longer<'_, T> {
     fn drop(&mut self) {
         // SAFETY: so many are elements.
         unsafe { self.buffer.set_len(self.len) };
-    }
-}
-
-/// Reads are as on any device buffer.
-impl<T: DeviceCopy> Deref for GrowableBuffer<T> {
-    type Target = DeviceBuffer<T>;
-
-    fn deref(&self) -> &DeviceBuffer<T> {
-        &self.buffer
     }
 }
 

@@ -1,20 +1,18 @@
 //! Managed memory: one address that the host and devices use in turn.
 
 use std::fmt;
-use std::ops::Deref;
 
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::Result;
-use crate::launch::argument::pass_by_view;
-use crate::memory::Contents;
+use crate::memory::access::enqueue;
 use crate::memory::buffer::DeviceBuffer;
+use crate::memory::kind::over_device_buffer;
+use crate::memory::{Contents, Memory};
 use crate::order::Use;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
-use crate::stream::announcing::Announcing;
-use crate::view::DeviceViewMut;
 
 /// `len` elements of type `T` in managed memory (`cuMemAllocManaged`): a device buffer that the host can
 /// use in place. Pages migrate to the processor that touches them. Pools have such memory, too, and page-locked memory that is used in the
@@ -66,7 +64,7 @@ pub struct ManagedBuffer<T: DeviceCopy> {
     buffer: DeviceBuffer<T>,
 }
 
-pass_by_view!([] ManagedBuffer<T>);
+over_device_buffer!(ManagedBuffer);
 
 /// Where managed memory is to be.
 ///
@@ -150,7 +148,7 @@ impl Stream {
     /// device works (`CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`; so on Windows); or a failure of the
     /// device.
     pub fn managed_zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<ManagedBuffer<T>> {
-        Ok(ManagedBuffer { buffer: DeviceBuffer::allocate_managed(self, len, Contents::Zeroed)? })
+        ManagedBuffer::allocate(self, len, Contents::Zeroed)
     }
 
     /// New managed memory with a copy of `data` (`cuMemAllocManaged`).
@@ -166,8 +164,7 @@ impl Stream {
     /// # Errors
     /// As [`Stream::managed_zeros`].
     pub fn managed_copy<T: DeviceCopy>(&self, data: &[T]) -> Result<ManagedBuffer<T>> {
-        let buffer = DeviceBuffer::<T>::allocate_managed(self, data.len(), Contents::Uninitialised)?;
-        let mut buffer = ManagedBuffer { buffer };
+        let mut buffer = ManagedBuffer::allocate(self, data.len(), Contents::Uninitialised)?;
         self.upload_into(data, &mut buffer)?;
         Ok(buffer)
     }
@@ -189,32 +186,26 @@ impl Stream {
     /// # Errors
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch), or a failure of the device.
     pub fn prefetch<T: DeviceCopy>(&self, data: &ManagedBuffer<T>, to: Location) -> Result<()> {
-        let bytes = data.byte_len();
-        let _announcing = Announcing::on(self.inner());
-        data.memory().begin(self.inner(), Use::Read)?;
-        let backend = self.inner().backend();
-        if !backend.has_prefetches()? || bytes == 0 {
-            return Ok(());
-        }
-        let start = data.memory().pointer();
-        // SAFETY: live managed memory, which is freed after this.
-        let prefetch = || unsafe { backend.prefetch(start, bytes, to == Location::Host) };
-        profile::observe(self.inner(), Work::Prefetch { bytes }, prefetch)
+        let (bytes, start, backend) = (data.byte_len(), data.memory().pointer(), self.inner().backend());
+        enqueue(self.inner(), Some(data.view().access()), None, bytes, || {
+            if !backend.has_prefetches()? {
+                return Ok(());
+            }
+            // SAFETY: live managed memory, which is freed after this.
+            let prefetch = || unsafe { backend.prefetch(start, bytes, to == Location::Host) };
+            profile::observe(self.inner(), Work::Prefetch { bytes }, prefetch)
+        })
     }
 }
 
 impl<T: DeviceCopy> ManagedBuffer<T> {
-    /// `buffer`, which is of managed memory.
-    ///
-    /// # Errors
-    /// `Error::Unsupported` if the host may not use it while the device works.
-    pub(crate) fn of(buffer: DeviceBuffer<T>) -> Result<Self> {
-        buffer.device().backend().check_managed()?;
-        Ok(ManagedBuffer { buffer })
+    fn allocate(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
+        let managed = |bytes| Memory::managed(stream.inner(), bytes, contents);
+        Ok(ManagedBuffer { buffer: DeviceBuffer::in_memory(len, managed)? })
     }
 
-    /// `buffer`, which is of a pool whose memory the host can use.
-    pub(crate) fn in_pool(buffer: DeviceBuffer<T>) -> Self {
+    /// `buffer`, whose memory the host can use while the device works.
+    pub(crate) fn of(buffer: DeviceBuffer<T>) -> Self {
         ManagedBuffer { buffer }
     }
 
@@ -224,9 +215,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// The failure of a kernel that was to write the memory, until it is written again on a stream; or a failure of the
     /// device.
     pub fn read(&self) -> Result<&[T]> {
-        self.memory().wait_on_host(Use::Read)?;
-        self.device().deliver_output();
-        self.memory().writers().sources().check()?;
+        self.memory().begin_on_host(Use::Read)?;
         let view = self.view();
         // SAFETY: the host can read managed memory; every element is initialised, as in any buffer; work
         // that writes has run, and more needs a mutable borrow.
@@ -238,9 +227,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// # Errors
     /// As [`ManagedBuffer::read`].
     pub fn write(&mut self) -> Result<&mut [T]> {
-        self.memory().wait_on_host(Use::Write)?;
-        self.device().deliver_output();
-        self.memory().writers().sources().check()?;
+        self.memory().begin_on_host(Use::Write)?;
         let view = self.buffer.view_mut();
         // SAFETY: the host can write managed memory; every element is initialised, as in any buffer; work
         // that uses it has run, and more needs a borrow.
@@ -259,29 +246,6 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
         let is_host = location == Location::Host;
         // SAFETY: live managed memory.
         unsafe { self.device().backend().advise(start, self.byte_len(), advice, is_host) }
-    }
-
-    /// All elements, to write by a device.
-    pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
-        self.buffer.view_mut()
-    }
-
-    /// The elements of `range`, to write by a device.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) if the range does not lie in the buffer.
-    pub fn slice_mut(&mut self, range: impl std::ops::RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
-        self.buffer.slice_mut(range)
-    }
-}
-
-/// Reads are as on any device buffer. (There is no `DerefMut`: it would let other memory take the
-/// place of this.)
-impl<T: DeviceCopy> Deref for ManagedBuffer<T> {
-    type Target = DeviceBuffer<T>;
-
-    fn deref(&self) -> &DeviceBuffer<T> {
-        &self.buffer
     }
 }
 

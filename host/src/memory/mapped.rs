@@ -4,14 +4,13 @@
 //! what makes that slice first waits for the devices. Work that conflicts with a slice needs a borrow that the slice
 //! excludes, so none can be enqueued while the host uses it.
 
-use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use ferrogrid_device::DeviceCopy;
 
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::StreamInner;
@@ -59,7 +58,7 @@ impl<T: DeviceCopy> Mapped<T> {
     /// The elements for the host to read, once no device writes them.
     pub(crate) fn read(&self) -> Result<&[T]> {
         if self.uses.load(Ordering::Acquire) == WRITTEN {
-            self.wait(Use::Read)?;
+            self.memory.begin_on_host(Use::Read)?;
             // Another thread may have waited as well. A write by a device would need a mutable borrow.
             let _lowered = self.uses.compare_exchange(WRITTEN, READ, Ordering::Release, Ordering::Relaxed);
         }
@@ -71,7 +70,7 @@ impl<T: DeviceCopy> Mapped<T> {
     /// The elements for the host to write, once no device uses them.
     pub(crate) fn write(&mut self) -> Result<&mut [T]> {
         if *self.uses.get_mut() != UNUSED {
-            self.wait(Use::Write)?;
+            self.memory.begin_on_host(Use::Write)?;
             *self.uses.get_mut() = UNUSED;
         }
         // SAFETY: `len` elements that this owns or borrows; devices that use them have been waited for, and more such
@@ -79,16 +78,8 @@ impl<T: DeviceCopy> Mapped<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) })
     }
 
-    /// Waits for the work that the host's use must come after.
-    #[cold]
-    fn wait(&self, usage: Use) -> Result<()> {
-        self.memory.wait_on_host(usage)?;
-        self.memory.device().deliver_output();
-        self.memory.writers().sources().check()
-    }
-
-    /// Makes `stream` wait for the work that a use there must come after. The use itself is not recorded: the caller ensures
-    /// that the elements are not accessed before it is over.
+    /// Makes `stream` wait for what a use there must come after. The use itself is not entered: whoever asks sees to it
+    /// that nobody reaches the elements before it is over.
     pub(crate) fn follow(&self, stream: &StreamInner, usage: Use) -> Result<()> {
         match self.uses.load(Ordering::Relaxed) {
             UNUSED => Ok(()),
@@ -109,7 +100,7 @@ impl<T: DeviceCopy> Mapped<T> {
         if self.memory.bytes() > 0 {
             *self.uses.get_mut() = WRITTEN;
         }
-        DeviceViewMut::whole(self.memory.pointer().cast(), [self.len], &self.memory)
+        DeviceViewMut::whole(self.memory.pointer().cast(), self.len, &self.memory)
     }
 
     /// Drops `owner` once no device uses the elements, which belong to it.
@@ -126,29 +117,4 @@ impl<T: DeviceCopy> Mapped<T> {
             let _failed = self.memory.wait_on_host(Use::Write);
         }
     }
-}
-
-/// As `read` and `write`, where a failure cannot be returned.
-impl<T: DeviceCopy> Deref for Mapped<T> {
-    type Target = [T];
-
-    #[inline]
-    #[track_caller]
-    fn deref(&self) -> &[T] {
-        self.read().unwrap_or_else(|error| unreadable(&error))
-    }
-}
-
-impl<T: DeviceCopy> DerefMut for Mapped<T> {
-    #[inline]
-    #[track_caller]
-    fn deref_mut(&mut self) -> &mut [T] {
-        self.write().unwrap_or_else(|error| unreadable(&error))
-    }
-}
-
-#[cold]
-#[track_caller]
-fn unreadable(error: &Error) -> ! {
-    panic!("page-locked memory that a device was to use: {error}")
 }

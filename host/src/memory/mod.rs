@@ -1,22 +1,23 @@
 //! Device and host memory. This file has [`Memory`], one allocation: its address, its owner, and the condition for
 //! freeing it.
 //!
-//! Owners of elements: `buffer` (device memory), `growable` (a reserved range), `managed`, `pinned`
-//! (page-locked) and `mapped` (zero-copy), `ipc` (shared between processes); `uninit` makes buffers without
-//! initial values. `constant` and `device_static` are variables of modules. `pool` allocates, `account`
-//! counts and limits bytes, `retired` keeps what pending work still uses.
+//! `kind` has what all kinds share. Owners of elements: `buffer` (device memory), `growable` (a reserved range), `managed`, `pinned`
+//! (page-locked) and `mapped` (zero-copy), `pitched` (rows), `ipc` (shared between processes); `uninit` makes
+//! buffers without initial values. `constant` and `device_static` are variables of modules. `pool` allocates;
+//! `access` is one use of memory, and enqueues what has some.
 
-pub(crate) mod account;
+pub(crate) mod access;
 pub(crate) mod buffer;
 pub(crate) mod constant;
 pub(crate) mod device_static;
 pub(crate) mod growable;
 pub(crate) mod ipc;
+pub(crate) mod kind;
 pub(crate) mod managed;
 pub(crate) mod mapped;
 pub(crate) mod pinned;
+pub(crate) mod pitched;
 pub(crate) mod pool;
-pub(crate) mod retired;
 pub(crate) mod uninit;
 
 use std::fmt;
@@ -24,16 +25,19 @@ use std::fmt;
 use std::mem::offset_of;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::Place;
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
+use crate::device::account::Account;
+use crate::device::retired::{drop_quietly, retire};
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 use crate::memory::pool::MemoryPool;
 use crate::memory::pool::options::PoolKind;
-use crate::memory::retired::{drop_quietly, retire};
 use crate::order::writers::Writers;
 use crate::order::{Order, OrderedStream, Use};
+use crate::profile::{self, Work};
+pub(crate) use crate::stream::bytes::Contents;
+use crate::stream::bytes::Place;
 use crate::stream::{Stream, StreamInner};
 
 /// The alignment of every allocation in bytes, on every device.
@@ -41,15 +45,6 @@ pub(crate) const ALIGNMENT: usize = 256;
 
 /// The address of empty memory: dangling, but aligned.
 const NOTHING: *mut u8 = std::ptr::without_provenance_mut(ALIGNMENT);
-
-/// The contents of fresh memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Contents {
-    /// Anything; it must be written before it is read.
-    Uninitialised,
-    /// Bytes of value 0.
-    Zeroed,
-}
 
 /// An allocation in stream order; dropping it frees it after all work that uses it. What a launch reads of it (the end
 /// of the writers, the beginning of the order, and what is between) is in one line of the processor's cache.
@@ -62,38 +57,29 @@ pub(crate) struct Memory {
     order: Order<StreamInner>,
     device: Device,
     origin: Origin,
+    /// Dropped when nothing uses the memory any more.
+    owner: Option<Box<dyn Send>>,
 }
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 const _: () = assert!(offset_of!(Memory, bytes) == 40 && offset_of!(Memory, order) == 56);
 
 /// Where memory is from, and so how it is freed.
-enum Origin {
+pub(crate) enum Origin {
     /// Allocated in stream order: from that pool, or from the device's.
-    Stream(Option<MemoryPool>),
+    Stream(Option<Box<MemoryPool>>),
     /// Managed memory.
     Managed,
-    /// Memory of another owner, which is dropped when nothing uses the memory any more.
-    Foreign(Option<Box<dyn Send>>),
-    /// A CUDA array; the pointer is a handle, not an address. The owner is dropped as that of foreign memory.
-    Array(Option<Box<dyn Send>>),
-    /// Page-locked memory of the host.
-    Host(HostMemory),
-    /// Page-locked memory that a graph has, under one address for the host and the device; its owner is dropped as that of
-    /// foreign memory.
-    Pinned(Option<Box<dyn Send>>),
-    /// Memory of allocation nodes, which exists only while the graph runs. The owner is dropped as that of foreign memory.
-    Graph(Option<Box<dyn Send>>),
-}
-
-/// Page-locked memory as the host sees it.
-struct HostMemory {
-    /// Its address on the host.
-    start: *mut u8,
-    /// Whether the device that it was made with can address it.
-    is_mapped: bool,
-    /// Dropped when no device uses the memory any more.
-    owner: Option<Box<dyn Send>>,
+    /// Somebody else's.
+    Foreign,
+    /// A CUDA array; the pointer is a handle, not an address.
+    Array,
+    /// Page-locked memory, by its address on the host; whether the device that it was made with can address it.
+    Host { start: *mut u8, is_mapped: bool },
+    /// Page-locked memory that a graph has, under one address for the host and the device.
+    Pinned,
+    /// What nodes of a graph allocate: there while that runs, and only then.
+    Graph,
 }
 
 // SAFETY: the pointer is only an address on the host side; it is read and written by work on
@@ -110,48 +96,42 @@ impl Memory {
         bytes: usize,
         contents: Contents,
     ) -> Result<Self> {
-        let pointer = match bytes {
-            0 => NOTHING,
-            _ => stream.allocate(pool, bytes, contents)?,
+        let allocate = || {
+            let allocate = || stream.backend().allocate(pool.and_then(MemoryPool::raw), bytes, contents);
+            if contents == Contents::Zeroed && stream.backend().enqueues_host_copies() {
+                return profile::observe(stream, Work::Fill { bytes }, allocate);
+            }
+            allocate()
         };
+        let pointer = charged(account_of(stream, pool), stream, bytes, allocate)?;
         if bytes > 0 && pool.is_some_and(MemoryPool::is_of_host) {
             stream.device().backend().note_managed();
         }
-        Ok(Memory::new(stream, pointer, bytes, Origin::Stream(pool.cloned())))
+        let origin = Origin::Stream(pool.cloned().map(Box::new));
+        Ok(Memory::new(stream, pointer, bytes, origin, None))
     }
 
     /// Memory that the host can use, too.
     pub(crate) fn managed(stream: &Arc<StreamInner>, bytes: usize, contents: Contents) -> Result<Self> {
-        let pointer = match bytes {
-            0 => NOTHING,
-            _ => stream.allocate_managed(bytes, contents)?,
-        };
-        Ok(Memory::new(stream, pointer, bytes, Origin::Managed))
+        let allocate = || stream.backend().allocate_managed(bytes, contents);
+        let pointer = charged(stream.account(), stream, bytes, allocate)?;
+        Ok(Memory::new(stream, pointer, bytes, Origin::Managed, None))
     }
 
-    /// Memory of another library.
+    /// Memory that `owner` keeps: of another library, an array, or a graph's.
     ///
     /// # Safety
-    /// `pointer` leads to `bytes` of memory of the stream's device, until `owner` is dropped; what uses
-    /// them already comes before what the stream holds. It may be null if there are none.
-    pub(crate) unsafe fn foreign(
+    /// `pointer` leads to `bytes` that the stream's device can use, until `owner` is dropped, or is the handle of an array;
+    /// what uses them already comes before what the stream holds. It may be null if there are none.
+    pub(crate) unsafe fn owned(
         stream: &Arc<StreamInner>,
+        origin: Origin,
         pointer: *mut u8,
         bytes: usize,
         owner: Box<dyn Send>,
     ) -> Self {
         let pointer = if pointer.is_null() { NOTHING } else { pointer };
-        Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
-    }
-
-    /// A CUDA array by its handle, which is not null. `owner` keeps it, and nothing uses it yet.
-    pub(crate) fn array(
-        stream: &Arc<StreamInner>,
-        handle: *mut u8,
-        bytes: usize,
-        owner: Box<dyn Send>,
-    ) -> Self {
-        Memory::new(stream, handle, bytes, Origin::Array(Some(owner)))
+        Memory::new(stream, pointer, bytes, origin, Some(owner))
     }
 
     /// Memory of the host that no device uses yet.
@@ -165,55 +145,35 @@ impl Memory {
             // SAFETY: passed on.
             _ => unsafe { device.backend().mapped_address(start)? },
         };
-        let host = HostMemory { start, is_mapped: mapped.is_some(), owner: None };
-        let (pointer, origin) = (mapped.unwrap_or(start), Origin::Host(host));
+        let origin = Origin::Host { start, is_mapped: mapped.is_some() };
         let (writers, order, device) = (Writers::default(), Order::unused(), device.clone());
-        Ok(Memory { writers, bytes, pointer, order, device, origin })
+        Ok(Memory { writers, bytes, pointer: mapped.unwrap_or(start), order, device, origin, owner: None })
     }
 
-    /// Page-locked memory of the host, which the stream's device uses under the same address.
-    ///
-    /// # Safety
-    /// `pointer` leads to `bytes` of memory that the device can use, until `owner` is dropped; nothing uses them yet.
-    pub(crate) unsafe fn pinned(
+    fn new(
         stream: &Arc<StreamInner>,
         pointer: *mut u8,
         bytes: usize,
-        owner: Box<dyn Send>,
+        origin: Origin,
+        owner: Option<Box<dyn Send>>,
     ) -> Self {
-        Memory::new(stream, pointer, bytes, Origin::Pinned(Some(owner)))
-    }
-
-    /// Memory that a node of a graph allocates, from a recording of `stream`.
-    pub(crate) fn of_graph(
-        stream: &Arc<StreamInner>,
-        pointer: *mut u8,
-        bytes: usize,
-        owner: Box<dyn Send>,
-    ) -> Self {
-        Memory::new(stream, pointer, bytes, Origin::Graph(Some(owner)))
-    }
-
-    fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
-        // Each use must be announced to a recording, and all uses outside a graph are refused.
-        let is_guest = stream.recording().is_some() || matches!(origin, Origin::Graph(_));
+        // A recording must be told of each use, and all uses outside a graph are refused.
+        let is_guest = stream.recording().is_some() || matches!(origin, Origin::Graph);
         let of = if is_guest { Order::of_guest } else { Order::new };
-        let order = of(stream.clone());
-        Memory { writers: Writers::default(), bytes, pointer, order, device: stream.device().clone(), origin }
+        let (writers, device) = (Writers::default(), stream.device().clone());
+        Memory { writers, bytes, pointer, order: of(stream.clone()), device, origin, owner }
     }
 
     /// Drops `owner` when no work uses this memory of the host any more, after this itself is dropped.
     pub(crate) fn keep(&mut self, owner: Box<dyn Send>) {
-        if let Origin::Host(host) = &mut self.origin {
-            host.owner = Some(owner);
-        }
+        self.owner = Some(owner);
     }
 
     /// Whether the host may have it in use as managed memory.
     fn is_managed(&self) -> bool {
         match &self.origin {
             Origin::Managed => true,
-            Origin::Stream(pool) => pool.as_ref().is_some_and(MemoryPool::is_of_host),
+            Origin::Stream(pool) => pool.as_deref().is_some_and(MemoryPool::is_of_host),
             _ => false,
         }
     }
@@ -222,14 +182,14 @@ impl Memory {
     #[cfg(unix)]
     pub(crate) fn pool(&self) -> Option<&MemoryPool> {
         match &self.origin {
-            Origin::Stream(pool) => pool.as_ref(),
+            Origin::Stream(pool) => pool.as_deref(),
             _ => None,
         }
     }
 
     /// Whether nodes of a graph allocate it.
     pub(crate) fn is_of_graph(&self) -> bool {
-        matches!(self.origin, Origin::Graph(_))
+        matches!(self.origin, Origin::Graph)
     }
 
     /// Checks that it exists without a running graph.
@@ -238,7 +198,7 @@ impl Memory {
     }
 
     pub(crate) fn is_of_host(&self) -> bool {
-        matches!(self.origin, Origin::Host(_))
+        matches!(self.origin, Origin::Host { .. })
     }
 
     /// Makes `stream` wait for the work that a use there must come after, but does not enter that use.
@@ -263,7 +223,17 @@ impl Memory {
         Ok(())
     }
 
-    /// The work that wrote its contents.
+    /// As `wait_on_host`, and shows what kernels have printed.
+    ///
+    /// # Errors
+    /// The failure of a kernel that was to write the memory; or if the device fails.
+    pub(crate) fn begin_on_host(&self, usage: Use) -> Result<()> {
+        self.wait_on_host(usage)?;
+        self.device.deliver_output();
+        self.writers.sources().check()
+    }
+
+    /// The work that wrote what it holds.
     pub(crate) fn writers(&self) -> &Writers {
         &self.writers
     }
@@ -281,7 +251,7 @@ impl Memory {
     /// Sets how much of it is in use, for memory that is not freed by its length. It never has none, so that it is ordered
     /// and its owner dropped.
     pub(crate) fn set_bytes(&mut self, bytes: usize) {
-        debug_assert!(matches!(self.origin, Origin::Foreign(_)), "it is freed by its owner");
+        debug_assert!(matches!(self.origin, Origin::Foreign), "it is freed by its owner");
         self.bytes = bytes.max(1);
     }
 
@@ -291,13 +261,13 @@ impl Memory {
 
     /// The bytes after `pointer` that have addresses: 0 for an array.
     pub(crate) fn addressed_bytes(&self) -> usize {
-        if matches!(self.origin, Origin::Array(_)) { 0 } else { self.bytes }
+        if matches!(self.origin, Origin::Array) { 0 } else { self.bytes }
     }
 
     /// Where it is. Managed memory moves, and counts as the device's.
     pub(crate) fn place(&self) -> Place {
         match &self.origin {
-            Origin::Host(_) | Origin::Pinned(_) => Place::Host,
+            Origin::Host { .. } | Origin::Pinned => Place::Host,
             Origin::Stream(Some(pool)) if matches!(pool.kind(), PoolKind::Host | PoolKind::HostNuma(_)) => {
                 Place::Host
             }
@@ -362,33 +332,20 @@ impl Memory {
         self.order.begin_as_guest(stream, usage)
     }
 
+    /// All GPUs can use page-locked memory that has one address for them all, and all CPU devices that of the host. Other
+    /// memory is for its device and that device's peers.
     pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        match &self.origin {
-            Origin::Host(host) => self.check_mapped(host, stream),
-            _ if self.device == *stream.device() => Ok(()),
-            _ => self.check_peer(stream),
-        }
-    }
-
-    /// All GPUs can use page-locked memory that has one address for them all, and all CPU devices that of the host.
-    fn check_mapped(&self, host: &HostMemory, stream: &Arc<StreamInner>) -> Result<()> {
-        if !host.is_mapped {
-            return Err(Error::Unsupported {
-                operation: "page-locked memory in place",
-                device: self.device.to_string().into(),
-                reason: "it cannot map memory of the host (CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)",
-            });
-        }
         let (own, other) = (self.device.backend(), stream.device().backend());
-        // SAFETY: page-locked as long as this exists.
-        let reached = unsafe { own.maps_alike(other, host.start, self.pointer, self.bytes)? };
-        if reached { Ok(()) } else { Err(self.mismatch(stream)) }
-    }
-
-    #[cold]
-    fn check_peer(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        let reached = stream.device().backend().has_peer(self.device.backend());
-        if reached { Ok(()) } else { Err(self.mismatch(stream)) }
+        let is_reached = match &self.origin {
+            Origin::Host { is_mapped: false, .. } => {
+                let reason = "it cannot map memory of the host (CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)";
+                return Err(Error::unsupported("page-locked memory in place", &self.device, reason));
+            }
+            // SAFETY: page-locked as long as this exists.
+            Origin::Host { start, .. } => unsafe { own.maps_alike(other, *start, self.pointer, self.bytes)? },
+            _ => self.device == *stream.device() || other.has_peer(own),
+        };
+        if is_reached { Ok(()) } else { Err(self.mismatch(stream)) }
     }
 
     #[cold]
@@ -399,7 +356,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.bytes == 0 || matches!(&self.origin, Origin::Host(host) if host.owner.is_none()) {
+        if self.bytes == 0 || self.is_of_host() && self.owner.is_none() {
             return;
         }
         // That of a GPU is the driver's graph's, and goes with that.
@@ -417,25 +374,38 @@ impl Drop for Memory {
             // Of late it was used on streams of other devices only, or of other threads.
             || fallback_stream(own),
         );
-        match (&mut self.origin, ended) {
+        match (&self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
             // `stream` has been made to run after every use.
             (Origin::Stream(pool), Ok(stream)) => unsafe {
-                stream.free(pool.as_ref(), self.pointer, self.bytes);
+                let account = account_of(&stream, pool.as_deref());
+                stream.backend().free(self.pointer, self.bytes, account);
             },
             // SAFETY: as above, from `allocate_managed`.
-            (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
-            (
-                Origin::Foreign(owner)
-                | Origin::Array(owner)
-                | Origin::Pinned(owner)
-                | Origin::Graph(owner)
-                | Origin::Host(HostMemory { owner, .. }),
-                ended,
-            ) => release(owner.take(), ended),
-            (_, Err(_)) => {}
+            (Origin::Managed, Ok(stream)) => unsafe {
+                stream.backend().free_managed(self.pointer, self.bytes, stream.account());
+            },
+            (_, ended) => release(self.owner.take(), ended),
         }
     }
+}
+
+fn account_of<'a>(stream: &'a StreamInner, pool: Option<&'a MemoryPool>) -> &'a Arc<Account> {
+    pool.map_or(stream.account(), MemoryPool::account)
+}
+
+/// What `allocate` gives for `bytes`, which are entered in `account`; no address of anything for none.
+fn charged(
+    account: &Account,
+    stream: &StreamInner,
+    bytes: usize,
+    allocate: impl FnOnce() -> Result<*mut u8>,
+) -> Result<*mut u8> {
+    if bytes == 0 {
+        return Ok(NOTHING);
+    }
+    account.take(bytes, stream.device())?;
+    allocate().inspect_err(|_| account.give_back(bytes))
 }
 
 /// A stream of `device` that frees what was used on none that the calling thread can use. That of a GPU stays.

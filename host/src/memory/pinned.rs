@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, RangeBounds};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -11,12 +10,13 @@ use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
 use crate::device::Device;
+use crate::device::retired;
 use crate::error::{Error, Result};
-use crate::launch::argument::pass_by_view;
+use crate::memory::buffer::DeviceBuffer;
 use crate::memory::mapped::Mapped;
-use crate::memory::retired;
-use crate::memory::{ALIGNMENT, Memory};
+use crate::memory::{Memory, Origin};
 use crate::stream::StreamInner;
+use crate::view::argument::pass_by_view;
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// `len` elements of type `T` in page-locked memory of the host: a slice that devices can read and write
@@ -126,7 +126,6 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// ```
 pub struct PinnedBuffer<T: DeviceCopy> {
     mapped: Mapped<T>,
-    device: Device,
     /// `None` once they have been given away.
     pages: Option<Pages<T>>,
 }
@@ -153,33 +152,29 @@ pass_by_view!([] PinnedBuffer<T>);
 /// The slice panics as that of a [`PinnedBuffer`] does.
 pub struct PinnedSlice<'a, T: DeviceCopy> {
     mapped: Mapped<T>,
-    device: &'a Device,
+    _locked: Locked,
     borrow: PhantomData<&'a mut [T]>,
 }
 
 pass_by_view!(['b,] PinnedSlice<'b, T>);
 
-/// Page-locked memory, and where it is from.
-struct Pages<T: DeviceCopy> {
-    start: NonNull<T>,
-    len: usize,
-    device: Device,
-    origin: Origin,
-    /// The owner of memory of another library.
+/// What page-locked memory belongs to. The lock ends first.
+struct Pages<T> {
+    /// `None` if another library has locked it.
+    locked: Option<Locked>,
+    /// The `Vec` that was registered.
+    data: Option<Vec<T>>,
+    /// What memory of another library belongs to.
     _owner: Option<Box<dyn Send>>,
 }
 
-/// Where page-locked memory is from.
-#[derive(Clone, Copy)]
-enum Origin {
-    /// Nowhere: it has no bytes.
-    Empty,
-    /// Allocated as such.
-    Allocated,
-    /// A `Vec` of that capacity, registered.
-    Registered { capacity: usize },
-    /// Another library, which locked it.
-    Foreign,
+/// Bytes that are page-locked until this is dropped.
+struct Locked {
+    start: *mut u8,
+    bytes: usize,
+    device: Device,
+    /// Allocated as such, and else registered.
+    is_allocated: bool,
 }
 
 // SAFETY: a buffer owns its elements, like a `Vec<T>`.
@@ -280,16 +275,13 @@ impl Device {
     /// # Errors
     /// The driver's error; it may refuse memory on a system without paging.
     pub fn pin<T: DeviceCopy>(&self, data: Vec<T>) -> Result<PinnedBuffer<T>> {
-        let bytes = size_of_val(data.as_slice());
-        if bytes > 0 {
-            // SAFETY: a `Vec` that is not touched keeps its memory; `unlock` comes before it is dropped.
-            unsafe { self.backend().lock_pages(data.as_ptr().cast_mut().cast(), bytes)? };
-        }
-        let mut data = ManuallyDrop::new(data);
-        let origin = Origin::Registered { capacity: data.capacity() };
+        let (bytes, mut data) = (size_of_val(data.as_slice()), data);
         // SAFETY: a `Vec` has no null pointer.
         let start = unsafe { NonNull::new_unchecked(data.as_mut_ptr()) };
-        PinnedBuffer::of(Pages { start, len: data.len(), device: self.clone(), origin, _owner: None })
+        // SAFETY: a `Vec` that nobody touches keeps its memory; the lock ends before it is dropped.
+        let locked = unsafe { Locked::lock(self, start.as_ptr().cast(), bytes)? };
+        let (len, locked) = (data.len(), Some(locked));
+        PinnedBuffer::of(self, start, len, Pages { locked, data: Some(data), _owner: None })
     }
 
     /// Page-locks borrowed memory for the time of `work` (`cuMemHostRegister`, `cuMemHostUnregister`): for
@@ -325,57 +317,61 @@ impl Device {
 }
 
 impl<'a, T: DeviceCopy> PinnedSlice<'a, T> {
-    fn lock(device: &'a Device, memory: &'a mut [T]) -> Result<Self> {
-        let (start, len, bytes) =
-            (NonNull::from(&mut *memory).cast::<T>(), memory.len(), size_of_val(memory));
-        if bytes > 0 {
-            // SAFETY: the memory is borrowed as long as the slice, which only `with_pinned` owns, and drops.
-            unsafe { device.backend().lock_pages(start.as_ptr().cast(), bytes)? };
-        }
+    fn lock(device: &Device, memory: &'a mut [T]) -> Result<Self> {
+        let (len, bytes) = (memory.len(), size_of_val(memory));
+        let start = NonNull::from(memory).cast::<T>();
+        // SAFETY: the memory is borrowed as long as the slice, which only `with_pinned` owns, and drops.
+        let locked = unsafe { Locked::lock(device, start.as_ptr().cast(), bytes)? };
         // SAFETY: as above; `drop` ends the lock when no device uses it.
-        let mapped = unsafe { Mapped::new(device, start, len) };
-        let mapped = mapped.inspect_err(|_| {
-            if bytes > 0 {
-                // SAFETY: it has been locked just now.
-                unsafe { device.backend().unlock_pages(start.as_ptr().cast()) };
-            }
-        })?;
-        Ok(PinnedSlice { mapped, device, borrow: PhantomData })
-    }
-
-    /// The device that it was page-locked with; all can use it.
-    pub fn device(&self) -> &Device {
-        self.device
+        let mapped = unsafe { Mapped::new(device, start, len)? };
+        Ok(PinnedSlice { mapped, _locked: locked, borrow: PhantomData })
     }
 }
 
 impl<T: DeviceCopy> Drop for PinnedSlice<'_, T> {
     fn drop(&mut self) {
+        // The lock ends after this; copies that use the memory have ended with the borrows in `work`.
         self.mapped.settle();
-        if self.mapped.memory().bytes() > 0 {
-            // SAFETY: it is locked; no device uses it any more, and copies that do have ended with the borrows in `work`.
-            unsafe { self.device.backend().unlock_pages(self.mapped.start().as_ptr().cast()) };
+    }
+}
+
+impl Locked {
+    /// # Safety
+    /// `start` leads to `bytes` of memory, which are there until this is dropped and no device uses them any more.
+    unsafe fn lock(device: &Device, start: *mut u8, bytes: usize) -> Result<Self> {
+        if bytes > 0 {
+            // SAFETY: passed on.
+            unsafe { device.backend().lock_pages(start, bytes)? };
+        }
+        Ok(Locked { start, bytes, device: device.clone(), is_allocated: false })
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let backend = self.device.backend();
+        match self.is_allocated {
+            _ if self.bytes == 0 => {}
+            // SAFETY: allocated there with that size, and nothing uses it: copies own the buffer, and work in place is
+            // waited for.
+            true => unsafe { backend.free_host(self.start, self.bytes) },
+            // SAFETY: as above, and registered there.
+            false => unsafe { backend.unlock_pages(self.start) },
         }
     }
 }
 
 impl<T: DeviceCopy> PinnedBuffer<T> {
     fn allocate(device: &Device, len: usize, write_combined: bool) -> Result<Self> {
-        const { assert!(align_of::<T>() <= ALIGNMENT, "buffer elements are aligned to at most 256 bytes") };
         retired::collect();
-        let bytes = len
-            .checked_mul(size_of::<T>())
-            .filter(|bytes| isize::try_from(*bytes).is_ok())
-            .ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;
+        let bytes = DeviceBuffer::<T>::bytes_of(len)?;
         let pointer = match bytes {
             0 => null_mut(),
             _ => device.backend().allocate_host(bytes, write_combined)?,
         };
-        let (start, origin) = match NonNull::new(pointer.cast::<T>()) {
-            Some(start) => (start, Origin::Allocated),
-            None => (NonNull::dangling(), Origin::Empty),
-        };
-        PinnedBuffer::of(Pages { start, len, device: device.clone(), origin, _owner: None })
+        let start = NonNull::new(pointer.cast::<T>()).unwrap_or(NonNull::dangling());
+        let locked = Some(Locked { start: pointer, bytes, device: device.clone(), is_allocated: true });
+        PinnedBuffer::of(device, start, len, Pages { locked, data: None, _owner: None })
     }
 
     /// Memory of another library.
@@ -389,14 +385,14 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
         len: usize,
         owner: Box<dyn Send>,
     ) -> Result<Self> {
-        let (device, origin) = (device.clone(), Origin::Foreign);
-        PinnedBuffer::of(Pages { start, len, device, origin, _owner: Some(owner) })
+        PinnedBuffer::of(device, start, len, Pages { locked: None, data: None, _owner: Some(owner) })
     }
 
-    fn of(pages: Pages<T>) -> Result<Self> {
+    /// `len` elements from `start` on, which `pages` keeps.
+    fn of(device: &Device, start: NonNull<T>, len: usize, pages: Pages<T>) -> Result<Self> {
         // SAFETY: `pages` has that many elements, page-locked, until `drop` gives it to `keep`.
-        let mapped = unsafe { Mapped::new(&pages.device, pages.start, pages.len)? };
-        Ok(PinnedBuffer { mapped, device: pages.device.clone(), pages: Some(pages) })
+        let mapped = unsafe { Mapped::new(device, start, len)? };
+        Ok(PinnedBuffer { mapped, pages: Some(pages) })
     }
 
     fn zeroed(device: &Device, len: usize, write_combined: bool) -> Result<Self>
@@ -408,12 +404,6 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
         unsafe { buffer.mapped.start().as_ptr().write_bytes(0, len) };
         Ok(buffer)
     }
-
-    /// The device that it was made with; all can use it.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
     /// The elements in ordinary memory: those that were given to [`Device::pin`] (`cuMemHostUnregister`), or a copy. Waits
     /// for devices that use them in place.
     ///
@@ -421,9 +411,12 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     /// As the slice does, if a kernel that was to write the elements has failed.
     pub fn into_vec(mut self) -> Vec<T> {
         // Waits. What is left in `self` owns nothing.
-        let elements = &mut *self.mapped;
+        let elements = self.mapped.write().unwrap_or_else(|error| unreadable(&error));
         match self.pages.take() {
-            Some(pages) if matches!(pages.origin, Origin::Registered { .. }) => pages.into_vec(),
+            Some(Pages { locked, data: Some(data), .. }) => {
+                drop(locked);
+                data
+            }
             pages => {
                 let copy = elements.to_vec();
                 drop(pages);
@@ -443,8 +436,8 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     /// the failure of a kernel that was to write it.
     pub(crate) fn into_memory(mut self, stream: &Arc<StreamInner>) -> Result<Memory> {
         let device = stream.device();
-        if device.is_cuda() && !self.device.is_cuda() {
-            return Err(Error::device_mismatch(&self.device, device));
+        if device.is_cuda() && !self.device().is_cuda() {
+            return Err(Error::device_mismatch(self.device(), device));
         }
         let elements = self.mapped.write()?;
         let (start, bytes) = (elements.as_mut_ptr().cast(), size_of_val(elements));
@@ -452,15 +445,13 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
             // SAFETY: it is page-locked.
             && unsafe { device.backend().mapped_address(start)? } != Some(start)
         {
-            return Err(Error::Unsupported {
-                operation: "page-locked memory as a part of a graph",
-                device: device.to_string().into(),
-                reason: "the device has it under another address than the host, as it has write-combined memory",
-            });
+            let reason =
+                "the device has it under another address than the host, as it has write-combined memory";
+            return Err(Error::unsupported("page-locked memory as a part of a graph", device, reason));
         }
         // SAFETY: it is page-locked for all GPUs, and the device uses it under the host's address. It is not in use now, and
         // the owner is all that could reach it, out of reach from here on.
-        Ok(unsafe { Memory::pinned(stream, start, bytes, Box::new(self)) })
+        Ok(unsafe { Memory::owned(stream, Origin::Pinned, start, bytes, Box::new(self)) })
     }
 }
 
@@ -472,45 +463,7 @@ impl<T: DeviceCopy> Drop for PinnedBuffer<T> {
     }
 }
 
-impl<T: DeviceCopy> Pages<T> {
-    /// The `Vec` that was registered.
-    fn into_vec(self) -> Vec<T> {
-        let pages = ManuallyDrop::new(self);
-        // SAFETY: its parts are not used here any more.
-        unsafe { pages.unregister() }
-    }
-
-    /// Ends the lock; gives the registered `Vec`, or an empty one if there is none.
-    ///
-    /// # Safety
-    /// No device uses the memory, and the caller does not use the parts of the `Vec` again.
-    unsafe fn unregister(&self) -> Vec<T> {
-        let Origin::Registered { capacity } = self.origin else { return Vec::new() };
-        let start = self.start.as_ptr();
-        if self.len * size_of::<T>() > 0 {
-            // SAFETY: it is locked, and passed on.
-            unsafe { self.device.backend().unlock_pages(start.cast()) };
-        }
-        // SAFETY: these are the parts of the `Vec` that was registered.
-        unsafe { Vec::from_raw_parts(start, self.len, capacity) }
-    }
-}
-
-impl<T: DeviceCopy> Drop for Pages<T> {
-    fn drop(&mut self) {
-        let (start, bytes) = (self.start.as_ptr().cast(), self.len * size_of::<T>());
-        match self.origin {
-            Origin::Empty | Origin::Foreign => {}
-            // SAFETY: allocated there with that size, and nothing uses it: copies own the buffer, and work in place is
-            // waited for.
-            Origin::Allocated => unsafe { self.device.backend().free_host(start, bytes) },
-            // SAFETY: as above; the pages have no other owner any more.
-            Origin::Registered { .. } => drop(unsafe { self.unregister() }),
-        }
-    }
-}
-
-/// Alternating use of page-locked memory by host and devices.
+/// What host and devices do with page-locked memory in turn.
 macro_rules! in_turn {
     ($name:ident $(<$life:lifetime>)?) => {
         impl<T: DeviceCopy> $name<$($life,)? T> {
@@ -530,6 +483,11 @@ macro_rules! in_turn {
             /// As `read`.
             pub fn write(&mut self) -> Result<&mut [T]> {
                 self.mapped.write()
+            }
+
+            /// The device that it was page-locked with; all can use it.
+            pub fn device(&self) -> &Device {
+                self.mapped.memory().device()
             }
 
             /// All elements, for a device to read in place.
@@ -563,16 +521,18 @@ macro_rules! in_turn {
         impl<T: DeviceCopy> Deref for $name<$($life,)? T> {
             type Target = [T];
 
+            #[inline]
             #[track_caller]
             fn deref(&self) -> &[T] {
-                &self.mapped
+                self.mapped.read().unwrap_or_else(|error| unreadable(&error))
             }
         }
 
         impl<T: DeviceCopy> DerefMut for $name<$($life,)? T> {
+            #[inline]
             #[track_caller]
             fn deref_mut(&mut self) -> &mut [T] {
-                &mut self.mapped
+                self.mapped.write().unwrap_or_else(|error| unreadable(&error))
             }
         }
 
@@ -589,3 +549,9 @@ macro_rules! in_turn {
 
 in_turn!(PinnedBuffer);
 in_turn!(PinnedSlice<'_>);
+
+#[cold]
+#[track_caller]
+fn unreadable(error: &Error) -> ! {
+    panic!("page-locked memory that a device was to use: {error}")
+}

@@ -5,10 +5,10 @@ use std::mem::MaybeUninit;
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::Result;
-use crate::launch::argument::DeviceInput;
 use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
+use crate::view::argument::DeviceInput;
 
 impl Stream {
     /// A new buffer of `len` uninitialised elements (`cuMemAllocFromPoolAsync`). It is safe to

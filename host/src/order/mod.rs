@@ -34,7 +34,6 @@
 //!
 //! Pointers taken with `as_device_ptr` are outside all this; that is what their `unsafe` says.
 
-pub(crate) mod access;
 mod record;
 pub(crate) mod writers;
 

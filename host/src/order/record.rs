@@ -27,12 +27,12 @@ pub(super) const MANY_READERS: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     /// It only reads, perhaps at the same time as others.
-    Read,
+    Read = 0,
     /// It writes, and nothing else uses any part of the allocation meanwhile.
-    Write,
-    /// It writes a part, while other streams may use other parts; or it changes elements atomically,
+    Write = 1,
+    /// It writes a part, while other parts may be in use elsewhere; or it changes elements atomically,
     /// while others may be about to do the same.
-    WritePart,
+    WritePart = 2,
 }
 
 /// The order of work on one allocation. Of all this a launch reads the first word, in most cases.

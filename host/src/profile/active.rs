@@ -13,6 +13,7 @@ use super::recorder::Recorder;
 use super::work::Work;
 use crate::device::Device;
 use crate::error::Result;
+use crate::order::OrderedStream;
 use crate::stream::StreamInner;
 
 /// The timelines that are being recorded, of all devices.
@@ -74,7 +75,7 @@ fn observe_slowly<R>(stream: &StreamInner, work: Work, enqueue: impl FnOnce() ->
     let after = if result.is_ok() { stream.mark() } else { return result };
     let marks = before.and_then(|before| after.map(|after| (Arc::new(before), Arc::new(after)))).ok();
     for recorder in recorders {
-        recorder.note_work(work, stream.number(), (start, end), marks.clone());
+        recorder.note_work(work, stream.id(), (start, end), marks.clone());
     }
     result
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -31,51 +32,35 @@ use crate::stream::{Stream, StreamInner};
 /// ```
 #[must_use = "it does nothing unless it is awaited"]
 pub struct Completion<'a> {
-    event: Awaited<'a>,
+    event: Arc<EventBackend>,
     device: Device,
     /// Where a failure is to be reported; an event reports none.
     stream: Option<Arc<StreamInner>>,
     /// The interval of a GPU's stream that has then run.
     ended: Option<EndedIntervals>,
     signal: Option<Arc<Signal>>,
-}
-
-enum Awaited<'a> {
-    Own(EventBackend),
-    Borrowed(&'a EventBackend),
-}
-
-impl Awaited<'_> {
-    fn get(&self) -> &EventBackend {
-        match self {
-            Awaited::Own(event) => event,
-            Awaited::Borrowed(event) => event,
-        }
-    }
+    borrow: PhantomData<&'a Event>,
 }
 
 impl Completion<'static> {
     /// The future of all work of `stream` so far.
     pub(crate) fn of_stream(stream: &Arc<StreamInner>) -> Result<Self> {
         let ended = stream.backend().end_interval();
-        let event = Awaited::Own(stream.tail()?);
-        let device = stream.device().clone();
-        Ok(Completion { event, device, stream: Some(stream.clone()), ended, signal: None })
+        let event = Arc::new(stream.tail()?);
+        let (device, stream) = (stream.device().clone(), Some(stream.clone()));
+        Ok(Completion { event, device, stream, ended, signal: None, borrow: PhantomData })
     }
 
     /// The event that it waits for, if it is not shared.
     pub(crate) fn into_event(self) -> Option<EventBackend> {
-        match self.event {
-            Awaited::Own(event) => Some(event),
-            Awaited::Borrowed(_) => None,
-        }
+        Arc::into_inner(self.event)
     }
 }
 
 impl Completion<'_> {
     /// Whether it is ready now.
     pub(crate) fn is_complete(&self) -> Result<bool> {
-        self.event.get().is_complete()
+        self.event.is_complete()
     }
 
     /// Passes printed text on.
@@ -86,7 +71,7 @@ impl Completion<'_> {
     /// Reports as the future does; waits, if this is the future of a stream.
     pub(crate) fn finish(&self) -> Result<()> {
         match &self.stream {
-            Some(stream) => stream.finish(self.event.get(), self.ended.as_ref()),
+            Some(stream) => stream.backend().finish(&self.event, self.ended.as_ref()),
             // No waiting: the event may have been recorded again since it was awaited.
             None => {
                 self.deliver_output();
@@ -100,7 +85,7 @@ impl Completion<'_> {
             Some(signal) => signal,
             None => {
                 let signal = Arc::new(Signal::default());
-                self.event.get().notify(signal.clone())?;
+                self.event.notify(signal.clone())?;
                 signal
             }
         };
@@ -131,8 +116,8 @@ impl<'a> IntoFuture for &'a Event {
 
     /// The future of what the event was last recorded for, at the first poll.
     fn into_future(self) -> Completion<'a> {
-        let (event, device) = (Awaited::Borrowed(self.backend()), self.device().clone());
-        Completion { event, device, stream: None, ended: None, signal: None }
+        let (event, device) = (self.shared().clone(), self.device().clone());
+        Completion { event, device, stream: None, ended: None, signal: None, borrow: PhantomData }
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::backend::StreamIdentity;
 use crate::device::Device;
+use crate::device::retired;
 use crate::error::{Error, Result};
-use crate::memory::retired;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
 use crate::stream::options::StreamOptions;
@@ -75,12 +75,8 @@ impl Device {
     /// # Errors
     /// [`Error::PriorityOutOfRange`], or as [`Device::new_stream`].
     pub fn new_stream_with(&self, options: StreamOptions) -> Result<Stream> {
-        let priority = options.priority();
-        self.check_priority(priority)?;
-        Ok(Stream::new(
-            self,
-            self.backend().new_stream(options.is_ordered_with_legacy(), options.priority())?,
-        ))
+        self.check_priority(options.priority)?;
+        Ok(Stream::new(self, self.backend().new_stream(options.ordered_with_legacy, options.priority)?))
     }
 
     /// Whether streams and launches may have that priority.

@@ -6,8 +6,8 @@
 //! what the L2 cache keeps. `own_thread` identifies a thread; `announcing` guards the uses of a call that a
 //! recording may refuse.
 
-pub(crate) mod access_policy;
 pub(crate) mod announcing;
+pub(crate) mod bytes;
 pub(crate) mod completion;
 pub(crate) mod event;
 pub(crate) mod host_fn;
@@ -16,7 +16,6 @@ pub(crate) mod options;
 pub(crate) mod order;
 pub(crate) mod own_thread;
 pub(crate) mod timing;
-pub(crate) mod value;
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,21 +23,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::refusal::host_memory;
-use crate::backend::{
-    EndedIntervals, EventBackend, EventFlags, Fill, Launch, MemoryCopy, Place, Rows, Side, StreamBackend,
-};
+use crate::backend::{EventBackend, EventFlags, Fill, MemoryCopy, Place, Rows, Side, StreamBackend};
 use crate::device::Device;
+use crate::device::account::Account;
+use crate::device::retired;
 use crate::error::Result;
-use crate::kernel::Kernel;
-use crate::memory::Contents;
-use crate::memory::account::Account;
-use crate::memory::pool::MemoryPool;
-use crate::memory::retired;
 use crate::order::OrderedStream;
-use crate::order::access::Access;
-use crate::order::writers::Effect;
 use crate::profile::{self, Work};
-use crate::stream::announcing::Announcing;
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was enqueued; work
 /// on different streams may run at the same time, except when it uses the same buffer.
@@ -183,11 +174,6 @@ impl StreamInner {
         self.backend.recording()
     }
 
-    /// Which stream of the process it is.
-    pub(crate) fn number(&self) -> u64 {
-        self.id
-    }
-
     /// An event at the end of all work enqueued so far, with the time of the device.
     pub(crate) fn mark(&self) -> Result<EventBackend> {
         let event = EventBackend::new(self.device.backend(), EventFlags::TIMED)?;
@@ -202,63 +188,9 @@ impl StreamInner {
         Ok(event)
     }
 
-    /// Waits for all work enqueued so far, without reporting failures.
-    pub(crate) fn drain(&self) -> Result<()> {
-        self.backend.drain()
-    }
-
-    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. Later
-    /// failures are left to later waits. `ended` is what `StreamBackend::end_interval` gave before.
-    pub(crate) fn finish(&self, event: &EventBackend, ended: Option<&EndedIntervals>) -> Result<()> {
-        self.backend.finish(event, ended)
-    }
-
-    /// From `pool`, or from that of the device.
-    pub(crate) fn allocate(
-        &self,
-        pool: Option<&MemoryPool>,
-        bytes: usize,
-        contents: Contents,
-    ) -> Result<*mut u8> {
-        let account = self.account_of(pool);
-        account.take(bytes, &self.device)?;
-        let own = pool.and_then(MemoryPool::raw);
-        let allocate = || self.backend.allocate(own, bytes, contents);
-        let allocated = if contents == Contents::Zeroed && self.backend.enqueues_host_copies() {
-            profile::observe(self, Work::Fill { bytes }, allocate)
-        } else {
-            allocate()
-        };
-        allocated.inspect_err(|_| account.give_back(bytes))
-    }
-
-    fn account_of<'a>(&'a self, pool: Option<&'a MemoryPool>) -> &'a Arc<Account> {
-        pool.map_or(&self.account, MemoryPool::account)
-    }
-
-    pub(crate) fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        self.account.take(bytes, &self.device)?;
-        let allocated = self.backend.allocate_managed(bytes, contents);
-        allocated.inspect_err(|_| self.account.give_back(bytes))
-    }
-
-    /// Frees managed memory, once all work enqueued here has run.
-    ///
-    /// # Safety
-    /// As for `free`, with memory from `allocate_managed`.
-    pub(crate) unsafe fn free_managed(&self, pointer: *mut u8, bytes: usize) {
-        // SAFETY: passed on.
-        unsafe { self.backend.free_managed(pointer, bytes, &self.account) }
-    }
-
-    /// Frees in stream order.
-    ///
-    /// # Safety
-    /// `pointer` is from `allocate` of `bytes` in `pool` on this device, is freed once, and work enqueued here
-    /// runs after all work that uses it.
-    pub(crate) unsafe fn free(&self, pool: Option<&MemoryPool>, pointer: *mut u8, bytes: usize) {
-        // SAFETY: passed on.
-        unsafe { self.backend.free(pointer, bytes, self.account_of(pool)) }
+    /// What its buffers count for.
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.account
     }
 
     /// As `copy_from_host`, into memory that nothing has used yet.
@@ -403,62 +335,6 @@ impl StreamInner {
         let fill = Fill::new(target, pattern, count);
         // SAFETY: passed on.
         profile::observe(self, Work::Fill { bytes: fill.bytes() }, || unsafe { self.backend.fill(fill) })
-    }
-
-    /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.
-    ///
-    /// # Safety
-    /// As [`launch`](crate::launch::launch_with), with memory ordered, the sizes within the limits, and the kernel from
-    /// `prepare` here.
-    #[inline]
-    pub(crate) unsafe fn launch(
-        &self,
-        launch: Launch<'_>,
-        accesses: &[Access<'_>],
-        names_writers: bool,
-    ) -> Result<()> {
-        match self.backend.driver_stream() {
-            Some(stream) if !profile::is_observed() => {
-                if names_writers {
-                    let effects = accesses.iter().map(Access::effect);
-                    // SAFETY: passed on.
-                    return unsafe { stream.launch_watched(launch, effects) };
-                }
-                // SAFETY: passed on.
-                unsafe { stream.launch(launch) }
-            }
-            // SAFETY: passed on.
-            _ => unsafe { self.launch_slow(launch, accesses) },
-        }
-    }
-
-    /// How a launch of `kernel` uses memory, its constants among it.
-    fn effects<'a>(
-        &'a self,
-        kernel: &'static Kernel,
-        accesses: &'a [Access<'a>],
-    ) -> impl Iterator<Item = Effect<'a>> + Clone {
-        // They have been made ready for the launch.
-        let constants = kernel.descriptor().constants.iter();
-        let read = constants.filter_map(|constant| {
-            let resident = constant.resident(&self.device).ok()?;
-            Some((resident.writers(), constant.used_by_launches(), false))
-        });
-        accesses.iter().map(Access::effect).chain(read)
-    }
-
-    /// The slow path of `launch`: profiled, recorded or on the CPU.
-    ///
-    /// # Safety
-    /// As for `launch`.
-    #[inline(never)]
-    pub(crate) unsafe fn launch_slow(&self, launch: Launch<'_>, accesses: &[Access<'_>]) -> Result<()> {
-        let _announcing = Announcing::on(self);
-        let Launch { kernel, config, .. } = launch;
-        profile::observe(self, Work::Kernel { kernel, shape: *config }, || {
-            // SAFETY: passed on.
-            unsafe { self.backend.launch(launch, self.effects(kernel, accesses)) }
-        })
     }
 }
 

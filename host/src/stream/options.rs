@@ -15,8 +15,8 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct StreamOptions {
-    ordered_with_legacy: bool,
-    priority: i32,
+    pub(crate) ordered_with_legacy: bool,
+    pub(crate) priority: i32,
 }
 
 impl StreamOptions {
@@ -51,13 +51,5 @@ impl StreamOptions {
     #[must_use]
     pub const fn with_priority(self, priority: i32) -> Self {
         StreamOptions { priority, ..self }
-    }
-
-    pub(crate) const fn is_ordered_with_legacy(self) -> bool {
-        self.ordered_with_legacy
-    }
-
-    pub(crate) const fn priority(self) -> i32 {
-        self.priority
     }
 }

@@ -12,17 +12,17 @@ use super::limits::{check_surface, check_texture};
 use super::sampler::Sampler;
 use super::view::{SurfaceViewMut, TextureView, check};
 use crate::backend::array::{ArrayBackend, ArrayShape, TextureObject};
-use crate::backend::recording::refusal::host_memory;
 use crate::backend::{MemoryCopy, Place, Side};
-use crate::copy::{agree, room_for};
+use crate::copy::room_for;
 use crate::device::Device;
-use crate::error::{Error, Result};
-use crate::launch::argument::{DeviceInput, DeviceOutput};
+use crate::error::Result;
 use crate::memory::Memory;
+use crate::memory::access::{Access, enqueue};
+use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
-use crate::order::access::Access;
 use crate::stream::Stream;
-use crate::stream::announcing::Announcing;
+use crate::view::agree;
+use crate::view::argument::{DeviceInput, DeviceOutput};
 
 /// Elements in the layout for textures: a CUDA array of rank `R` (1, 2 or 3), made by
 /// [`Stream::upload_array`] or [`Stream::zeros_array`] (`cuArray3DCreate`).
@@ -88,11 +88,8 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
             element: size_of::<T>(),
             has_surface: check_surface(device, &extent).is_ok(),
         };
-        let bytes = extent.iter().try_fold(size_of::<T>(), |bytes, &extent| bytes.checked_mul(extent));
-        if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
-            let length = extent.iter().fold(1_usize, |length, &extent| length.saturating_mul(extent));
-            return Err(Error::SizeOverflow { length, element_size: size_of::<T>() });
-        }
+        let length = extent.iter().fold(1_usize, |length, &extent| length.saturating_mul(extent));
+        DeviceBuffer::<T>::bytes_of(length)?;
         let (memory, backend) = ArrayBackend::allocate(stream.inner(), &shape)?;
         // No limit of textures has more bits.
         let extent = extent.map(|extent| extent as u32);
@@ -136,37 +133,33 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TextureSampler`] if there is no such texture; or a failure of the device.
+    /// [`Error::TextureSampler`](crate::Error::TextureSampler) if there is no such texture; or a failure of the device.
     pub fn texture<V: Texel>(&self, sampler: &Sampler) -> Result<TextureView<'_, V, R>>
     where
         T: ReadAs<V>,
     {
         sampler.check(R, V::IS_FLOAT)?;
+        let Sampler { filter, mut addresses, has_normalized_coordinates } = *sampler;
         // What is above the rank does not count, and makes no other object.
-        let mut addresses = sampler.addresses();
         addresses[R..].fill(AddressMode::Clamp);
-        let object = TextureObject {
-            addresses,
-            filter: sampler.filter(),
-            has_normalized_coordinates: sampler.has_normalized_coordinates(),
-            gives_integers: !V::IS_FLOAT,
-        };
+        let gives_integers = !V::IS_FLOAT;
+        let object = TextureObject { addresses, filter, has_normalized_coordinates, gives_integers };
         let reading = Reading {
             format: T::FORMAT,
             channels: T::CHANNELS,
-            filter: object.filter,
+            filter,
             addresses,
-            has_normalized_coordinates: object.has_normalized_coordinates,
+            has_normalized_coordinates,
             is_normalized: T::IS_NORMALIZED,
         };
         let handle = self.backend.texture(&self.memory, object)?;
-        Ok(TextureView::new(handle, reading.to_word(), self.extent, &self.memory))
+        Ok(TextureView::new(handle, reading.to_word(), self.extent, self.access(Use::Read)))
     }
 
     /// The array as a kernel writes it (`cuSurfObjectCreate`, at the first call).
     ///
     /// # Errors
-    /// [`Error::TextureExtent`] if the array is larger than a surface may be, which in rank 1 is less than
+    /// [`Error::TextureExtent`](crate::Error::TextureExtent) if the array is larger than a surface may be, which in rank 1 is less than
     /// what a texture may be; or a failure of the device.
     pub fn surface(&mut self) -> Result<SurfaceViewMut<'_, T, R>> {
         self.surface_of_shared()
@@ -178,7 +171,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
             check_surface(self.device(), &self.extent())?;
         }
         let handle = self.backend.surface(&self.memory)?;
-        Ok(SurfaceViewMut::new(handle, self.extent, &self.memory))
+        Ok(SurfaceViewMut::new(handle, self.extent, self.access(Use::Write)))
     }
 
     /// The driver's handle (`CUarray`); `None` on the CPU device. It is valid while this array exists. Work that is
@@ -200,18 +193,15 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
         &self.memory
     }
 
-    /// Makes the copy that `stream` is about to be given wait for what it must come after.
-    fn begin(&self, stream: &Stream, usage: Use) -> Result<()> {
-        check(&self.memory, stream)?;
-        self.memory.begin(stream.inner(), usage)
+    /// A use of all of it.
+    fn access(&self, usage: Use) -> Access<'_> {
+        Access::new(&self.memory, usage).of_bytes(self.memory.bytes())
     }
 
-    /// The same for a copy from or to a slice of the host.
-    fn begin_with_host(&self, stream: &Stream, usage: Use) -> Result<()> {
-        match stream.inner().recording() {
-            None => self.begin(stream, usage),
-            Some(_) => Err(host_memory("a copy between a slice of the host and a texture array")),
-        }
+    /// That a copy on `stream` from or to a slice of the host may use it.
+    fn check_with_host(&self, stream: &Stream) -> Result<()> {
+        stream.inner().refuse_host_memory("a copy between a slice of the host and a texture array")?;
+        check(&self.memory, stream)
     }
 }
 
@@ -233,7 +223,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::TextureExtent`], [`Error::OutOfMemory`], or a failure of the
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), [`Error::TextureExtent`](crate::Error::TextureExtent), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or a failure of the
     /// device.
     pub fn upload_array<T: TextureElement, const R: usize>(
         &self,
@@ -257,7 +247,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TextureExtent`], [`Error::OutOfMemory`], or a failure of the device.
+    /// [`Error::TextureExtent`](crate::Error::TextureExtent), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or a failure of the device.
     pub fn zeros_array<T: TextureElement + Zeroable, const R: usize>(
         &self,
         extent: [usize; R],
@@ -284,20 +274,21 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], or a failure of the device.
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or a failure of the device.
     pub fn upload_into_array<T: TextureElement, const R: usize>(
         &self,
         source: &[T],
         target: &mut TextureArray<T, R>,
     ) -> Result<()> {
         agree("upload_into_array", source.len(), target.len())?;
-        target.begin_with_host(self, Use::Write)?;
-        let (start, shape) = (target.memory.pointer(), &target.shape);
-        let source = Side::memory(Place::Host, source.as_ptr().cast());
+        target.check_with_host(self)?;
+        let (from, to) =
+            (Side::memory(Place::Host, source.as_ptr().cast()), Side::array(target.memory.pointer()));
+        let copy = MemoryCopy::array(to, from, &target.shape);
         // SAFETY: both have as many elements; the array is of this device, and ordered for writing here.
-        unsafe { self.inner().upload(MemoryCopy::array(Side::array(start), source, shape))? };
-        target.memory.writers().overwrite(true);
-        Ok(())
+        enqueue(self.inner(), None, Some(target.access(Use::Write)), copy.bytes(), || unsafe {
+            self.inner().upload(copy)
+        })
     }
 
     /// The elements of an array, row by row, once all work enqueued here so far has run (`cuMemcpy3DAsync`,
@@ -310,13 +301,16 @@ impl Stream {
         source: &TextureArray<T, R>,
     ) -> Result<Vec<T>> {
         let mut data = room_for::<T>(source.len())?;
-        source.begin_with_host(self, Use::Read)?;
+        source.check_with_host(self)?;
         let sources = source.memory.writers().sources();
-        let target = Side::memory(Place::Host, data.as_mut_ptr().cast());
-        let from = Side::array(source.memory.pointer());
+        let (from, to) =
+            (Side::array(source.memory.pointer()), Side::memory(Place::Host, data.as_mut_ptr().cast()));
+        let copy = MemoryCopy::array(to, from, &source.shape);
         // SAFETY: there is room for the elements of the array, which is of this device and ordered for
         // reading here.
-        unsafe { self.inner().download(MemoryCopy::array(target, from, &source.shape))? };
+        enqueue(self.inner(), Some(source.access(Use::Read)), None, copy.bytes(), || unsafe {
+            self.inner().download(copy)
+        })?;
         sources.check()?;
         // SAFETY: all of them have been filled.
         unsafe { data.set_len(source.len()) };
@@ -338,7 +332,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], or a failure of the device.
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or a failure of the device.
     pub fn copy_to_array<'a, 'b, T: TextureElement, const R: usize>(
         &self,
         source: impl DeviceInput<'a, T>,
@@ -346,24 +340,22 @@ impl Stream {
     ) -> Result<()> {
         let (source, target) = (source.into_input(), target.into_array());
         agree("copy_to_array", source.len(), target.len())?;
-        let _announcing = Announcing::on(self.inner());
-        target.begin(self, Use::Write)?;
-        source.access().begin(self.inner())?;
+        check(&target.memory, self)?;
         let from = Side::memory(Place::Device, source.start().cast());
-        let to = Side::array(target.memory.pointer());
+        let copy = MemoryCopy::array(Side::array(target.memory.pointer()), from, &target.shape);
+        let written = target.access(Use::Write);
         // SAFETY: both have as many elements of this device, ordered here for their use; no view leads to an
         // array.
-        unsafe { self.inner().enqueue(MemoryCopy::array(to, from, &target.shape))? };
-        let written = Access::new(&target.memory, Use::Write).of_bytes(target.memory.bytes());
-        written.receive(source.memory(), self.inner());
-        Ok(())
+        enqueue(self.inner(), Some(source.access()), Some(written), copy.bytes(), || unsafe {
+            self.inner().enqueue(copy)
+        })
     }
 
     /// Enqueues a copy of all elements of an array to a buffer or view (`cuMemcpy3DAsync`); see
     /// [`Stream::copy_to_array`].
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], or a failure of the device.
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or a failure of the device.
     pub fn copy_from_array<'a, 'b, T: TextureElement, const R: usize>(
         &self,
         source: impl ArrayInput<'b, T, R>,
@@ -371,15 +363,14 @@ impl Stream {
     ) -> Result<()> {
         let (source, target) = (source.into_array(), target.into_output());
         agree("copy_from_array", source.len(), target.len())?;
-        let _announcing = Announcing::on(self.inner());
-        source.begin(self, Use::Read)?;
-        target.access().begin(self.inner())?;
+        check(&source.memory, self)?;
         let to = Side::memory(Place::Device, target.start().cast());
-        let from = Side::array(source.memory.pointer());
+        let copy = MemoryCopy::array(to, Side::array(source.memory.pointer()), &source.shape);
+        let read = source.access(Use::Read);
         // SAFETY: as above.
-        unsafe { self.inner().enqueue(MemoryCopy::array(to, from, &source.shape))? };
-        target.access().receive(&source.memory, self.inner());
-        Ok(())
+        enqueue(self.inner(), Some(read), Some(target.access()), copy.bytes(), || unsafe {
+            self.inner().enqueue(copy)
+        })
     }
 }
 

@@ -43,9 +43,9 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[must_use]
 pub struct Sampler {
-    filter: FilterMode,
-    addresses: [AddressMode; 3],
-    has_normalized_coordinates: bool,
+    pub(super) filter: FilterMode,
+    pub(super) addresses: [AddressMode; 3],
+    pub(super) has_normalized_coordinates: bool,
 }
 
 impl Sampler {
@@ -84,19 +84,7 @@ impl Sampler {
         Sampler { has_normalized_coordinates: true, ..self }
     }
 
-    pub(crate) fn filter(&self) -> FilterMode {
-        self.filter
-    }
-
-    pub(crate) fn addresses(&self) -> [AddressMode; 3] {
-        self.addresses
-    }
-
-    pub(crate) fn has_normalized_coordinates(&self) -> bool {
-        self.has_normalized_coordinates
-    }
-
-    /// Checks whether a texture of that rank can be read so; `is_float` if reads return `f32`.
+    /// Whether a texture of that rank can be read so; `is_float` if it gives `f32`.
     pub(crate) fn check(&self, rank: usize, is_float: bool) -> Result<()> {
         let repeats = |address| matches!(address, AddressMode::Wrap | AddressMode::Mirror);
         if !self.has_normalized_coordinates && self.addresses[..rank].iter().copied().any(repeats) {

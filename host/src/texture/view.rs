@@ -7,9 +7,9 @@ use std::ptr::from_ref;
 
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::order::Use;
-use crate::order::access::Access;
+use crate::memory::access::Access;
 use crate::stream::Stream;
+use crate::view::addresses;
 
 /// A texture array as a kernel reads it: for a kernel's [`Texture<V, R>`](ferrogrid_device::Texture). Made by
 /// [`TextureArray::texture`](super::TextureArray::texture).
@@ -49,7 +49,7 @@ pub struct TextureView<'a, V, const R: usize> {
     /// How it is read, for the CPU device.
     reading: u32,
     extent: [u32; R],
-    memory: &'a Memory,
+    access: Access<'a>,
     values: PhantomData<&'a [V]>,
 }
 
@@ -80,7 +80,7 @@ pub struct SurfaceViewMut<'a, T, const R: usize> {
     /// The surface object, or the first element.
     handle: *const (),
     extent: [u32; R],
-    memory: &'a Memory,
+    access: Access<'a>,
     elements: PhantomData<&'a mut [T]>,
 }
 
@@ -101,33 +101,49 @@ impl<V, const R: usize> Clone for TextureView<'_, V, R> {
 
 impl<V, const R: usize> Copy for TextureView<'_, V, R> {}
 
-// Without bounds: generated code calls these, and a kernel over other values is to be reported once, at its
-// signature.
+/// The methods that textures share with surfaces.
+macro_rules! object_methods {
+    ($View:ident) => {
+        // Without bounds: generated code calls these, and a kernel over other values is to be reported once, at its
+        // signature.
+        impl<'a, T, const R: usize> $View<'a, T, R> {
+            /// The elements along each axis, x first.
+            pub fn extent(&self) -> [usize; R] {
+                self.extent.map(|extent| extent as usize)
+            }
+
+            /// For a launch on `stream`.
+            ///
+            /// # Errors
+            /// If the array is another device's.
+            #[doc(hidden)]
+            pub fn on(self, stream: &Stream) -> Result<Self> {
+                check(self.access.memory(), stream)?;
+                Ok(self)
+            }
+
+            /// What a launch with it uses.
+            #[doc(hidden)]
+            pub fn access(&self) -> Access<'a> {
+                self.access
+            }
+        }
+
+        impl<T, const R: usize> fmt::Debug for $View<'_, T, R> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($View)).field("extent", &self.extent).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+object_methods!(TextureView);
+object_methods!(SurfaceViewMut);
+
 impl<'a, V, const R: usize> TextureView<'a, V, R> {
-    /// A kernel that takes `reading` and `handle` can read `memory` as `V`, as long as that exists.
-    pub(super) fn new(handle: *const (), reading: u32, extent: [u32; R], memory: &'a Memory) -> Self {
-        TextureView { handle, reading, extent, memory, values: PhantomData }
-    }
-
-    /// The elements along each axis, x first.
-    pub fn extent(&self) -> [usize; R] {
-        self.extent.map(|extent| extent as usize)
-    }
-
-    /// For a launch on `stream`.
-    ///
-    /// # Errors
-    /// If the array is another device's.
-    #[doc(hidden)]
-    pub fn on(self, stream: &Stream) -> Result<Self> {
-        check(self.memory, stream)?;
-        Ok(self)
-    }
-
-    /// The memory that a launch with it uses.
-    #[doc(hidden)]
-    pub fn access(&self) -> Access<'a> {
-        Access::new(self.memory, Use::Read)
+    /// What a kernel that takes `reading` and `handle` can read as `V` is in use as `access` says.
+    pub(super) fn new(handle: *const (), reading: u32, extent: [u32; R], access: Access<'a>) -> Self {
+        TextureView { handle, reading, extent, access, values: PhantomData }
     }
 
     /// The host addresses of the kernel parameters that it becomes; as many extents count as there are.
@@ -139,30 +155,9 @@ impl<'a, V, const R: usize> TextureView<'a, V, R> {
 }
 
 impl<'a, T, const R: usize> SurfaceViewMut<'a, T, R> {
-    /// A kernel that takes `handle` can write `memory` as `T`, as long as that exists.
-    pub(super) fn new(handle: *const (), extent: [u32; R], memory: &'a Memory) -> Self {
-        SurfaceViewMut { handle, extent, memory, elements: PhantomData }
-    }
-
-    /// The elements along each axis, x first.
-    pub fn extent(&self) -> [usize; R] {
-        self.extent.map(|extent| extent as usize)
-    }
-
-    /// For a launch on `stream`.
-    ///
-    /// # Errors
-    /// If the array is another device's.
-    #[doc(hidden)]
-    pub fn on(self, stream: &Stream) -> Result<Self> {
-        check(self.memory, stream)?;
-        Ok(self)
-    }
-
-    /// The memory that a launch with it uses.
-    #[doc(hidden)]
-    pub fn access(&self) -> Access<'a> {
-        Access::new(self.memory, Use::Write).of_bytes(self.memory.bytes())
+    /// What a kernel that takes `handle` can write as `T` is in use as `access` says.
+    pub(super) fn new(handle: *const (), extent: [u32; R], access: Access<'a>) -> Self {
+        SurfaceViewMut { handle, extent, access, elements: PhantomData }
     }
 
     /// The host addresses of the kernel parameters that it becomes; as many extents count as there are.
@@ -176,21 +171,4 @@ impl<'a, T, const R: usize> SurfaceViewMut<'a, T, R> {
 /// An array is used on its own device, even if that shares memory with others: its objects are invalid on other devices.
 pub(super) fn check(memory: &Memory, stream: &Stream) -> Result<()> {
     if memory.device() == stream.device() { Ok(()) } else { Err(memory.mismatch(stream.inner())) }
-}
-
-/// The addresses of the extents; above the rank that of the first.
-fn addresses<const R: usize>(extent: &[u32; R]) -> [*const c_void; 3] {
-    std::array::from_fn(|axis| from_ref(&extent[if axis < R { axis } else { 0 }]).cast())
-}
-
-impl<V, const R: usize> fmt::Debug for TextureView<'_, V, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TextureView").field("extent", &self.extent).finish_non_exhaustive()
-    }
-}
-
-impl<T, const R: usize> fmt::Debug for SurfaceViewMut<'_, T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SurfaceViewMut").field("extent", &self.extent).finish_non_exhaustive()
-    }
 }

@@ -9,11 +9,11 @@ use ferrogrid_device::atomic::AtomicForm;
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::launch::argument::{DeviceInput, LaunchInput};
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::Stream;
-use crate::view::{DeviceView, resolve};
+use crate::view::DeviceView;
+use crate::view::argument::{DeviceInput, LaunchInput};
 
 /// Elements of a device buffer, to be changed by many threads at once: what `&[AtomicU32]` is to a
 /// `Vec<u32>`. Made by [`DeviceBuffer::as_atomic`](crate::DeviceBuffer::as_atomic), and given to kernels
@@ -49,9 +49,7 @@ use crate::view::{DeviceView, resolve};
 /// # Ok(()) }
 /// ```
 pub struct DeviceAtomicView<'a, T> {
-    start: *mut T,
-    len: usize,
-    memory: &'a Memory,
+    view: DeviceView<'a, T>,
     elements: PhantomData<&'a mut [T]>,
 }
 
@@ -76,33 +74,28 @@ const SHARED_USE: Use = Use::WritePart;
 impl<'a, T: DeviceCopy> DeviceAtomicView<'a, T> {
     /// `start` must be followed by `len` elements of `memory`, all borrowed mutably for `'a`.
     pub(crate) fn new(start: *mut T, len: usize, memory: &'a Memory) -> Self {
-        DeviceAtomicView { start, len, memory, elements: PhantomData }
+        let view = DeviceView::with_usage(start, len, memory, SHARED_USE);
+        DeviceAtomicView { view, elements: PhantomData }
     }
 
     /// The same elements without their atomic type, in use as they are here.
     pub(crate) fn as_part(&self) -> DeviceView<'a, T> {
-        DeviceView::with_usage(self.start, self.len, self.memory, SHARED_USE)
-    }
-
-    /// The same elements, as an argument of a kernel.
-    pub(crate) fn atomics<A: AtomicForm<Value = T>>(self) -> DeviceView<'a, A> {
-        let (start, len) = (self.start.cast_const().cast(), self.len);
-        DeviceView::with_usage(start, len, self.memory, SHARED_USE)
+        self.view
     }
 
     /// The number of elements.
     pub fn len(&self) -> usize {
-        self.len
+        self.view.len()
     }
 
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.view.is_empty()
     }
 
     /// The device whose memory this is.
     pub fn device(&self) -> &'a Device {
-        self.memory.device()
+        self.view.device()
     }
 
     /// The elements of `range`.
@@ -118,8 +111,7 @@ impl<'a, T: DeviceCopy> DeviceAtomicView<'a, T> {
     /// # Errors
     /// [`Error::OutOfRange`](crate::Error::OutOfRange) if the range does not lie in the view.
     pub fn slice(self, range: impl RangeBounds<usize>) -> Result<DeviceAtomicView<'a, T>> {
-        let (start, len) = resolve(range, self.len)?;
-        Ok(DeviceAtomicView { start: self.start.wrapping_add(start), len, ..self })
+        Ok(DeviceAtomicView { view: self.view.slice(range)?, ..self })
     }
 }
 
@@ -134,7 +126,8 @@ impl<'a, A: AtomicForm> LaunchInput<'a, A> for DeviceAtomicView<'a, A::Value> {
 
 impl<'a, A: AtomicForm> DeviceInput<'a, A> for DeviceAtomicView<'a, A::Value> {
     fn into_input(self) -> DeviceView<'a, A> {
-        self.atomics()
+        let (start, len) = (self.view.start().cast(), self.view.len());
+        DeviceView::with_usage(start, len, self.view.memory(), SHARED_USE)
     }
 }
 
@@ -142,7 +135,7 @@ impl<T> fmt::Debug for DeviceAtomicView<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceAtomicView")
             .field("element", &std::any::type_name::<T>())
-            .field("len", &self.len)
+            .field("len", &self.view.extent[0])
             .finish_non_exhaustive()
     }
 }

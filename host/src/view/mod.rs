@@ -1,9 +1,11 @@
 //! Borrowed parts of device memory. This file has the contiguous ones, [`DeviceView`] and [`DeviceViewMut`].
 //!
-//! `parts` splits and casts views; `aligned` and `atomic` change what an element is; `pitched` has rows with
-//! a stride, and their buffers; `pointer` has raw device addresses.
+//! `argument` says what may stand for a parameter or an operand of a copy. `parts` splits and casts views;
+//! `aligned` and `atomic` change what an element is; `pitched` has rows with a stride; `pointer` has raw
+//! device addresses.
 
 pub(crate) mod aligned;
+pub(crate) mod argument;
 pub(crate) mod atomic;
 pub(crate) mod parts;
 pub(crate) mod pitched;
@@ -20,8 +22,8 @@ use ferrogrid_device::DeviceCopy;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::Memory;
+use crate::memory::access::Access;
 use crate::order::Use;
-use crate::order::access::Access;
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::pointer::{DevicePtr, DevicePtrMut};
 
@@ -121,37 +123,141 @@ impl<T, const R: usize> Clone for DeviceView<'_, T, R> {
 
 impl<T, const R: usize> Copy for DeviceView<'_, T, R> {}
 
-// Without `DeviceCopy`: generated code calls these, and a kernel over other elements is to be reported
-// once, at its signature.
-impl<'a, T> DeviceView<'a, T> {
-    /// `start` must be followed by `len` elements of `memory`, which a launch uses as `usage` says.
-    pub(crate) fn with_usage(start: *const T, len: usize, memory: &'a Memory, usage: Use) -> Self {
-        DeviceView { start, extent: [len], access: Access::new(memory, usage), elements: PhantomData }
-    }
+/// The methods that views for reading share with views for writing.
+macro_rules! view_methods {
+    ($View:ident) => {
+        // Without `DeviceCopy`: generated code calls these, and a kernel over other elements is to be reported
+        // once, at its signature.
+        impl<T, const R: usize> $View<'_, T, R> {
+            /// The host addresses of the kernel parameters that this view becomes: pointer, width, height, depth. As many
+            /// count as the rank says.
+            #[doc(hidden)]
+            #[inline]
+            pub fn params(&self) -> [*const c_void; 4] {
+                let [width, height, depth] = addresses(&self.extent);
+                [from_ref(&self.start).cast(), width, height, depth]
+            }
 
-    /// The host addresses of the kernel parameters that this view becomes: pointer, length.
-    #[doc(hidden)]
-    pub fn params(&self) -> [*const c_void; 2] {
-        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast()]
-    }
+            pub(crate) fn extents(&self) -> &[usize; R] {
+                &self.extent
+            }
+        }
+
+        impl<'a, T: DeviceCopy, const R: usize> $View<'a, T, R> {
+            /// The number of elements.
+            pub fn len(&self) -> usize {
+                self.extent.iter().product()
+            }
+
+            /// Whether there are no elements.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The elements along each axis, x first.
+            pub fn extent(&self) -> [usize; R] {
+                self.extent
+            }
+
+            /// The device whose memory this is.
+            pub fn device(&self) -> &'a Device {
+                self.memory().device()
+            }
+
+            pub(crate) fn memory(&self) -> &'a Memory {
+                self.access.memory()
+            }
+
+            /// The first elements in another shape; there must be as many.
+            pub(crate) fn shaped<const S: usize>(self, extent: [usize; S]) -> $View<'a, T, S> {
+                $View { start: self.start, extent, access: self.access, elements: PhantomData }
+            }
+        }
+
+        impl<T: DeviceCopy> $View<'_, T, 2> {
+            /// The elements in a row.
+            pub fn width(&self) -> usize {
+                self.extent[0]
+            }
+
+            /// The number of rows.
+            pub fn height(&self) -> usize {
+                self.extent[1]
+            }
+        }
+
+        impl<'a, T: DeviceCopy> $View<'a, T> {
+            /// The elements of `range`.
+            ///
+            /// ```
+            /// # fn main() -> ferrogrid_host::Result<()> {
+            /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+            /// let buffer = stream.upload(&[0_u32, 1, 2, 3])?;
+            /// assert_eq!(buffer.view().slice(1..=2)?.len(), 2);
+            /// let error = buffer.view().slice(2..9).unwrap_err();
+            /// assert!(error.to_string().contains("9"), "it names the range and the length");
+            /// # Ok(()) }
+            /// ```
+            ///
+            /// # Errors
+            /// [`Error::OutOfRange`] if the range does not lie in the view.
+            pub fn slice(self, range: impl RangeBounds<usize>) -> Result<Self> {
+                let (first, len) = resolve(range, self.extent[0])?;
+                Ok($View { extent: [len], ..self.skip(first) })
+            }
+
+            /// The elements from number `first` on, which need not be there.
+            fn skip(self, first: usize) -> Self {
+                $View { start: self.start.wrapping_add(first), ..self }
+            }
+
+            /// The first `width * height` elements as `height` rows of `width`: for a kernel's `Plane<T>` or
+            /// `DisjointSlice<T, 2>`.
+            ///
+            /// # Errors
+            /// [`Error::ViewTooLarge`] if that is more than the view has.
+            pub fn into_2d(self, width: usize, height: usize) -> Result<$View<'a, T, 2>> {
+                self.into_shape([width, height])
+            }
+
+            /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`: for a kernel's
+            /// `Volume<T>` or `DisjointSlice<T, 3>`.
+            ///
+            /// # Errors
+            /// [`Error::VolumeTooLarge`] if that is more than the view has.
+            pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<$View<'a, T, 3>> {
+                self.into_shape([width, height, depth])
+            }
+
+            /// `into_2d` or `into_3d`.
+            pub(crate) fn into_shape<const S: usize>(self, extent: [usize; S]) -> Result<$View<'a, T, S>> {
+                check_extent(extent, self.extent[0])?;
+                Ok(self.shaped(extent))
+            }
+
+            /// The same bytes as elements of another type; `len` of them must be there, and be such elements, and what is
+            /// written as such must be elements of the old type.
+            pub(crate) fn with_elements<U: DeviceCopy>(self, len: usize) -> $View<'a, U> {
+                // No element has a place, but one that is aligned for it.
+                let start = NonNull::dangling().as_ptr();
+                let empty = $View { start, extent: [0], access: self.access, elements: PhantomData };
+                if len == 0 { empty } else { $View { start: self.start.cast(), extent: [len], ..empty } }
+            }
+        }
+
+        impl<T, const R: usize> fmt::Debug for $View<'_, T, R> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($View))
+                    .field("element", &std::any::type_name::<T>())
+                    .field("extent", &self.extent)
+                    .finish_non_exhaustive()
+            }
+        }
+    };
 }
 
-impl<T> DeviceView<'_, T, 2> {
-    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height.
-    #[doc(hidden)]
-    pub fn params(&self) -> [*const c_void; 3] {
-        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast(), from_ref(&self.extent[1]).cast()]
-    }
-}
-
-impl<T> DeviceView<'_, T, 3> {
-    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height, depth.
-    #[doc(hidden)]
-    pub fn params(&self) -> [*const c_void; 4] {
-        let [width, height, depth] = self.extent.each_ref().map(|extent| from_ref(extent).cast());
-        [from_ref(&self.start).cast(), width, height, depth]
-    }
-}
+view_methods!(DeviceView);
+view_methods!(DeviceViewMut);
 
 impl<T, const R: usize> DeviceView<'_, T, R> {
     /// The memory that a launch with this view uses.
@@ -160,116 +266,25 @@ impl<T, const R: usize> DeviceView<'_, T, R> {
         self.access
     }
 
-    pub(crate) fn extents(&self) -> &[usize; R] {
-        &self.extent
-    }
-
     pub(crate) fn start(&self) -> *const T {
         self.start
     }
 }
 
-impl<'a, T: DeviceCopy> DeviceView<'a, T> {
+impl<'a, T> DeviceView<'a, T> {
+    /// `start` must be followed by `len` elements of `memory`, which a launch uses as `usage` says.
+    pub(crate) fn with_usage(start: *const T, len: usize, memory: &'a Memory, usage: Use) -> Self {
+        DeviceView { start, extent: [len], access: Access::new(memory, usage), elements: PhantomData }
+    }
+
     /// `start` must be followed by `len` elements of `memory`.
     pub(crate) fn whole(start: *const T, len: usize, memory: &'a Memory) -> Self {
         DeviceView::with_usage(start, len, memory, Use::Read)
     }
 
-    /// The elements of `range`.
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// let buffer = stream.upload(&[0_u32, 1, 2, 3])?;
-    /// assert_eq!(buffer.view().slice(1..=2)?.len(), 2);
-    /// let error = buffer.view().slice(2..9).unwrap_err();
-    /// assert!(error.to_string().contains("9"), "it names the range and the length");
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] if the range does not lie in the view.
-    pub fn slice(self, range: impl RangeBounds<usize>) -> Result<DeviceView<'a, T>> {
-        let (start, len) = resolve(range, self.extent[0])?;
-        Ok(DeviceView { start: self.start.wrapping_add(start), extent: [len], ..self })
-    }
-
-    /// The first `width * height` elements as `height` rows of `width`: for a kernel's `Plane<T>`.
-    ///
-    /// # Errors
-    /// [`Error::ViewTooLarge`] if that is more than the view has.
-    pub fn into_2d(self, width: usize, height: usize) -> Result<DeviceView<'a, T, 2>> {
-        check_plane(width, height, self.extent[0])?;
-        Ok(self.shaped([width, height]))
-    }
-
-    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`: for a kernel's
-    /// `Volume<T>`.
-    ///
-    /// # Errors
-    /// [`Error::VolumeTooLarge`] if that is more than the view has.
-    pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<DeviceView<'a, T, 3>> {
-        check_volume([width, height, depth], self.extent[0])?;
-        Ok(self.shaped([width, height, depth]))
-    }
-
-    /// The first elements in another shape; there must be as many.
-    pub(crate) fn shaped<const R: usize>(self, extent: [usize; R]) -> DeviceView<'a, T, R> {
-        let DeviceView { start, access, .. } = self;
-        DeviceView { start, extent, access, elements: PhantomData }
-    }
-
     /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
     pub fn as_device_ptr(&self) -> DevicePtr<T> {
         DevicePtr::new(self.start)
-    }
-
-    pub(crate) fn memory(&self) -> &'a Memory {
-        self.access.memory()
-    }
-
-    /// The same bytes as elements of another type; `len` of them must be there, and be such elements.
-    pub(crate) fn with_elements<U: DeviceCopy>(self, len: usize) -> DeviceView<'a, U> {
-        DeviceView::with_usage(
-            start_of(self.start.cast_mut(), len),
-            len,
-            self.access.memory(),
-            self.access.usage(),
-        )
-    }
-}
-
-impl<'a, T: DeviceCopy, const R: usize> DeviceView<'a, T, R> {
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.extent.iter().product()
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The elements along each axis, x first.
-    pub fn extent(&self) -> [usize; R] {
-        self.extent
-    }
-
-    /// The device whose memory this is.
-    pub fn device(&self) -> &'a Device {
-        self.access.memory().device()
-    }
-}
-
-impl<T: DeviceCopy> DeviceView<'_, T, 2> {
-    /// The elements in a row.
-    pub fn width(&self) -> usize {
-        self.extent[0]
-    }
-
-    /// The number of rows.
-    pub fn height(&self) -> usize {
-        self.extent[1]
     }
 }
 
@@ -284,58 +299,9 @@ impl<T, const R: usize> DeviceViewMut<'_, T, R> {
     pub fn access(&self) -> Access<'_> {
         self.access.of_bytes(self.extent.iter().product::<usize>() * size_of::<T>())
     }
-
-    pub(crate) fn extents(&self) -> &[usize; R] {
-        &self.extent
-    }
-}
-
-impl<T> DeviceViewMut<'_, T, 1> {
-    /// The host addresses of the kernel parameters that this view becomes: pointer, length.
-    #[doc(hidden)]
-    pub fn params(&self) -> [*const c_void; 2] {
-        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast()]
-    }
-}
-
-impl<T> DeviceViewMut<'_, T, 2> {
-    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height.
-    #[doc(hidden)]
-    pub fn params(&self) -> [*const c_void; 3] {
-        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast(), from_ref(&self.extent[1]).cast()]
-    }
-}
-
-impl<T> DeviceViewMut<'_, T, 3> {
-    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height, depth.
-    #[doc(hidden)]
-    pub fn params(&self) -> [*const c_void; 4] {
-        let [width, height, depth] = self.extent.each_ref().map(|extent| from_ref(extent).cast());
-        [from_ref(&self.start).cast(), width, height, depth]
-    }
 }
 
 impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.extent.iter().product()
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The elements along each axis, x first.
-    pub fn extent(&self) -> [usize; R] {
-        self.extent
-    }
-
-    /// The device whose memory this is.
-    pub fn device(&self) -> &'a Device {
-        self.access.memory().device()
-    }
-
     /// The same elements, to read, in rank 1.
     pub fn view(&self) -> DeviceView<'_, T> {
         DeviceView::whole(self.start, self.len(), self.access.memory())
@@ -354,29 +320,13 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
     pub(crate) fn start(&self) -> *mut T {
         self.start
     }
-
-    pub(crate) fn memory(&self) -> &'a Memory {
-        self.access.memory()
-    }
-
-    pub(crate) fn usage(&self) -> Use {
-        self.access.usage()
-    }
 }
 
 impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
-    /// `start` must be followed by as many elements of `memory`, all borrowed mutably for `'a`.
-    pub(crate) fn whole(start: *mut T, extent: [usize; 1], memory: &'a Memory) -> Self {
-        DeviceViewMut { start, extent, access: Access::new(memory, Use::Write), elements: PhantomData }
-    }
-
-    /// The elements of `range`.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] if the range does not lie in the view.
-    pub fn slice(self, range: impl RangeBounds<usize>) -> Result<DeviceViewMut<'a, T>> {
-        let (start, len) = resolve(range, self.extent[0])?;
-        Ok(DeviceViewMut { start: self.start.wrapping_add(start), extent: [len], ..self })
+    /// `start` must be followed by `len` elements of `memory`, all borrowed mutably for `'a`.
+    pub(crate) fn whole(start: *mut T, len: usize, memory: &'a Memory) -> Self {
+        let access = Access::new(memory, Use::Write);
+        DeviceViewMut { start, extent: [len], access, elements: PhantomData }
     }
 
     /// The first `middle` elements and the rest; see
@@ -394,87 +344,29 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
         Ok((left, right))
     }
 
-    /// The same bytes as elements of another type; `len` of them must be there, and be such elements,
-    /// and what is written as such must be elements of the old type.
-    pub(crate) fn with_elements<U: DeviceCopy>(self, len: usize) -> DeviceViewMut<'a, U> {
-        let (start, extent) = (start_of(self.start, len), [len]);
-        DeviceViewMut { start, extent, access: self.access, elements: PhantomData }
-    }
-
     /// The same elements, to be changed by many threads at once; see
     /// [`DeviceBuffer::as_atomic`](crate::DeviceBuffer::as_atomic).
     pub fn into_atomic(self) -> DeviceAtomicView<'a, T> {
         DeviceAtomicView::new(self.start, self.extent[0], self.access.memory())
     }
-
-    /// The first elements in another shape; there must be as many.
-    pub(crate) fn shaped<const R: usize>(self, extent: [usize; R]) -> DeviceViewMut<'a, T, R> {
-        DeviceViewMut { start: self.start, extent, access: self.access, elements: PhantomData }
-    }
-
-    /// The first `width * height` elements as `height` rows of `width`.
-    ///
-    /// # Errors
-    /// [`Error::ViewTooLarge`] if that is more than the view has.
-    pub fn into_2d(self, width: usize, height: usize) -> Result<DeviceViewMut<'a, T, 2>> {
-        check_plane(width, height, self.extent[0])?;
-        Ok(self.shaped([width, height]))
-    }
 }
 
-impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
-    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`.
-    ///
-    /// # Errors
-    /// [`Error::VolumeTooLarge`] if that is more than the view has.
-    pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<DeviceViewMut<'a, T, 3>> {
-        check_volume([width, height, depth], self.extent[0])?;
-        Ok(self.shaped([width, height, depth]))
-    }
+/// The addresses of the extents along x, y and z; above the rank, that along x.
+pub(crate) fn addresses<N, const R: usize>(extent: &[N; R]) -> [*const c_void; 3] {
+    std::array::from_fn(|axis| from_ref(&extent[if axis < R { axis } else { 0 }]).cast())
 }
 
-impl<T: DeviceCopy> DeviceViewMut<'_, T, 2> {
-    /// The elements in a row.
-    pub fn width(&self) -> usize {
-        self.extent[0]
-    }
-
-    /// The number of rows.
-    pub fn height(&self) -> usize {
-        self.extent[1]
-    }
-}
-
-/// `start` as the place of `len` elements of type `U`: well aligned even if there are none.
-fn start_of<T, U>(start: *mut T, len: usize) -> *mut U {
-    if len == 0 { NonNull::dangling().as_ptr() } else { start.cast() }
-}
-
-/// Whether `length` elements are enough for the plane or volume of that extent.
+/// That a view of `length` elements has those of rank 2 or 3.
 pub(crate) fn check_extent<const R: usize>(extent: [usize; R], length: usize) -> Result<()> {
+    let size = extent.iter().try_fold(1_usize, |size, &extent| size.checked_mul(extent));
     match extent[..] {
-        [width, height] => check_plane(width, height, length),
-        [width, height, depth] => check_volume([width, height, depth], length),
-        _ => Ok(()),
-    }
-}
-
-/// Whether `length` elements are enough for the plane.
-fn check_plane(width: usize, height: usize, length: usize) -> Result<()> {
-    match width.checked_mul(height) {
-        Some(area) if area <= length => Ok(()),
-        _ => Err(Error::ViewTooLarge { width, height, length }),
+        _ if size.is_some_and(|size| size <= length) => Ok(()),
+        [width, height, depth] => Err(Error::VolumeTooLarge { width, height, depth, length }),
+        _ => Err(Error::ViewTooLarge { width: extent[0], height: extent[R - 1], length }),
     }
 }
 
 /// The first index and the length of `range` in `len` elements.
-fn check_volume([width, height, depth]: [usize; 3], length: usize) -> Result<()> {
-    match width.checked_mul(height).and_then(|area| area.checked_mul(depth)) {
-        Some(volume) if volume <= length => Ok(()),
-        _ => Err(Error::VolumeTooLarge { width, height, depth, length }),
-    }
-}
-
 pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
         Bound::Included(start) => *start,
@@ -492,20 +384,10 @@ pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usi
     Ok((start, end - start))
 }
 
-impl<T, const R: usize> fmt::Debug for DeviceView<'_, T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceView")
-            .field("element", &std::any::type_name::<T>())
-            .field("extent", &self.extent)
-            .finish_non_exhaustive()
+/// That source and target of `operation` have as many elements.
+pub(crate) fn agree(operation: &'static str, source_length: usize, target_length: usize) -> Result<()> {
+    if source_length == target_length {
+        return Ok(());
     }
-}
-
-impl<T, const R: usize> fmt::Debug for DeviceViewMut<'_, T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceViewMut")
-            .field("element", &std::any::type_name::<T>())
-            .field("extent", &self.extent)
-            .finish_non_exhaustive()
-    }
+    Err(Error::LengthMismatch { operation, source_length, target_length })
 }

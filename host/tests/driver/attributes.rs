@@ -127,7 +127,7 @@ fn cooperative() -> Result<()> {
     let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
     let mut launch = |grid: Grid<1>| {
         let (a, x, y) = (1.0_f32, x.view(), y.view_mut());
-        let ([x0, x1], [y0, y1]) = (x.params(), y.params());
+        let ([x0, x1, ..], [y0, y1, ..]) = (x.params(), y.params());
         let params = [from_ref(&a).cast(), x0, x1, y0, y1];
         // SAFETY: these are the kernel's parameters, and the accesses of the views among them.
         unsafe { launch_with(&SAXPY_KERNEL, &stream, &grid, 0, true, &params, &[x.access(), y.access()]) }

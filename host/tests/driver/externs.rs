@@ -62,7 +62,7 @@ fn saxpy(kernel: &'static Kernel, stream: &Stream) -> Result<Vec<f32>> {
     let (x, mut y) = (stream.fill(1.0_f32, 4)?, stream.fill(3.0_f32, 4)?);
     {
         let (a, x, y) = (2.0_f32, x.view(), y.view_mut());
-        let ([x0, x1], [y0, y1]) = (x.params(), y.params());
+        let ([x0, x1, ..], [y0, y1, ..]) = (x.params(), y.params());
         let params = [from_ref(&a).cast(), x0, x1, y0, y1];
         // SAFETY: these are the kernel's parameters, and the accesses of the views among them.
         unsafe {

@@ -73,7 +73,7 @@ static SAXPY: Kernel = Kernel::new(KernelDescriptor {
 
 fn saxpy(stream: &Stream, x: &DeviceBuffer<f32>, y: &mut DeviceBuffer<f32>) -> Result<()> {
     let (a, x, y) = (2.0_f32, x.view(), y.view_mut());
-    let ([x0, x1], [y0, y1]) = (x.params(), y.params());
+    let ([x0, x1, ..], [y0, y1, ..]) = (x.params(), y.params());
     let params = [from_ref(&a).cast(), x0, x1, y0, y1];
     // SAFETY: these are the parameters of `PARAMS`, and the accesses of the views among them.
     unsafe { launch_with(&SAXPY, stream, &Grid::<1>::cover(4), 0, false, &params, &[x.access(), y.access()]) }

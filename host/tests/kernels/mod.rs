@@ -154,7 +154,7 @@ fn launch_on_slices<'a, T: DeviceCopy>(
 ) -> Result<()> {
     const { assert!(size_of::<T>() == SAXPY[0].0) };
     let (x, y) = (x.into_input(), y.into_output());
-    let ([x0, x1], [y0, y1]) = (x.params(), y.params());
+    let ([x0, x1, ..], [y0, y1, ..]) = (x.params(), y.params());
     let params = [from_ref(&number).cast(), x0, x1, y0, y1];
     // SAFETY: these are the parameters of `SAXPY`, of the kernel's types, and the accesses of the views among them.
     unsafe { launch_with(kernel, stream, &grid, 0, false, &params, &[x.access(), y.access()]) }
@@ -321,7 +321,7 @@ pub(crate) fn may_fail<'a>(
     y: impl DeviceOutput<'a, u32>,
 ) -> Result<()> {
     let (x, y) = (x.into_input(), y.into_output());
-    let ([x0, x1], [y0, y1]) = (x.params(), y.params());
+    let ([x0, x1, ..], [y0, y1, ..]) = (x.params(), y.params());
     let params = [from_ref(&factor).cast(), from_ref(&number).cast(), x0, x1, y0, y1];
     // SAFETY: these are the parameters of `FAIL`, and the accesses of the views among them.
     unsafe { launch_with(&FAIL_KERNEL, stream, &grid, 0, false, &params, &[x.access(), y.access()]) }
@@ -430,7 +430,7 @@ pub(crate) fn slow_increment<'a>(
 ) -> Result<()> {
     let y = y.into_output();
     // SAFETY: these are the parameters of `OUTPUT`, and the access of the view among them.
-    unsafe { launch_with(&SLOW_KERNEL, stream, &grid, 0, false, &y.params(), &[y.access()]) }
+    unsafe { launch_with(&SLOW_KERNEL, stream, &grid, 0, false, &y.params()[..2], &[y.access()]) }
 }
 
 /// Panics where an element is 13.
@@ -470,7 +470,7 @@ static UNLUCKY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
 pub(crate) fn unlucky<'a>(stream: &Stream, grid: Grid<1>, y: impl DeviceOutput<'a, u32>) -> Result<()> {
     let y = y.into_output();
     // SAFETY: these are the parameters of `OUTPUT`, and the access of the view among them.
-    unsafe { launch_with(&UNLUCKY_KERNEL, stream, &grid, 0, false, &y.params(), &[y.access()]) }
+    unsafe { launch_with(&UNLUCKY_KERNEL, stream, &grid, 0, false, &y.params()[..2], &[y.access()]) }
 }
 
 /// Writes `1000 * y + x` at (x, y).
@@ -516,5 +516,5 @@ pub(crate) fn coordinates<'a>(
 ) -> Result<()> {
     let out = out.into_output();
     // SAFETY: these are the parameters of `OUTPUT_2D`, and the access of the view among them.
-    unsafe { launch_with(&COORDINATES_KERNEL, stream, &grid, 0, false, &out.params(), &[out.access()]) }
+    unsafe { launch_with(&COORDINATES_KERNEL, stream, &grid, 0, false, &out.params()[..3], &[out.access()]) }
 }

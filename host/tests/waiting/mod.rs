@@ -185,7 +185,7 @@ fn enqueue_kernel<'a>(
     body: Body,
 ) -> Result<()> {
     let out = out.into_output();
-    let [start, length] = out.params();
+    let [start, length, ..] = out.params();
     let params = [from_ref(&body).cast(), start, length];
     // SAFETY: these are the parameters that `entry` reads, and the access of the view among them; `entry`
     // makes no promise about resources.

@@ -11,11 +11,11 @@ use crate::backend::operation::fill::MANY_WORDS;
 use crate::backend::operation::{Fill, MemoryCopy, Operation, Place, Side};
 use crate::backend::stream::{BackendStream, StreamMemory};
 use crate::backend::{AccessPolicyWindow, HostFn, MemorySyncDomain, Signal};
+use crate::copy::value::ValueCondition;
+use crate::device::account::Account;
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 use crate::memory::Contents;
-use crate::memory::account::Account;
-use crate::stream::value::ValueCondition;
 
 impl BackendStream for RecordingStream {
     fn is_nonblocking(&self) -> Result<bool> {
@@ -143,7 +143,7 @@ mod tests {
     use crate::backend::operation::Place;
     use crate::backend::recording::Recorder;
     use crate::device::Device;
-    use crate::memory::Memory;
+    use crate::memory::{Memory, Origin};
 
     /// The handle of an array may be any number: as an address it would lie just before the memory of the host.
     #[test]
@@ -151,7 +151,8 @@ mod tests {
         let stream = Device::cpu().new_stream().unwrap();
         let host = stream.device().pinned_zeros::<u32>(4).unwrap().into_memory(stream.inner()).unwrap();
         let handle = host.pointer().wrapping_sub(8);
-        let array = Memory::array(stream.inner(), handle, 1 << 20, Box::new(()));
+        // SAFETY: it stands for the handle of an array, which nothing uses.
+        let array = unsafe { Memory::owned(stream.inner(), Origin::Array, handle, 1 << 20, Box::new(())) };
         let recorder = Recorder::new(stream.device().backend());
         recorder.admit(&array, true).unwrap();
         recorder.admit(&host, true).unwrap();

@@ -1,6 +1,5 @@
 //! Memory that nodes of a graph allocate and free; it exists only while the graph runs.
 
-use std::fmt;
 use std::mem::MaybeUninit;
 
 use bytemuck::Zeroable;
@@ -9,11 +8,11 @@ use ferrogrid_device::DeviceCopy;
 use super::{Capture, recording};
 use crate::backend::operation::{Allocation, Operation};
 use crate::backend::recording::RecordingStream;
+use crate::device::account::Charge;
 use crate::error::Result;
 use crate::graph::GraphNode;
-use crate::graph::buffer::{GraphBuffer, GraphKey};
+use crate::graph::buffer::{GraphBuffer, GraphKey, special_key};
 use crate::memory::Contents;
-use crate::memory::account::Charge;
 use crate::memory::buffer::DeviceBuffer;
 
 /// Names the buffer of an allocation node, for use in an update:
@@ -209,13 +208,13 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         if bytes == 0 {
             let (memory, key) = self.keep_nothing(len)?;
             let node = self.name(line.add(Operation::Empty)?);
-            return Ok((node, GraphBuffer::new(key.view_mut(memory), AllocationKey(key))));
+            return Ok((node, GraphBuffer::new(key.view_mut(memory), AllocationKey::new(key))));
         }
         let charge = Charge::of_graph(self.device(), bytes)?;
         let (start, owner) = line.new_memory(bytes)?;
         let (memory, key) = self.keep_allocation(start, Box::new((owner, charge)), len)?;
         let (node, lifetime) = line.allocate(key.of(self.id())?, Allocation { start, bytes, contents })?;
-        let buffer = GraphBuffer::new(key.view_mut(memory), AllocationKey(key));
+        let buffer = GraphBuffer::new(key.view_mut(memory), AllocationKey::new(key));
         Ok((self.name(node), buffer.with_lifetime(Some(lifetime))))
     }
 }
@@ -228,37 +227,9 @@ impl<'scope, T: DeviceCopy> GraphBuffer<'scope, MaybeUninit<T>, AllocationKey<Ma
     pub unsafe fn assume_init(self) -> GraphBuffer<'scope, T, AllocationKey<T>> {
         let (view, key, lifetime) = self.into_parts();
         let len = key.len();
-        GraphBuffer::new(view.with_elements(len), AllocationKey(key.0.with_elements()))
+        GraphBuffer::new(view.with_elements(len), AllocationKey::new(key.buffer().with_elements()))
             .with_lifetime(lifetime)
     }
 }
 
-impl<T: DeviceCopy> AllocationKey<T> {
-    pub(crate) fn buffer(self) -> GraphKey<T> {
-        self.0
-    }
-
-    /// The number of elements.
-    pub fn len(self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl<T> Clone for AllocationKey<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for AllocationKey<T> {}
-
-impl<T> fmt::Debug for AllocationKey<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AllocationKey").field(&self.0).finish()
-    }
-}
+special_key!(AllocationKey);

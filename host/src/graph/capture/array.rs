@@ -8,17 +8,12 @@ use super::Capture;
 use crate::error::Result;
 use crate::graph::slot::Slot;
 use crate::order::Use;
-use crate::texture::{Sampler, SurfaceViewMut, TextureArray, TextureView};
+use crate::texture::{ArrayInput, ArrayOutput, Sampler, SurfaceViewMut, TextureArray, TextureView};
+use crate::view::argument::sealed::Sealed;
 
 /// A texture array of a graph while it is recorded: see [`Capture::write_array`].
 pub struct GraphArray<'scope, T, const R: usize> {
     array: &'scope TextureArray<T, R>,
-}
-
-impl<T, const R: usize> GraphArray<'_, T, R> {
-    pub(crate) fn array(&self) -> &TextureArray<T, R> {
-        self.array
-    }
 }
 
 impl<T: TextureElement, const R: usize> GraphArray<'_, T, R> {
@@ -104,6 +99,21 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         let array: &'b TextureArray<T, R> = array;
         self.hold(Slot::borrowed(array.memory(), Use::Write))?;
         Ok(GraphArray { array })
+    }
+}
+
+impl<T, const R: usize> Sealed for &GraphArray<'_, T, R> {}
+impl<T, const R: usize> Sealed for &mut GraphArray<'_, T, R> {}
+
+impl<'a, T, const R: usize> ArrayInput<'a, T, R> for &'a GraphArray<'_, T, R> {
+    fn into_array(self) -> &'a TextureArray<T, R> {
+        self.array
+    }
+}
+
+impl<'a, T, const R: usize> ArrayOutput<'a, T, R> for &'a mut GraphArray<'_, T, R> {
+    fn into_array(self) -> &'a TextureArray<T, R> {
+        self.array
     }
 }
 

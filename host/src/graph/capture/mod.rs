@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::pinned::PinnedBuffer;
-use crate::memory::{Contents, Memory};
+use crate::memory::{Contents, Memory, Origin};
 use crate::order::Use;
 use crate::stream::{Stream, StreamInner};
 use crate::view::DeviceView;
@@ -374,7 +374,9 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         len: usize,
     ) -> Result<(&'scope Memory, GraphKey<T>)> {
         let bytes = DeviceBuffer::<T>::bytes_of(len)?;
-        self.keep_memory(Memory::of_graph(&self.origin, start.0, bytes, owner), len)
+        // SAFETY: it is there while the graph runs, which a use outside is refused for; nothing uses it yet.
+        let memory = unsafe { Memory::owned(&self.origin, Origin::Graph, start.0, bytes, owner) };
+        self.keep_memory(memory, len)
     }
 
     /// Adds `len` elements without bytes.

@@ -10,13 +10,14 @@ use ferrogrid_device::atomic::AtomicForm;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::graph::buffer::{GraphBuffer, PinnedKey};
-use crate::launch::argument::{
-    LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_to_other_kernels, sealed::Sealed,
-};
 use crate::launch::scratch::Scratch;
+use crate::memory::access::Access;
 use crate::order::Use;
-use crate::order::access::Access;
 use crate::stream::Stream;
+use crate::view::argument::{
+    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_to_other_kernels,
+    sealed::Sealed,
+};
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -162,10 +163,6 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedGraphIn<T, R> {
     fn access(&self) -> Access<'_> {
         Access::new(self.copy.memory(), Use::Read)
     }
-
-    fn finish(self, _: &Stream) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedGraphOut<'_, T, R> {
@@ -194,7 +191,7 @@ impl<T: DeviceCopy, const R: usize> StagedOutput<T, R> for StagedGraphOut<'_, T,
 impl<A: AtomicForm> StagedInput<A> for StagedGraphOut<'_, A::Value, 1> {
     fn input(&self) -> DeviceView<'_, A> {
         let (memory, len) = (self.copy.memory(), self.target.len());
-        DeviceAtomicView::new(memory.pointer().cast(), len, memory).atomics()
+        DeviceAtomicView::new(memory.pointer().cast(), len, memory).into_input()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The memory that a device reserves for allocation nodes of graphs.
 
 use crate::device::Device;
+use crate::device::account::Account;
 use crate::error::Result;
-use crate::memory::account::Account;
 use crate::memory::pool::PoolStatistics;
 
 /// The memory of a device for allocation nodes of its graphs ([`Capture::zeros`](crate::Capture::zeros)), of all graphs
@@ -47,7 +47,8 @@ impl GraphMemory {
         let figures = self.device.backend().graph_memory()?;
         let [reserved, reserved_high, used, used_high] = figures.unwrap_or_else(|| {
             let account = Account::of_graphs(&self.device);
-            [account.used(), account.high(), account.used(), account.high()]
+            let (used, high) = (account.balance.used(), account.balance.high());
+            [used, high, used, high]
         });
         Ok(PoolStatistics { used, used_high, reserved, reserved_high })
     }
@@ -58,7 +59,7 @@ impl GraphMemory {
     /// If the device fails.
     pub fn reset_statistics(&self) -> Result<()> {
         if !self.device.backend().reset_graph_memory()? {
-            Account::of_graphs(&self.device).reset_high();
+            Account::of_graphs(&self.device).balance.reset_high();
         }
         Ok(())
     }

@@ -17,10 +17,9 @@ use crate::backend::GraphBackend;
 use crate::backend::operation::{Node, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
+use crate::device::retired::retire;
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
-use crate::memory::Memory;
-use crate::memory::retired::retire;
 use crate::order::Use;
 use crate::profile::{self, Work};
 use crate::stream::{Stream, StreamInner};
@@ -166,8 +165,7 @@ impl<'b> ExecutableGraph<'b> {
     /// [`Stream::download`]; or if the device fails.
     pub fn pinned<T: DeviceCopy>(&self, key: PinnedKey<T>) -> Result<&[T]> {
         let view = self.view(key.buffer())?;
-        self.wait_on_host(view.memory(), Use::Read)?;
-        view.memory().writers().sources().check()?;
+        view.memory().begin_on_host(Use::Read)?;
         // SAFETY: page-locked memory of the host, of which every element is initialised. What writes it has run, and more
         // needs a mutable borrow of the graph.
         Ok(unsafe { std::slice::from_raw_parts(view.start(), view.len()) })
@@ -180,7 +178,8 @@ impl<'b> ExecutableGraph<'b> {
     /// memory again, for the next launch.
     pub fn pinned_mut<T: DeviceCopy>(&mut self, key: PinnedKey<T>) -> Result<&mut [T]> {
         let view = self.view(key.buffer())?;
-        self.wait_on_host(view.memory(), Use::Write)?;
+        view.memory().wait_on_host(Use::Write)?;
+        self.device().deliver_output();
         let sources = view.memory().writers().sources();
         view.memory().writers().overwrite(true);
         sources.check()?;
@@ -189,13 +188,7 @@ impl<'b> ExecutableGraph<'b> {
         Ok(unsafe { std::slice::from_raw_parts_mut(start, len) })
     }
 
-    fn wait_on_host(&self, memory: &Memory, usage: Use) -> Result<()> {
-        memory.wait_on_host(usage)?;
-        self.device().deliver_output();
-        Ok(())
-    }
-
-    /// Enables or disables a kernel, copy or fill in later launches (`cuGraphNodeSetEnabled`). What comes
+    /// Lets a kernel, copy or fill take part in later launches, or not (`cuGraphNodeSetEnabled`). What comes
     /// after a disabled node still comes after what is before it.
     ///
     /// ```

@@ -5,15 +5,15 @@ use std::ptr::{from_ref, null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::InitialValue;
 use super::enqueueing::{Enqueueing, Enqueuers};
 use crate::backend::DeviceBackend;
 use crate::backend::cuda::ModuleLease;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::image::ModuleImage;
-use crate::memory::{Contents, Memory};
+use crate::memory::{Contents, Memory, Origin};
 use crate::order::Use;
-use crate::order::writers::Writers;
 use crate::stream::StreamInner;
 
 /// A constant of this program, on all devices.
@@ -25,7 +25,7 @@ pub struct ConstantMemory {
     initial: *const u8,
     bytes: usize,
     /// How launches use it that may reach it.
-    by_launches: Use,
+    pub(crate) by_launches: Use,
     /// The devices that have it, the latest first. They live as long as the process, so entries are only added.
     residents: AtomicPtr<Resident>,
     /// Held while one is added.
@@ -40,29 +40,25 @@ unsafe impl Sync for ConstantMemory {}
 /// A constant on one device.
 pub(crate) struct Resident {
     device: DeviceBackend,
-    memory: Memory,
-    /// Its lifetime on a GPU; on the CPU it is static.
+    pub(crate) memory: Memory,
+    /// How long it is there on a GPU; on the CPU for ever.
     lease: Option<ModuleLease>,
     next: *const Resident,
 }
 
 impl ConstantMemory {
-    /// # Safety
-    /// `initial` is the address and the number of the bytes of a static `DeviceCopy` value.
-    pub(super) const unsafe fn new(
+    /// That of a constant or a static, at first as `initial` is, which launches use as `by_launches` says.
+    pub(in crate::memory) const fn new<T>(
         name: &'static str,
         symbol: &'static str,
         image: &'static ModuleImage,
-        (initial, bytes): (*const u8, usize),
+        initial: &'static InitialValue<T>,
         by_launches: Use,
     ) -> Self {
+        // Only what is `DeviceCopy`, or made of atomic numbers, is copied further.
+        let (initial, bytes) = (from_ref(initial).cast(), size_of::<T>());
         let (residents, adding) = (AtomicPtr::new(null_mut()), Mutex::new(()));
         ConstantMemory { name, symbol, image, initial, bytes, by_launches, residents, adding }
-    }
-
-    /// How launches use it that may reach it.
-    pub(crate) fn used_by_launches(&self) -> Use {
-        self.by_launches
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -109,7 +105,8 @@ impl ConstantMemory {
             // SAFETY: the variable has that many bytes, of this device, while the module is loaded; the code that unloads
             // it vouches that this is no longer used. No kernel of this process has used it so far, since
             // launches come here first.
-            let memory = unsafe { Memory::foreign(stream.inner(), start, self.bytes, Box::new(())) };
+            let memory =
+                unsafe { Memory::owned(stream.inner(), Origin::Foreign, start, self.bytes, Box::new(())) };
             return Ok((memory, Some(lease)));
         }
         let memory = Memory::allocate(stream.inner(), None, self.bytes, Contents::Uninitialised)?;
@@ -133,15 +130,6 @@ impl ConstantMemory {
 }
 
 impl Resident {
-    pub(super) fn start(&self) -> *mut u8 {
-        self.memory.pointer()
-    }
-
-    /// The work that wrote its value.
-    pub(crate) fn writers(&self) -> &Writers {
-        self.memory.writers()
-    }
-
     /// Enters a use by what `stream` is about to be given; the caller holds [`Enqueueing`] until it has been.
     pub(super) fn begin(&'static self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         match stream.recording() {
@@ -160,12 +148,11 @@ pub(crate) static ENQUEUERS: Enqueuers = Enqueuers { lock: RwLock::new(()) };
 pub(crate) fn begin_launch(
     constants: &[&'static ConstantMemory],
     stream: &Arc<StreamInner>,
-) -> Result<Enqueueing<'static>> {
+) -> Result<Option<Enqueueing<'static>>> {
     for constant in constants {
         constant.resident(stream.device())?;
     }
-    let are_read = constants.iter().all(|constant| constant.by_launches == Use::Read);
-    let enqueueing = if are_read { ENQUEUERS.with_others() } else { ENQUEUERS.alone() };
+    let enqueueing = ENQUEUERS.for_uses(constants.iter().map(|constant| constant.by_launches));
     for constant in constants {
         constant.resident(stream.device())?.begin(stream, constant.by_launches)?;
     }

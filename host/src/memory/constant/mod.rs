@@ -4,22 +4,20 @@
 mod enqueueing;
 mod memory;
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use ferrogrid_device::{Constant, DeviceCopy};
 
-use crate::backend::Place;
-use crate::copy::agree;
 use crate::error::Result;
-use crate::kernel::image::ModuleImage;
-use crate::launch::argument::DeviceInput;
 use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
+use crate::stream::bytes::Place;
 use crate::view::DeviceView;
+use crate::view::agree;
+use crate::view::argument::DeviceInput;
 
 pub(crate) use enqueueing::Enqueueing;
 pub use memory::ConstantMemory;
@@ -94,89 +92,96 @@ pub struct DeviceConstant<T> {
     value: PhantomData<fn() -> T>,
 }
 
-impl<T> DeviceConstant<T> {
-    /// The constant `name`, in the PTX of `image` under the name `symbol`.
-    #[doc(hidden)]
-    pub const fn new(
-        name: &'static str,
-        symbol: &'static str,
-        image: &'static ModuleImage,
-        initial: &'static InitialValue<T>,
-    ) -> Self {
-        let memory = ConstantMemory::of(name, symbol, image, initial, Use::Read);
-        DeviceConstant { memory, value: PhantomData }
-    }
+/// What constants and statics of modules share: `$T` is what `new` is given, `$Here` what kernels see, `$Value` what the host
+/// sets and reads, byte for byte the same.
+macro_rules! variable {
+    ($Variable:ident, $by_launches:expr, $T:ident: $Bound:path, $Here:ty, $Value:ty) => {
+        // Without bounds: that it may be one, the module demands, once and at the type.
+        impl<$T> $Variable<$T> {
+            /// The variable `name`, in the PTX of `image` under the name `symbol`.
+            #[doc(hidden)]
+            pub const fn new(
+                name: &'static str,
+                symbol: &'static str,
+                image: &'static $crate::kernel::image::ModuleImage,
+                initial: &'static $crate::memory::constant::InitialValue<$T>,
+            ) -> Self {
+                let memory = ConstantMemory::new(name, symbol, image, initial, $by_launches);
+                $Variable { memory, value: std::marker::PhantomData }
+            }
 
-    /// Its name, with the path of its module.
-    pub fn name(&self) -> &'static str {
-        self.memory.name()
-    }
+            /// Its name, with the path of its module.
+            pub fn name(&self) -> &'static str {
+                self.memory.name()
+            }
 
-    /// Where it is kept, without its type.
-    #[doc(hidden)]
-    pub const fn memory(&self) -> &ConstantMemory {
-        &self.memory
-    }
+            /// Where it is kept, without its type.
+            #[doc(hidden)]
+            pub const fn memory(&self) -> &ConstantMemory {
+                &self.memory
+            }
 
-    /// Where the CPU device has it whose kernel runs on this thread.
-    ///
-    /// # Panics
-    /// If no kernel of its module runs here.
-    #[doc(hidden)]
-    #[inline]
-    pub fn here(&self) -> *const Constant<T> {
-        self.memory.here().cast()
-    }
+            /// Where the CPU device has it whose kernel runs on this thread.
+            ///
+            /// # Panics
+            /// If no kernel of its module runs here.
+            #[doc(hidden)]
+            #[inline]
+            pub fn here(&self) -> *const $Here {
+                self.memory.here().cast()
+            }
+        }
+
+        impl<$T: $Bound> $Variable<$T> {
+            /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may use it
+            /// (`cudaMemcpyToSymbol`). Returns when `value` is free to be changed. A graph that records this keeps a copy of
+            /// `value` as it is now; to have each launch take another, record `copy_from` a buffer of the graph.
+            ///
+            /// # Errors
+            /// If the module does not load, or a failure of the device.
+            pub fn set(&self, stream: &$crate::Stream, value: &$Value) -> $crate::Result<()> {
+                // SAFETY: `new` was given a value of that layout.
+                unsafe { self.memory.set(stream, value) }
+            }
+
+            /// As `set`, with the only element of a buffer or view, without waiting; also in a graph.
+            ///
+            /// # Errors
+            /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `source` has not one element, or as `set`.
+            pub fn copy_from<'a>(
+                &self,
+                stream: &$crate::Stream,
+                source: impl $crate::DeviceInput<'a, $Value>,
+            ) -> $crate::Result<()> {
+                // SAFETY: `new` was given a value of that layout.
+                unsafe { self.memory.copy_from(stream, source) }
+            }
+
+            /// What the device of `stream` has, once all work enqueued there so far has run, and all launches so far that
+            /// may change it (`cudaMemcpyFromSymbol`).
+            ///
+            /// # Errors
+            /// A failure of the work before, as [`Stream::synchronize`](crate::Stream::synchronize), and of launches that
+            /// changed it; or as `set`.
+            pub fn get(&self, stream: &$crate::Stream) -> $crate::Result<$Value> {
+                // SAFETY: `new` was given a value of that layout.
+                unsafe { self.memory.get(stream) }
+            }
+        }
+
+        impl<$T> std::fmt::Debug for $Variable<$T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($Variable)).field("name", &self.name()).finish_non_exhaustive()
+            }
+        }
+    };
 }
 
-impl<T: DeviceCopy> DeviceConstant<T> {
-    /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read it
-    /// (`cudaMemcpyToSymbol`). Returns when `value` can be changed again. A graph that records this keeps a copy of
-    /// `value` as it is now; to have each launch take another, record [`copy_from`](DeviceConstant::copy_from) a buffer
-    /// of the graph.
-    ///
-    /// # Errors
-    /// If the module does not load, or a failure of the device.
-    pub fn set(&self, stream: &Stream, value: &T) -> Result<()> {
-        // SAFETY: `new` was given a `T`.
-        unsafe { self.memory.set(stream, value) }
-    }
+pub(crate) use variable;
 
-    /// As [`set`](DeviceConstant::set), with the only element of a buffer or view, without waiting; also in a
-    /// graph.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `source` has not one element, or as
-    /// [`set`](DeviceConstant::set).
-    pub fn copy_from<'a>(&self, stream: &Stream, source: impl DeviceInput<'a, T>) -> Result<()> {
-        // SAFETY: `new` was given a `T`.
-        unsafe { self.memory.copy_from(stream, source) }
-    }
-
-    /// The value on the device of `stream`, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
-    ///
-    /// # Errors
-    /// A failure of the work before, as [`Stream::synchronize`]; or as [`set`](DeviceConstant::set).
-    pub fn get(&self, stream: &Stream) -> Result<T> {
-        // SAFETY: `new` was given a `T`.
-        unsafe { self.memory.get(stream) }
-    }
-}
+variable!(DeviceConstant, Use::Read, T: DeviceCopy, Constant<T>, T);
 
 impl ConstantMemory {
-    /// That of a constant or a static, at first as `initial` is, which launches use so.
-    pub(crate) const fn of<T>(
-        name: &'static str,
-        symbol: &'static str,
-        image: &'static ModuleImage,
-        initial: &'static InitialValue<T>,
-        by_launches: Use,
-    ) -> Self {
-        let start = std::ptr::from_ref(initial).cast();
-        // SAFETY: the value has that many bytes, for ever; only what is `DeviceCopy`, or made of atomic numbers, is copied further.
-        unsafe { ConstantMemory::new(name, symbol, image, (start, size_of::<T>()), by_launches) }
-    }
-
     /// [`DeviceConstant::set`].
     ///
     /// # Safety
@@ -214,9 +219,11 @@ impl ConstantMemory {
         let places = (Place::Device, source.memory().place());
         // SAFETY: both are a `T` of this device, ordered here for their use: no other thread enqueues a use of the
         // constant meanwhile. They do not overlap: no view leads to constants.
-        unsafe { stream.inner().copy(resident.start(), source.start().cast(), size_of::<T>(), places)? };
+        unsafe {
+            stream.inner().copy(resident.memory.pointer(), source.start().cast(), size_of::<T>(), places)?
+        };
         if stream.inner().recording().is_none() {
-            resident.writers().receive(source.memory().writers().sources(), true);
+            resident.memory.writers().receive(source.memory().writers().sources(), true);
         }
         Ok(())
     }
@@ -234,21 +241,15 @@ impl ConstantMemory {
             let (target, places) = (copy.view_mut().start().cast(), (Place::Device, Place::Device));
             // SAFETY: both are a `T` of this device; the copy is not in use yet, and no thread enqueues a write of
             // the constant meanwhile.
-            unsafe { stream.inner().copy(target, resident.start(), size_of::<T>(), places)? };
-            copy.memory().writers().receive(resident.writers().sources(), true);
+            unsafe { stream.inner().copy(target, resident.memory.pointer(), size_of::<T>(), places)? };
+            copy.memory().writers().receive(resident.memory.writers().sources(), true);
         }
         let mut value = stream.download(&copy)?;
         Ok(value.swap_remove(0))
     }
 }
 
-impl<T> fmt::Debug for DeviceConstant<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceConstant").field("name", &self.name()).finish_non_exhaustive()
-    }
-}
-
-/// The initial value of a constant.
+/// What a constant holds at first.
 #[doc(hidden)]
 #[repr(transparent)]
 pub struct InitialValue<T>(#[allow(dead_code)] Constant<T>);

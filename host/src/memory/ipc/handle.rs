@@ -26,8 +26,8 @@ const CUDA_HANDLE: usize = 64;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct IpcMemoryHandle {
-    origin: IpcMemoryOrigin,
-    bytes: usize,
+    pub(crate) origin: IpcMemoryOrigin,
+    pub(crate) bytes: usize,
 }
 
 /// Where a shared buffer is.
@@ -57,7 +57,7 @@ pub(crate) enum IpcMemoryOrigin {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct IpcEventHandle {
-    origin: IpcEventOrigin,
+    pub(crate) origin: IpcEventOrigin,
 }
 
 /// The driver's `CUipcEventHandle`.
@@ -69,14 +69,6 @@ const POOL_MEMORY: &[u8; 4] = b"FGp1";
 const CUDA_EVENT: &[u8; 4] = b"FGe1";
 
 impl IpcMemoryHandle {
-    pub(crate) fn new(origin: IpcMemoryOrigin, bytes: usize) -> Self {
-        IpcMemoryHandle { origin, bytes }
-    }
-
-    pub(crate) fn origin(&self) -> &IpcMemoryOrigin {
-        &self.origin
-    }
-
     /// The bytes of the buffer.
     pub fn byte_len(&self) -> usize {
         self.bytes
@@ -140,14 +132,6 @@ impl IpcMemoryHandle {
 }
 
 impl IpcEventHandle {
-    pub(crate) fn new(origin: IpcEventOrigin) -> Self {
-        IpcEventHandle { origin }
-    }
-
-    pub(crate) fn origin(&self) -> &IpcEventOrigin {
-        &self.origin
-    }
-
     /// The handle as bytes, to be sent to another process of this machine.
     pub fn to_bytes(&self) -> Vec<u8> {
         [&CUDA_EVENT[..], &self.origin].concat()
@@ -166,7 +150,9 @@ impl IpcEventHandle {
     /// [`IpcError::NoHandle`] for other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, IpcError> {
         let handle = bytes.strip_prefix(CUDA_EVENT).and_then(|rest| rest.try_into().ok());
-        handle.map(IpcEventHandle::new).ok_or_else(|| no_handle(bytes, "the handle of an event"))
+        handle
+            .map(|origin| IpcEventHandle { origin })
+            .ok_or_else(|| no_handle(bytes, "the handle of an event"))
     }
 }
 
@@ -196,7 +182,7 @@ mod tests {
         let cpu = IpcMemoryOrigin::Cpu { process: 7, file: u32::MAX, inode: 1 << 40 };
         let pool = IpcMemoryOrigin::Pool(std::array::from_fn(|index| index as u8 ^ 0x55));
         for origin in [cuda, cpu, pool] {
-            let handle = IpcMemoryHandle::new(origin, 1 << 33);
+            let handle = IpcMemoryHandle { origin, bytes: 1 << 33 };
             let bytes = handle.to_bytes();
             assert_eq!(IpcMemoryHandle::from_bytes(&bytes), Ok(handle));
             for wrong in [&bytes[1..], &bytes[..bytes.len() - 1], &[], &[&bytes[..], &[0]].concat()] {
@@ -205,15 +191,16 @@ mod tests {
             }
             assert!(IpcEventHandle::from_bytes(&bytes).is_err());
         }
-        let event = IpcEventHandle::new([3; CUDA_HANDLE]);
+        let event = IpcEventHandle { origin: [3; CUDA_HANDLE] };
         assert_eq!(IpcEventHandle::from_bytes(&event.to_bytes()), Ok(event));
     }
 
     #[test]
     fn fuzz_handles() {
-        let cuda = IpcMemoryHandle::new(IpcMemoryOrigin::Cuda([7; CUDA_HANDLE]), 1 << 33);
-        let cpu = IpcMemoryHandle::new(IpcMemoryOrigin::Cpu { process: 7, file: 3, inode: 9 }, 4096);
-        let event = IpcEventHandle::new([3; CUDA_HANDLE]);
+        let cuda = IpcMemoryHandle { origin: IpcMemoryOrigin::Cuda([7; CUDA_HANDLE]), bytes: 1 << 33 };
+        let origin = IpcMemoryOrigin::Cpu { process: 7, file: 3, inode: 9 };
+        let cpu = IpcMemoryHandle { origin, bytes: 4096 };
+        let event = IpcEventHandle { origin: [3; CUDA_HANDLE] };
         crate::fuzz::survive(&[cuda.to_bytes(), cpu.to_bytes(), event.to_bytes()], |bytes| {
             match IpcMemoryHandle::from_bytes(bytes) {
                 Ok(handle) => assert_eq!(handle.to_bytes(), bytes),

@@ -4,20 +4,18 @@
 mod handle;
 
 use std::fmt;
-use std::ops::Deref;
 
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::{EventBackend, SharedMemory};
 use crate::device::Device;
+use crate::error::Result;
 use crate::error::ipc::IpcError;
-use crate::error::{Error, Result};
-use crate::launch::argument::pass_by_view;
 use crate::memory::buffer::{DeviceBuffer, refuse_recording};
+use crate::memory::kind::over_device_buffer;
 use crate::stream::Stream;
-use crate::stream::event::Event;
-use crate::view::DeviceViewMut;
+use crate::stream::event::{Event, no_events};
 
 pub(crate) use handle::IpcMemoryOrigin;
 pub use handle::{IpcEventHandle, IpcMemoryHandle};
@@ -58,7 +56,7 @@ pub struct IpcBuffer<T: DeviceCopy> {
     handle: IpcMemoryHandle,
 }
 
-pass_by_view!([] IpcBuffer<T>);
+over_device_buffer!(IpcBuffer);
 
 impl Stream {
     /// A new buffer of `len` elements whose bytes are all 0, that other processes can open (`cuMemAlloc`,
@@ -77,8 +75,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`IpcError::Empty`] for 0 bytes; [`Error::SizeOverflow`], [`Error::OutOfMemory`];
-    /// [`Error::Unsupported`] on the CPU device of other systems than Linux; or a failure of the device.
+    /// [`IpcError::Empty`] for 0 bytes; [`Error::SizeOverflow`](crate::Error::SizeOverflow), [`Error::OutOfMemory`](crate::Error::OutOfMemory);
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device of other systems than Linux; or a failure of the device.
     pub fn ipc_zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<IpcBuffer<T>> {
         refuse_recording(self)?;
         let bytes = DeviceBuffer::<T>::bytes_of(len)?;
@@ -86,11 +84,9 @@ impl Stream {
             return Err(IpcError::Empty.into());
         }
         let (shared, origin) = SharedMemory::allocate(self.device(), bytes)?;
-        let handle = IpcMemoryHandle::new(origin, bytes);
-        // SAFETY: the memory is this device's and new, zeroed (which is an element of `T`), and stays until
-        // `shared` is dropped.
-        let buffer = unsafe { DeviceBuffer::foreign(self, shared.start().cast(), len, Box::new(shared))? };
-        Ok(IpcBuffer { buffer, handle })
+        let handle = IpcMemoryHandle { origin, bytes };
+        // SAFETY: the memory is this device's and new, zeroed (which is an element of `T`).
+        unsafe { IpcBuffer::of(self, shared, len, handle) }
     }
 
     /// The buffer that another process has made and named by `handle` (`cuIpcOpenMemHandle`). Dropping it
@@ -125,31 +121,24 @@ impl Stream {
     pub unsafe fn ipc_open<T: DeviceCopy>(&self, handle: &IpcMemoryHandle) -> Result<IpcBuffer<T>> {
         refuse_recording(self)?;
         let (bytes, len) = (handle.byte_len(), handle.elements::<T>()?);
-        let shared = SharedMemory::open(self.device(), handle.origin(), bytes)?;
-        // SAFETY: the memory is this device's, and stays until `shared` is dropped; the caller vouches for
-        // the elements, and for what other processes do.
-        let buffer = unsafe { DeviceBuffer::foreign(self, shared.start().cast(), len, Box::new(shared))? };
-        Ok(IpcBuffer { buffer, handle: handle.clone() })
+        let shared = SharedMemory::open(self.device(), &handle.origin, bytes)?;
+        // SAFETY: the memory is this device's; the caller vouches for the elements, and for what other processes do.
+        unsafe { IpcBuffer::of(self, shared, len, handle.clone()) }
     }
 }
 
 impl<T: DeviceCopy> IpcBuffer<T> {
-    /// A handle with which another process opens it: see [`Stream::ipc_open`].
+    /// # Safety
+    /// `shared` is memory of the stream's device, with `len` elements, which other processes use as `Stream::ipc_open` says.
+    unsafe fn of(stream: &Stream, shared: SharedMemory, len: usize, handle: IpcMemoryHandle) -> Result<Self> {
+        // SAFETY: passed on; it stays until `shared` is dropped.
+        let buffer = unsafe { DeviceBuffer::foreign(stream, shared.start().cast(), len, Box::new(shared))? };
+        Ok(IpcBuffer { buffer, handle })
+    }
+
+    /// What another process needs to open it: see [`Stream::ipc_open`].
     pub fn ipc_handle(&self) -> &IpcMemoryHandle {
         &self.handle
-    }
-
-    /// All elements, to write by a device.
-    pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
-        self.buffer.view_mut()
-    }
-
-    /// The elements of `range`, to write by a device.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] if the range does not lie in the buffer.
-    pub fn slice_mut(&mut self, range: impl std::ops::RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
-        self.buffer.slice_mut(range)
     }
 }
 
@@ -173,11 +162,13 @@ impl Event {
     ///
     /// # Errors
     /// [`IpcError::NotInterprocess`] if it was not made with
-    /// [`EventOptions::interprocess`](crate::EventOptions::interprocess); [`Error::Unsupported`] on the CPU
+    /// [`EventOptions::interprocess`](crate::EventOptions::interprocess); [`Error::Unsupported`](crate::Error::Unsupported) on the CPU
     /// device; or if the driver fails.
     pub fn ipc_handle(&self) -> Result<IpcEventHandle> {
         match self.cuda() {
-            Some(event) if event.is_interprocess() => event.ipc_handle().map(IpcEventHandle::new),
+            Some(event) if event.is_interprocess() => {
+                event.ipc_handle().map(|origin| IpcEventHandle { origin })
+            }
             Some(_) => Err(IpcError::NotInterprocess.into()),
             None => Err(no_events(self.device())),
         }
@@ -202,24 +193,11 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`] on the CPU device; or what the driver says: a process cannot open what it has
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device; or what the driver says: a process cannot open what it has
     /// made itself.
     pub fn ipc_open_event(&self, handle: &IpcEventHandle) -> Result<Event> {
-        let backend = EventBackend::ipc_open(self.backend(), handle.origin())?;
+        let backend = EventBackend::ipc_open(self.backend(), &handle.origin)?;
         Ok(Event::new(self.clone(), backend.ok_or_else(|| no_events(self))?))
-    }
-}
-
-pub(crate) fn no_events(device: &Device) -> Error {
-    Error::unsupported("an event for several processes", device, "its events live in one process")
-}
-
-/// Reads are as on any device buffer.
-impl<T: DeviceCopy> Deref for IpcBuffer<T> {
-    type Target = DeviceBuffer<T>;
-
-    fn deref(&self) -> &DeviceBuffer<T> {
-        &self.buffer
     }
 }
 

@@ -15,13 +15,13 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::backend::cuda::{CudaDevice, OwnPool, RawPool};
 use crate::device::Device;
+use crate::device::account::Account;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
-use crate::memory::Contents;
-use crate::memory::account::Account;
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::managed::ManagedBuffer;
 use crate::memory::pool::options::{PoolKind, PoolOptions};
+use crate::memory::{Contents, Memory};
 use crate::stream::Stream;
 
 /// A pool that buffers of a device are allocated from, in stream order: that of the device
@@ -120,13 +120,7 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn memory_pool(&self) -> MemoryPool {
-        MemoryPool {
-            device: self.clone(),
-            account: Account::of(self),
-            which: Which::OfDevice,
-            kind: PoolKind::Device,
-            shareable: false,
-        }
+        MemoryPool::new(self, Account::of(self), Which::OfDevice)
     }
 
     /// A new pool, beside that of the device (`cuMemPoolCreate`): for a part of the program that is to have a limit,
@@ -161,17 +155,16 @@ impl Device {
             None => None,
         };
         let account = Account::of_pool(self, options.max_size);
-        Ok(MemoryPool {
-            device: self.clone(),
-            account,
-            which: Which::Own(own),
-            kind: options.kind,
-            shareable: options.shareable,
-        })
+        let (kind, shareable) = (options.kind, options.shareable);
+        Ok(MemoryPool { kind, shareable, ..MemoryPool::new(self, account, Which::Own(own)) })
     }
 }
 
 impl MemoryPool {
+    fn new(device: &Device, account: Arc<Account>, which: Which) -> Self {
+        MemoryPool { device: device.clone(), account, which, kind: PoolKind::Device, shareable: false }
+    }
+
     /// A new buffer of `len` elements whose bytes are all 0, as [`Stream::zeros`], from this pool
     /// (`cuMemAllocFromPoolAsync`).
     ///
@@ -225,7 +218,7 @@ impl MemoryPool {
         len: usize,
     ) -> Result<ManagedBuffer<T>> {
         self.check_host_can_use()?;
-        Ok(ManagedBuffer::in_pool(self.zeros(stream, len)?))
+        Ok(ManagedBuffer::of(self.zeros(stream, len)?))
     }
 
     /// A new buffer with a copy of `data`, as [`MemoryPool::managed_zeros`].
@@ -234,7 +227,7 @@ impl MemoryPool {
     /// As [`MemoryPool::managed_zeros`].
     pub fn managed_copy<T: DeviceCopy>(&self, stream: &Stream, data: &[T]) -> Result<ManagedBuffer<T>> {
         self.check_host_can_use()?;
-        Ok(ManagedBuffer::in_pool(self.upload(stream, data)?))
+        Ok(ManagedBuffer::of(self.upload(stream, data)?))
     }
 
     /// Which memory it has. Of a pool that came in by [`MemoryPool::from_raw`] that is not known, and this says the
@@ -246,11 +239,6 @@ impl MemoryPool {
     /// Whether the host can use its memory.
     pub(crate) fn is_of_host(&self) -> bool {
         self.kind != PoolKind::Device
-    }
-
-    #[cfg(unix)]
-    pub(crate) fn is_shareable(&self) -> bool {
-        self.shareable
     }
 
     fn check_host_can_use(&self) -> Result<()> {
@@ -271,19 +259,8 @@ impl MemoryPool {
         if self.device != *stream.device() {
             return Err(Error::device_mismatch(&self.device, stream.device()));
         }
-        if matches!(self.which, Which::OfDevice) {
-            return DeviceBuffer::allocate(stream, len, contents);
-        }
-        DeviceBuffer::allocate_from(self, stream, len, contents)
-    }
-
-    /// The driver's, of one that was made here on a GPU.
-    #[cfg(unix)]
-    pub(crate) fn own(&self) -> Option<&Arc<OwnPool>> {
-        match &self.which {
-            Which::Own(own) => own.as_ref(),
-            Which::OfDevice | Which::Foreign(_) => None,
-        }
+        let pool = (!matches!(self.which, Which::OfDevice)).then_some(self);
+        DeviceBuffer::in_memory(len, |bytes| Memory::allocate(stream.inner(), pool, bytes, contents))
     }
 
     pub(crate) fn account(&self) -> &Arc<Account> {
@@ -313,7 +290,7 @@ impl MemoryPool {
             let [reserved, reserved_high, used, used_high] = device.pool_statistics(self.raw())?;
             return Ok(PoolStatistics { used, used_high, reserved, reserved_high });
         }
-        let (used, used_high) = (self.account.used(), self.account.high());
+        let (used, used_high) = (self.account.balance.used(), self.account.balance.high());
         Ok(PoolStatistics { used, used_high, reserved: used, reserved_high: used_high })
     }
 
@@ -322,7 +299,7 @@ impl MemoryPool {
     /// # Errors
     /// If the device fails.
     pub fn reset_statistics(&self) -> Result<()> {
-        self.account.reset_high();
+        self.account.balance.reset_high();
         self.pools().map_or(Ok(()), |device| device.reset_pool_statistics(self.raw()))
     }
 
@@ -389,13 +366,12 @@ impl MemoryPool {
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<MemoryPool> {
         gpu(device, "MemoryPool::from_raw")?;
         let which = Which::Foreign(RawPool::new(not_null(raw)?));
-        let (account, kind) = (Account::of_pool(device, None), PoolKind::Device);
-        Ok(MemoryPool { device: device.clone(), account, which, kind, shareable: false })
+        Ok(MemoryPool::new(device, Account::of_pool(device, None), which))
     }
 
     /// The most bytes that buffers may use; `None` if there is no limit.
     pub fn limit(&self) -> Option<u64> {
-        self.account.limit()
+        self.account.balance.limit()
     }
 
     /// Sets the most bytes that buffers of this pool may use: an allocation over it is [`Error::MemoryLimit`]. Buffers that
@@ -419,7 +395,7 @@ impl MemoryPool {
     /// # Ok(()) }
     /// ```
     pub fn set_limit(&self, limit: Option<u64>) {
-        self.account.set_limit(limit);
+        self.account.balance.set_limit(limit);
     }
 }
 

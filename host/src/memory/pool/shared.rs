@@ -13,7 +13,7 @@ use crate::error::ipc::IpcError;
 use crate::error::{Error, Result};
 use crate::memory::buffer::{DeviceBuffer, refuse_recording};
 use crate::memory::ipc::{IpcMemoryHandle, IpcMemoryOrigin};
-use crate::memory::pool::MemoryPool;
+use crate::memory::pool::{MemoryPool, Which};
 use crate::stream::Stream;
 
 /// The shareable pool of another process, from [`Device::open_memory_pool`]: buffers of it are opened here, not made.
@@ -70,12 +70,20 @@ impl MemoryPool {
             return Err(IpcError::OtherPool.into());
         }
         let data = pool.export(buffer.memory().pointer())?;
-        Ok(IpcMemoryHandle::new(IpcMemoryOrigin::Pool(data), buffer.byte_len()))
+        Ok(IpcMemoryHandle { origin: IpcMemoryOrigin::Pool(data), bytes: buffer.byte_len() })
     }
 
     fn shareable(&self) -> Result<&Arc<OwnPool>> {
-        let own = self.own().filter(|_| self.is_shareable());
+        let own = self.own().filter(|_| self.shareable);
         own.ok_or_else(|| IpcError::OtherPool.into())
+    }
+
+    /// The driver's, of one that was made here on a GPU.
+    fn own(&self) -> Option<&Arc<OwnPool>> {
+        match &self.which {
+            Which::Own(own) => own.as_ref(),
+            Which::OfDevice | Which::Foreign(_) => None,
+        }
     }
 }
 
@@ -132,7 +140,7 @@ impl SharedPool {
         if stream.device() != &self.device {
             return Err(Error::device_mismatch(&self.device, stream.device()));
         }
-        let IpcMemoryOrigin::Pool(data) = handle.origin() else {
+        let IpcMemoryOrigin::Pool(data) = &handle.origin else {
             let device = format!("a memory pool of {}", self.device).into();
             return Err(IpcError::OtherKind { made_on: "no memory pool", device }.into());
         };

@@ -26,10 +26,10 @@ use super::stream::per_thread::PER_THREAD;
 use crate::backend::device::DeviceMemory;
 use crate::backend::operation::{Fill, MemoryCopy, Place, Rows};
 use crate::backend::stream::StreamMemory;
+use crate::copy::value::ValueCondition;
+use crate::device::account::Account;
 use crate::error::{Error, Result};
 use crate::memory::Contents;
-use crate::memory::account::Account;
-use crate::stream::value::ValueCondition;
 use array::DriverSide;
 use pool::RawPool;
 

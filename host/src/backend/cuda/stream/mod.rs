@@ -29,8 +29,8 @@ use crate::backend::stream::BackendStream;
 use crate::backend::{
     AccessPolicyWindow, EndedIntervals, EventBackend, EventFlags, Fault, MemorySyncDomain, StreamIdentity,
 };
+use crate::device::retired::retire;
 use crate::error::{Error, Result};
-use crate::memory::retired::retire;
 use crate::sync::lock;
 use event::{CudaEvent, UNTIMED};
 use per_thread::{Marking, PER_THREAD, PerThread};

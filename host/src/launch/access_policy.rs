@@ -6,8 +6,8 @@ use crate::backend::{AccessPolicyWindow, AccessProperty, MemorySyncDomain};
 use crate::device::Device;
 use crate::device::attribute::DeviceAttribute;
 use crate::error::{Error, Result};
-use crate::launch::argument::DeviceInput;
 use crate::stream::Stream;
+use crate::view::argument::DeviceInput;
 
 impl AccessPolicyWindow {
     /// All uses of `data` are treated as `hit`.

@@ -11,6 +11,7 @@ use crate::memory::Memory;
 use crate::order::Use;
 use crate::order::writers::Effect;
 use crate::stream::StreamInner;
+use crate::stream::announcing::Announcing;
 
 /// The bits of the address that encode the use; an allocation's record is aligned, so they are 0 there.
 const USE: usize = 3;
@@ -40,12 +41,7 @@ unsafe impl Sync for Access<'_> {}
 impl<'a> Access<'a> {
     #[inline]
     pub(crate) fn new(memory: &'a Memory, usage: Use) -> Self {
-        let bits = match usage {
-            Use::Read => 0,
-            Use::Write => 1,
-            Use::WritePart => PART,
-        };
-        let tagged = NonNull::from(memory).map_addr(|address| address | bits);
+        let tagged = NonNull::from(memory).map_addr(|address| address | usage as usize);
         Access { tagged, memory: PhantomData }
     }
 
@@ -124,6 +120,34 @@ impl<'a> Access<'a> {
     pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
         self.memory().check_device(stream)
     }
+}
+
+/// Enqueues `work` on `stream`, which moves `bytes` from `source` to `target`, in the order of their uses. Neither is named
+/// where it is memory of the host, or a value. There is nothing to do for no bytes.
+///
+/// # Errors
+/// If memory is another device's, or the device fails.
+pub(crate) fn enqueue(
+    stream: &Arc<StreamInner>,
+    source: Option<Access<'_>>,
+    target: Option<Access<'_>>,
+    bytes: usize,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let _announcing = Announcing::on(stream);
+    for access in source.iter().chain(&target) {
+        access.begin(stream)?;
+    }
+    if bytes == 0 {
+        return Ok(());
+    }
+    work()?;
+    match (source, target) {
+        (Some(source), Some(target)) => target.receive(source.memory(), stream),
+        (None, Some(target)) => target.overwrite(stream),
+        (_, None) => {}
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Access<'_> {

@@ -1,12 +1,10 @@
 //! The arguments for slice parameters of launches, and the compiler's messages for others.
 
-use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::Result;
-use crate::launch::host_slice::{In, InOut, Out, Shaped};
+use crate::memory::access::Access;
 use crate::memory::buffer::DeviceBuffer;
-use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -170,12 +168,15 @@ pub trait LaunchOutput<'a, T, const R: usize = 1> {
 /// An argument on its device. Only types of this crate are one: launches rely on the same answers each
 /// time.
 #[doc(hidden)]
-pub trait Staged: sealed::Sealed {
-    /// The memory that a launch with it uses.
+pub trait Staged: sealed::Sealed + Sized {
+    /// What a launch with it uses.
     fn access(&self) -> Access<'_>;
 
-    /// After the launch: copies results to the host, and waits for the copy.
-    fn finish(self, stream: &Stream) -> Result<()>;
+    /// After the launch: brings back what the host is to see, and waits for that.
+    #[inline]
+    fn finish(self, _: &Stream) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// An argument for `&[T]`, `Plane<T>` or `Volume<T>` on its device.
@@ -201,11 +202,6 @@ impl<T, const R: usize> Staged for DeviceView<'_, T, R> {
     fn access(&self) -> Access<'_> {
         DeviceView::access(self)
     }
-
-    #[inline]
-    fn finish(self, _: &Stream) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl<T, const R: usize> StagedInput<T, R> for DeviceView<'_, T, R> {
@@ -222,11 +218,6 @@ impl<T, const R: usize> Staged for DeviceViewMut<'_, T, R> {
     fn access(&self) -> Access<'_> {
         DeviceViewMut::access(self)
     }
-
-    #[inline]
-    fn finish(self, _: &Stream) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
@@ -240,23 +231,23 @@ impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
 /// (`read`) or write (`write`) them: what has a `LaunchInput` or `LaunchOutput` of that rank.
 macro_rules! pass_to_other_kernels {
     (read: $( [$($generics:tt)*] $argument:ty, $rank:tt );* $(;)?) => { $(
-        $crate::launch::argument::pass_to_other_kernels!(
+        $crate::view::argument::pass_to_other_kernels!(
             LaunchInput, input, check_input, NoUninit: [$($generics)*] $argument, $rank
         );
     )* };
     (write: $( [$($generics:tt)*] $argument:ty, $rank:tt );* $(;)?) => { $(
-        $crate::launch::argument::pass_to_other_kernels!(
+        $crate::view::argument::pass_to_other_kernels!(
             LaunchOutput, output, check_output, Pod: [$($generics)*] $argument, $rank
         );
     )* };
     ($kind:ident, $way:ident, $check:ident, $bytes:ident: [$($generics:tt)*] $argument:ty, $rank:tt) => {
         impl<'a, $($generics)*> $crate::LaunchArgument for $argument {
             type Held = $crate::launch::parameters::Elements<
-                <$argument as $crate::launch::argument::$kind<'a, T, { $rank }>>::Staged,
+                <$argument as $crate::view::argument::$kind<'a, T, { $rank }>>::Staged,
             >;
 
             fn hold(self, stream: &$crate::Stream) -> $crate::Result<Self::Held> {
-                let staged = $crate::launch::argument::$kind::<'a, T, { $rank }>::stage(self, stream)?;
+                let staged = $crate::view::argument::$kind::<'a, T, { $rank }>::stage(self, stream)?;
                 Ok($crate::launch::parameters::Elements::$way::<T, { $rank }>(staged).without_lengths())
             }
         }
@@ -267,7 +258,7 @@ macro_rules! pass_to_other_kernels {
             T: bytemuck::$bytes,
         {
             type Held = $crate::launch::parameters::Elements<
-                <$argument as $crate::launch::argument::$kind<'a, T, { $rank }>>::Staged,
+                <$argument as $crate::view::argument::$kind<'a, T, { $rank }>>::Staged,
             >;
 
             fn hold(
@@ -275,7 +266,7 @@ macro_rules! pass_to_other_kernels {
                 stream: &$crate::Stream,
                 slots: &mut $crate::source::slot::Slots,
             ) -> $crate::Result<Self::Held> {
-                let staged = $crate::launch::argument::$kind::<'a, T, { $rank }>::stage(self, stream)?;
+                let staged = $crate::view::argument::$kind::<'a, T, { $rank }>::stage(self, stream)?;
                 let elements = $crate::launch::parameters::Elements::$way::<T, { $rank }>(staged);
                 slots.next(elements.lengths()).$check::<T>()?;
                 Ok(elements)
@@ -303,14 +294,14 @@ macro_rules! read_by_view {
             }
         }
 
-        $crate::launch::argument::pass_to_other_kernels!(read: [$($generics)* T: $element] &'a $memory, 1);
+        $crate::view::argument::pass_to_other_kernels!(read: [$($generics)* T: $element] &'a $memory, 1);
     };
 }
 
 /// The same, and `&mut memory` for elements to write. The memory has a method `view_mut`, too.
 macro_rules! pass_by_view {
     ([$($generics:tt)*] $memory:ty) => {
-        $crate::launch::argument::read_by_view!([$($generics)*] $memory, ferrogrid_device::DeviceCopy);
+        $crate::view::argument::read_by_view!([$($generics)*] $memory, ferrogrid_device::DeviceCopy);
 
         impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy> $crate::LaunchOutput<'a, T>
             for &'a mut $memory
@@ -331,7 +322,7 @@ macro_rules! pass_by_view {
             }
         }
 
-        $crate::launch::argument::pass_to_other_kernels!(
+        $crate::view::argument::pass_to_other_kernels!(
             write: [$($generics)* T: ferrogrid_device::DeviceCopy] &'a mut $memory, 1
         );
     };
@@ -374,17 +365,11 @@ impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut DeviceBuffer<T> {
 pass_to_other_kernels! { read:
     [T: DeviceCopy] &'a DeviceBuffer<T>, 1;
     [T: DeviceCopy, const R: usize] DeviceView<'a, T, R>, R;
-    [T: DeviceCopy] In<'a, T>, 1;
-    [T: DeviceCopy, const R: usize] Shaped<In<'a, T>, R>, R;
 }
 
 pass_to_other_kernels! { write:
     [T: DeviceCopy] &'a mut DeviceBuffer<T>, 1;
     [T: DeviceCopy, const R: usize] DeviceViewMut<'a, T, R>, R;
-    [T: DeviceCopy + Zeroable] Out<'a, T>, 1;
-    [T: DeviceCopy] InOut<'a, T>, 1;
-    [T: DeviceCopy + Zeroable, const R: usize] Shaped<Out<'a, T>, R>, R;
-    [T: DeviceCopy, const R: usize] Shaped<InOut<'a, T>, R>, R;
 }
 
 impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for DeviceView<'a, T, R> {
@@ -454,6 +439,7 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceOutput<'a, T, R> for DeviceViewMut
 mod tests {
     use super::*;
     use crate::dlpack::ReadOnlyBuffer;
+    use crate::launch::host_slice::{In, InOut, Out, Shaped};
     use crate::view::atomic::DeviceAtomicView;
     use crate::{
         AllocationKey, GraphBuffer, GraphIn, GraphOut, GrowableBuffer, IpcBuffer, LaunchArgument,

@@ -1,4 +1,4 @@
-//! Objects that outlive their owners until work on a stream has run. `list` is the list.
+//! What must be kept until work on a stream has run, after its owner has let go of it. `list` is the list.
 
 mod list;
 
@@ -31,8 +31,8 @@ pub(crate) fn drop_quietly(owner: Box<dyn Send>) {
     drop(Owner(Some(owner)));
 }
 
-/// An owner whose panic, when it is dropped, ends there, where the panic hook has shown it: the collecting thread need not be
-/// the one that retired it.
+/// An owner whose panic, when it is dropped, ends there, where the panic hook has shown it: whoever collects need not be
+/// whoever retired it.
 struct Owner(Option<Box<dyn Send>>);
 
 impl Drop for Owner {
@@ -45,7 +45,7 @@ impl Drop for Owner {
     }
 }
 
-/// Drops values that need not be kept any longer.
+/// Drops what need not be kept any longer.
 pub(crate) fn collect() {
     RETIRED.collect();
 }

@@ -1,4 +1,4 @@
-//! The memory that buffers use on each device, and its limit. `balance` is the arithmetic.
+//! How much memory buffers use on each device, and how much they may. `balance` is the arithmetic.
 
 mod balance;
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// The bytes that buffers of one device, or of one of its pools, use.
 #[derive(Debug)]
 pub(crate) struct Account {
-    balance: Arc<Balance>,
+    pub(crate) balance: Arc<Balance>,
 }
 
 type Accounts = Mutex<Vec<(Device, Arc<Account>)>>;
@@ -30,7 +30,7 @@ impl Charge {
         Charge::in_account(Account::of(device), device, bytes)
     }
 
-    /// As `take`, for memory of allocation nodes.
+    /// As `take`, for memory that nodes of a graph allocate.
     pub(crate) fn of_graph(device: &Device, bytes: usize) -> Result<Self> {
         Charge::in_account(Account::of_graphs(device), device, bytes)
     }
@@ -63,7 +63,7 @@ impl Account {
         Account::known(&ACCOUNTS, device, || Account::new(None, None))
     }
 
-    /// The account of allocation nodes of graphs, which counts for `device` as well.
+    /// The account of what nodes of graphs allocate, which counts for `device` as well.
     pub(crate) fn of_graphs(device: &Device) -> Arc<Account> {
         static ACCOUNTS: Accounts = Mutex::new(Vec::new());
         Account::known(&ACCOUNTS, device, || Account::of_pool(device, None))
@@ -93,25 +93,5 @@ impl Account {
     /// Enters that so much is free again.
     pub(crate) fn give_back(&self, bytes: usize) {
         self.balance.give_back(bytes as u64);
-    }
-
-    pub(crate) fn used(&self) -> u64 {
-        self.balance.used()
-    }
-
-    pub(crate) fn high(&self) -> u64 {
-        self.balance.high()
-    }
-
-    pub(crate) fn reset_high(&self) {
-        self.balance.reset_high();
-    }
-
-    pub(crate) fn limit(&self) -> Option<u64> {
-        self.balance.limit()
-    }
-
-    pub(crate) fn set_limit(&self, limit: Option<u64>) {
-        self.balance.set_limit(limit);
     }
 }
