@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     measure("global", false)?;
     match measure("clusters", true) {
         Ok(()) => {}
-        Err(error @ (Error::Launch(LaunchError::NoClusters { .. } | LaunchError::NoClusterCode { .. }))) => {
+        Err(error @ Error::Launch(LaunchError::NoClusters { .. } | LaunchError::NoClusterCode { .. })) => {
             println!("clusters  {error}")
         }
         Err(error) => return Err(error.into()),

@@ -400,21 +400,46 @@ fn methods_in_the_tables_belong_to_their_receivers() {
     assert!(checked > 300, "only {checked} methods were found");
 }
 
-/// The public functions in `sources`, with the types that have them.
+/// The public functions in `sources`, with the types that have them. Those of an `impl` in a macro belong to all types that the
+/// macro is called with.
 fn methods(sources: &str) -> BTreeSet<(&str, &str)> {
-    let mut found = BTreeSet::new();
-    let mut owner = None;
+    let (mut of_types, mut of_macros) = (BTreeSet::new(), BTreeSet::new());
+    // (called, with a type or in a macro)
+    let mut calls = BTreeSet::new();
+    let (mut owner, mut within) = (None, None);
     for line in sources.lines() {
-        if line.starts_with("impl") || line.starts_with("unsafe impl") {
+        let code = line.trim_start();
+        if let Some(name) = line.strip_prefix("macro_rules! ") {
+            within = Some(first_word(name));
+        } else if line.starts_with("impl") || line.starts_with("unsafe impl") {
             owner = Some(owner_of(line));
         } else if line.starts_with('}') {
-            owner = None;
-        } else if let (Some(owner), Some(rest)) = (owner, line.trim_start().strip_prefix("pub ")) {
+            (owner, within) = (None, None);
+        } else if let (Some(owner), Some(rest)) = (owner.or(within), code.strip_prefix("pub ")) {
             let name = rest.split_once("fn ").map(|(_, name)| first_word(name));
+            let found = if within.is_some() { &mut of_macros } else { &mut of_types };
             found.extend(name.map(|name| (owner, name)));
+        } else if let Some((called, arguments)) = code.split_once("!(")
+            && called == first_word(called)
+        {
+            let types = words(arguments).filter(|it| it.starts_with(char::is_uppercase));
+            calls.extend(types.chain(within).map(|by| (called, by)));
         }
     }
-    found
+    // Macros call each other one level deep.
+    for _ in 0..2 {
+        for (called, by) in &calls {
+            let names: Vec<_> =
+                of_macros.iter().filter(|(owner, _)| owner == called).map(|(_, name)| *name).collect();
+            of_types.extend(names.iter().map(|name| (*by, *name)));
+            of_macros.extend(names.into_iter().map(|name| (*by, name)));
+        }
+    }
+    of_types
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
 }
 
 /// The type of an `impl`, by its first line.
@@ -432,7 +457,7 @@ fn owner_of(line: &str) -> &str {
 }
 
 fn first_word(text: &str) -> &str {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+    words(text).next().unwrap_or_default()
 }
 
 /// The calls in a piece of code, with their receivers: `device`, `arch` of `device.arch()`.
