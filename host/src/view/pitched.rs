@@ -12,8 +12,9 @@ use crate::view::{DeviceView, DeviceViewMut, resolve};
 
 /// `height` rows of `width` elements of a device buffer, `pitch` elements from start to start, to read.
 ///
-/// Made by [`DeviceView::pitched`], [`DeviceView::step_by`] and [`PitchedBuffer::view`]; taken by [`Stream::copy_2d`] and
-/// [`Stream::download_2d`].
+/// Made by [`DeviceView::pitched`], [`DeviceView::step_by`] and
+/// [`PitchedBuffer::view`](crate::PitchedBuffer::view); taken by [`Stream::copy_2d`](crate::Stream::copy_2d) and
+/// [`Stream::download_2d`](crate::Stream::download_2d).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -35,8 +36,9 @@ pub struct PitchedView<'a, T> {
 
 /// `height` rows of `width` elements of a device buffer, `pitch` elements from start to start, to write.
 ///
-/// Made by [`DeviceViewMut::pitched`], [`DeviceViewMut::step_by`] and [`PitchedBuffer::view_mut`]; taken by
-/// [`Stream::copy_2d`] and [`Stream::upload_2d`].
+/// Made by [`DeviceViewMut::pitched`], [`DeviceViewMut::step_by`] and
+/// [`PitchedBuffer::view_mut`](crate::PitchedBuffer::view_mut); taken by
+/// [`Stream::copy_2d`](crate::Stream::copy_2d) and [`Stream::upload_2d`](crate::Stream::upload_2d).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
