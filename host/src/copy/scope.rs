@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ferrogrid_device::DeviceCopy;
 
@@ -12,6 +12,7 @@ use crate::memory::access::enqueue;
 use crate::order::writers::Sources;
 use crate::stream::Stream;
 use crate::stream::bytes::Place;
+use crate::sync::lock;
 use crate::view::agree;
 use crate::view::argument::{DeviceInput, DeviceOutput};
 
@@ -113,7 +114,7 @@ impl Stream {
         let result = work(&scope);
         std::mem::forget(wait);
         self.synchronize()?;
-        for sources in scope.sources.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for sources in lock(&scope.sources).iter() {
             sources.check()?;
         }
         Ok(result)
@@ -158,7 +159,7 @@ impl<'scope> StreamScope<'scope, '_> {
         let bytes = size_of_val(target);
         enqueue(stream, Some(source.access()), None, bytes, || {
             let sources = source.memory().writers().sources();
-            self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(sources);
+            lock(&self.sources).push(sources);
             let places = (Place::Host, Place::Device);
             // SAFETY: the view is as many elements of this device as `target` has, ordered for reading here;
             // `target` is borrowed until the scope has waited for the stream.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytemuck::Pod;
 
@@ -15,6 +15,7 @@ use crate::device::context::{gpu, not_null};
 use crate::error::Result;
 use crate::error::foreign::ForeignError;
 use crate::image::{CodeType, Parameter, ptx};
+use crate::sync::lock;
 
 /// A module of code that this program did not compile, loaded on a GPU: PTX, a cubin or a fatbin, from
 /// CUDA C++ or any other compiler (`CUmodule`). A cheap handle; clones are the same module.
@@ -192,7 +193,7 @@ impl ForeignModule {
     /// [`ForeignError::NoFunction`], with the existing names if known.
     pub fn function(&self, name: &str) -> Result<ForeignFunction> {
         let (asked, name) = (name, self.mangled(name));
-        let mut functions = self.inner.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut functions = lock(&self.inner.functions);
         if let Some(function) = functions.get(name) {
             return Ok(*function);
         }

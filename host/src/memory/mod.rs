@@ -23,7 +23,7 @@ pub(crate) mod uninit;
 use std::fmt;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::mem::offset_of;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
@@ -39,6 +39,7 @@ use crate::profile::{self, Work};
 pub(crate) use crate::stream::bytes::Contents;
 use crate::stream::bytes::Place;
 use crate::stream::{Stream, StreamInner};
+use crate::sync::lock;
 
 /// The alignment of every allocation in bytes, on every device.
 pub(crate) const ALIGNMENT: usize = 256;
@@ -411,7 +412,7 @@ fn charged(
 /// A stream of `device` that frees what was used on none that the calling thread can use. That of a GPU stays.
 fn fallback_stream(device: &Device) -> Result<Arc<StreamInner>> {
     static FALLBACKS: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
-    let fallbacks = || FALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let fallbacks = || lock(&FALLBACKS);
     if let Some(found) = fallbacks().iter().find(|stream| stream.device() == device) {
         return Ok(found.inner().clone());
     }

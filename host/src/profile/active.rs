@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 #[cfg(feature = "tracing")]
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use super::recorder::Recorder;
@@ -15,6 +15,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::order::OrderedStream;
 use crate::stream::StreamInner;
+use crate::sync::lock;
 
 /// The timelines that are being recorded, of all devices.
 static RECORDERS: Mutex<Vec<Arc<Recorder>>> = Mutex::new(Vec::new());
@@ -97,7 +98,7 @@ fn of_device(device: &Device) -> Vec<Arc<Recorder>> {
 }
 
 fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
-    RECORDERS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&RECORDERS)
 }
 
 /// The span and the range around a call; empty without the features.

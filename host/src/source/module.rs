@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ferrogrid_build::{CompiledProgram, ProgramKernel};
 
@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::image::ptx::unresolved;
 use crate::kernel::image::{EmbeddedImage, ModuleImage};
 use crate::kernel::{Kernel, KernelDescriptor, no_native_body};
+use crate::sync::lock;
 
 /// Kernels from text, loaded on a GPU: PyCUDA's `SourceModule`, in Rust and with checked launches. A cheap handle.
 ///
@@ -136,7 +137,7 @@ pub(super) fn no_native_code(device: &Device) -> Error {
 /// The kernels of `program`, made once for the process: kernels live as long as it does.
 fn entries(name: &str, program: &CompiledProgram) -> &'static [SourceEntry] {
     static ENTRIES: Mutex<Option<HashMap<u128, &'static [SourceEntry]>>> = Mutex::new(None);
-    let mut known = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = lock(&ENTRIES);
     known.get_or_insert_default().entry(program.id).or_insert_with(|| made(name, program))
 }
 

@@ -2,10 +2,11 @@
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::backend::{DeviceBackend, EventBackend};
 use crate::error::{Error, LaunchError, Result};
+use crate::sync::lock;
 
 /// The name of an event that a launch records. A grid names it without holding it, so that a grid is a value that is
 /// copied; the launch finds out whether the event is still there.
@@ -19,7 +20,7 @@ impl LaunchEvent {
     /// The name of `event`, the same each time.
     pub(crate) fn of(event: &Arc<EventBackend>) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = lock(&NAMED);
         if let Some((name, _)) = named.iter().find(|(_, known)| known.as_ptr() == Arc::as_ptr(event)) {
             return *name;
         }
@@ -31,7 +32,7 @@ impl LaunchEvent {
 
     /// The event, if it is still there.
     pub(crate) fn find(self) -> Option<Arc<EventBackend>> {
-        let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = lock(&NAMED);
         named.iter().find(|(name, _)| *name == self)?.1.upgrade()
     }
 

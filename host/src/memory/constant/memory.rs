@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ptr::{from_ref, null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use super::InitialValue;
 use super::enqueueing::{Enqueueing, Enqueuers};
@@ -15,6 +15,7 @@ use crate::kernel::image::ModuleImage;
 use crate::memory::{Contents, Memory, Origin};
 use crate::order::Use;
 use crate::stream::StreamInner;
+use crate::sync::lock;
 
 /// A constant of this program, on all devices.
 #[doc(hidden)]
@@ -70,7 +71,7 @@ impl ConstantMemory {
         if let Some(resident) = self.find(device.backend().address()) {
             return Ok(resident);
         }
-        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let _adding = lock(&self.adding);
         if let Some(resident) = self.find(device.backend().address()) {
             return Ok(resident);
         }

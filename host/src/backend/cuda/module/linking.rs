@@ -1,7 +1,7 @@
 //! Links kernels in Rust with the device code that defines their declared functions, when a module is loaded.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::link::CudaLinker;
 use crate::backend::cuda::CudaDevice;
@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::error::foreign::ForeignError;
 use crate::image::ptx::unresolved;
 use crate::image::{CodeType, Image, JitOptions, LinkInput};
+use crate::sync::lock;
 use crate::toolkit::NvJitLink;
 
 /// What was given for an image.
@@ -23,7 +24,7 @@ struct Given {
 static GIVEN: Mutex<Option<HashMap<u128, Given>>> = Mutex::new(None);
 
 fn with_given<T>(id: u128, change: impl FnOnce(&mut Given) -> T) -> T {
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut given = lock(&GIVEN);
     change(given.get_or_insert_default().entry(id).or_default())
 }
 
