@@ -2,35 +2,33 @@
 //!
 //! # The rule
 //!
-//! Work on one stream runs in order. So an allocation has to be ordered only where two streams use
-//! it: a read waits for the writes before it, a write waits for all uses before it. Waiting means
-//! waiting for the *tail* of the other stream, taken when the wait is asked for; every use that was
-//! enqueued there before lies before that tail. No event is recorded per use.
+//! Work on one stream runs in order. So an allocation has to be ordered only where two streams use it. A read waits for the
+//! writes before it, a write waits for all uses before it. Waiting means waiting for the *tail* of the other stream at the
+//! time of the wait. Every use that was enqueued there before lies before that tail. No event is recorded per use.
 //!
 //! While a single stream uses the allocation, `owner` holds that stream's number, and a use costs one
 //! atomic load. Otherwise a mutex guards the record of who used it.
 //!
 //! # Why it is sound
 //!
-//! [`Order::begin`] is called just before the work is enqueued, not together with it, so another
-//! thread may call it in between, for its own use of the same allocation. The call that enqueues
-//! holds the borrow of its view until it has enqueued. So the borrow checker leaves these overlaps:
+//! [`Order::begin`] is called just before the work is enqueued, not together with it. So another thread may call it in
+//! between, for its own use of the same allocation. The call that enqueues holds the borrow of its view until it has
+//! enqueued. So the borrow checker leaves these overlaps:
 //!
-//! - *read with read*: neither removes a stream from the record, so a later write finds both, and by
-//!   then both have enqueued (the write needs `&mut`). The shortcut "this reader has waited for the
-//!   writer" is about [`Use::Write`] only, which cannot overlap anything.
-//! - *read or part-write with part-write*, of disjoint parts (`split_at_mut`), or of the same elements
-//!   where threads change them atomically (`as_atomic`, whose views are `Copy`): a part-write is
-//!   always entered into the record under the mutex (never on the fast path), removes no user, and
-//!   is waited for by every later use on another stream, with no shortcut.
-//! - [`Use::Write`] has the whole allocation to itself: when it begins, every earlier use has
-//!   been enqueued. It waits for them all, and may therefore forget them.
+//! - *read with read*. Neither removes a stream from the record, so a later write finds both. By then both have enqueued,
+//!   since the write needs `&mut`. The shortcut "this reader has waited for the writer" is about [`Use::Write`] only, which
+//!   cannot overlap anything.
+//! - *read or part-write with part-write*, of disjoint parts (`split_at_mut`), or of elements that threads change atomically
+//!   (`as_atomic`, whose views are `Copy`). A part-write is always entered into the record under the mutex, never on the
+//!   fast path. It removes no user, and every later use on another stream waits for it, with no shortcut.
+//! - [`Use::Write`] has the whole allocation to itself: when it begins, every earlier use has been enqueued. It waits for
+//!   them all, and may therefore forget them.
 //!
-//! The fast path leaves the record as it is; it is taken only when the record holds that one stream,
-//! for reads (which a later writer will find by that entry) and for exclusive writes.
+//! The fast path leaves the record as it is. It is taken only when the record holds that one stream: for reads, which a
+//! later writer finds by that entry, and for exclusive writes.
 //!
-//! A stream that is closed (its handle is gone, so no call can be enqueueing on it) may leave the
-//! record once another stream in the record has been made to run after it.
+//! A stream is closed when its handle is gone, so that no call can be enqueueing on it. It may leave the record once another
+//! stream in the record has been made to run after it.
 //!
 //! Pointers taken with `as_device_ptr` are outside all this; that is what their `unsafe` says.
 
@@ -176,8 +174,8 @@ mod tests {
         assert_eq!(ids(Use::Write), [1, 2, 3]);
     }
 
-    /// Against a model: every sequence of uses, on any streams, orders each write with all uses before
-    /// it, and each read with all writes before it.
+    /// Against a model: a random sequence of uses, on any streams, orders each write with all uses before it. It orders
+    /// each read with all writes before it.
     #[test]
     fn conflicting_uses_are_always_ordered() {
         let mut seed = 0x2545_f491_4f6c_dd1d_u64;

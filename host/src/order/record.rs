@@ -20,22 +20,22 @@ pub(crate) trait OrderedStream {
     fn run_after(&self, earlier: &Self) -> Result<()>;
 }
 
-/// Readers in a record before those that are closed are sought out.
+/// The number of readers in a record from which closed ones are removed.
 pub(super) const MANY_READERS: usize = 8;
 
 /// How work uses an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// It only reads, perhaps at the same time as others.
+    /// It only reads; others may read at the same time.
     Read = 0,
     /// It writes, and nothing else uses any part of the allocation meanwhile.
     Write = 1,
-    /// It writes a part, while other parts may be in use elsewhere; or it changes elements atomically,
-    /// while others may be about to do the same.
+    /// It writes a part, while other work may use other parts. Or it changes elements atomically, as other work may at the
+    /// same time.
     WritePart = 2,
 }
 
-/// The order of work on one allocation. Of all this a launch reads the first word, in most cases.
+/// The order of work on one allocation. In most cases a launch reads only the first word.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Order<S> {
@@ -120,8 +120,8 @@ impl<S: OrderedStream> Order<S> {
         earlier.cloned().collect()
     }
 
-    /// The stream on which the allocation is to be freed, made to wait for all uses: one that has used it and
-    /// `fits`, else what `other` makes.
+    /// The stream on which the allocation is freed, after it has been made to wait for all uses. It is one that has used
+    /// the allocation and `fits`, else the one that `other` makes.
     pub(crate) fn end(
         &mut self,
         fits: impl Fn(&S) -> bool,

@@ -2,11 +2,11 @@
 //!
 //! Each launch on the CPU device has an [`Outcome`], and memory names those of the launches that wrote it. A copy
 //! hands them on, and a launch that reads what failed work wrote fails with it. A read of memory on the host checks
-//! them after the work has run. Memory that the host writes again forgets them, and so does memory that a launch is given
-//! as a whole: if its thread knows of the failure, and so does not mean to work on with what is there.
+//! them after the work has run. Memory that the host writes again forgets them. So does memory that a launch overwrites as a
+//! whole, if its thread knows of the failure: then it does not rely on the contents.
 //!
-//! On a GPU an outcome is that of all launches of a stream between two waits that may panic (`cuda/stream/watch.rs`). Memory
-//! names it as well, but a launch costs nothing of this as long as what it uses names none and it cannot panic.
+//! On a GPU an outcome covers all launches of a stream between two waits that may panic (`cuda/stream/watch.rs`). Memory
+//! names it as well. But a launch that cannot panic, and whose memory names none, pays nothing for it.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};

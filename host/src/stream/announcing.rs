@@ -4,11 +4,11 @@ use crate::backend::recording::RecordingStream;
 use crate::stream::StreamInner;
 
 /// A call that orders memory on a stream and then enqueues. When it ends, nothing that it has announced to a recording
-/// remains: a call that is refused, or has nothing to do, leaves no trace in the graph.
+/// remains. So a call that is refused, or has nothing to do, leaves no trace in the graph.
 pub(crate) struct Announcing<'a>(Option<&'a RecordingStream>);
 
 impl<'a> Announcing<'a> {
-    /// To be held while uses of memory are announced to `stream`, and until the node is there.
+    /// Held while uses of memory are announced to `stream`, and until the node is added.
     pub(crate) fn on(stream: &'a StreamInner) -> Self {
         Announcing(stream.recording())
     }

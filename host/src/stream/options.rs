@@ -25,9 +25,8 @@ impl StreamOptions {
         StreamOptions { ordered_with_legacy: false, priority: 0 }
     }
 
-    /// Orders the stream with the legacy default stream, as `CU_STREAM_DEFAULT` does: work on that one
-    /// waits for the work here before it, and work here for the work there before it. For programs
-    /// that share the device with code that uses the default stream.
+    /// Orders the stream with the legacy default stream, as `CU_STREAM_DEFAULT` does. Work on either waits for earlier work
+    /// on the other. For programs that share the device with code that uses the default stream.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

@@ -48,8 +48,8 @@ impl Timing {
 }
 
 impl Stream {
-    /// Runs `work` once to warm up and then `runs` times (at least once), each between two events, and
-    /// returns the time of the device from one to the other (`cuEventElapsedTime`).
+    /// Runs `work` once to warm up and then `runs` times (at least once), each between two events. Returns the time of the
+    /// device between these events (`cuEventElapsedTime`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

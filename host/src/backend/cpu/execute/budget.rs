@@ -1,8 +1,7 @@
 //! The limit on the stacks of the process, and the queue of threads that wait for some.
 //!
-//! No thread waits while it holds any: a waiter requests all that it needs, so those that are held are held by work
-//! that goes on, and come back. Waiters are served first come first served, so many small requests cannot
-//! keep a large one waiting for ever.
+//! No thread waits while it holds any: a waiter requests all that it needs. So stacks in use belong to work that makes
+//! progress, and are returned. Waiters are served first come, first served: many small requests cannot starve a large one.
 
 use std::sync::PoisonError;
 

@@ -1,8 +1,8 @@
 //! A cooperative launch on the CPU: all blocks are resident at the same time, so that they can wait for each
 //! other.
 //!
-//! Each block is a coroutine. A worker lets its blocks run until each has ended or waits for the grid;
-//! then the workers meet, and decide together what is next: go on, or end.
+//! Each block is a coroutine. A worker runs its blocks until each has ended or waits for the grid. Then the workers
+//! meet, and decide whether the blocks continue or the launch ends.
 
 use std::cell::Cell;
 use std::mem::take;
@@ -25,8 +25,8 @@ use crate::error::{Error, KernelError, LaunchError, LaunchSites, Result};
 use crate::kernel::Kernel;
 use crate::sync::lock;
 
-/// The most stacks of one launch, which take memory and, on Linux, two of the 65530 mappings of a process
-/// each: one for each thread and one for each block.
+/// The most stacks of one launch: one for each thread and one for each block. A stack takes memory and, on Linux, two of
+/// the 65530 mappings of a process.
 const MAX_STACKS: u64 = 16_384;
 
 /// Checks that all blocks of a cooperative launch can be resident.
@@ -73,8 +73,8 @@ pub(crate) unsafe fn run(launch: &OwnedLaunch, device: &CpuDevice) -> Result<()>
 /// One for each block, until its worker takes it, and after that worker's end.
 type Executors = Vec<Mutex<Option<BlockExecutor>>>;
 
-/// Executors for `blocks` blocks of `launch`, each with leave to have all stacks of its block: for all at once,
-/// since none of the blocks comes to its end before all have begun.
+/// Executors for `blocks` blocks of `launch`, each with permits for all stacks of its block. All are requested at once,
+/// since no block ends before all have begun.
 pub(crate) fn executors_for(
     launch: &OwnedLaunch,
     device: &CpuDevice,

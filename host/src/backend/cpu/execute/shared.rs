@@ -6,8 +6,8 @@ use std::ptr;
 /// The alignment of shared memory in bytes.
 const ALIGNMENT: usize = 128;
 
-/// What every byte of shared memory holds when a block starts: on a GPU it is anything, so a kernel that
-/// reads before it writes should not find zeros here.
+/// What every byte of shared memory holds when a block starts. On a GPU it can be anything, so a kernel that reads before
+/// it writes should not find zeros here.
 pub(crate) const POISON: u8 = 0xA5;
 
 /// Shared memory for one block at a time.

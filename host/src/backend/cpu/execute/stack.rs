@@ -13,8 +13,8 @@ const VARIABLE: &str = "FERROGRID_CPU_STACK";
 /// The size of a stack in KiB unless the variable says otherwise.
 const DEFAULT_KIB: usize = 256;
 
-/// Neighbouring stacks start at different places of their first page, so that the hot ends of all
-/// stacks of a block do not compete for the same few sets of the cache.
+/// Neighbouring stacks start at different places of their first page. Otherwise the hot ends of all stacks of a block
+/// would compete for the same few sets of the cache.
 const COLOURS: usize = 16;
 const COLOUR_BYTES: usize = 256;
 
@@ -54,9 +54,9 @@ impl ThreadStack {
     }
 }
 
-// SAFETY: the memory is that of `DefaultStack`, which has a guard page at its limit. The base lies at
-// most 15 * 256 bytes below that of `DefaultStack`, a multiple of the alignment, and `new` asks for as
-// many bytes more, so at least `bytes` are usable.
+// SAFETY: the memory is that of `DefaultStack`, which has a guard page at its limit. The base lies at most 15 * 256 bytes
+// below that of `DefaultStack`, a multiple of the alignment. `new` allocates as many bytes more, so at least `bytes` are
+// usable.
 unsafe impl Stack for ThreadStack {
     #[inline]
     fn base(&self) -> StackPointer {

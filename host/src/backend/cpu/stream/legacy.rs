@@ -1,5 +1,5 @@
-//! The legacy default stream of CPU devices: its work waits for that of all streams that are ordered with it,
-//! and their later work waits for it.
+//! The legacy default stream of CPU devices. Its work waits for that of all streams ordered with it, and their later work
+//! waits for its own.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -7,7 +7,7 @@ use super::Queue;
 use crate::error::Result;
 use crate::sync::lock;
 
-/// What a stream has to do with the legacy default stream of its device.
+/// The relation of a stream to the legacy default stream of its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Nothing.

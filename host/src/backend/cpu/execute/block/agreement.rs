@@ -1,5 +1,5 @@
-//! Checks that all threads of a block agree: on values that they assume to be uniform, and on the regions that
-//! they pass to a barrier.
+//! Checks that all threads of a block agree: on values that they assume to be uniform, and on regions that they pass to a
+//! barrier.
 
 use std::cell::RefCell;
 use std::panic::Location;

@@ -1,13 +1,13 @@
 //! One block whose threads wait for each other: each waiting thread is a coroutine, and they take turns on
 //! the worker's own thread.
 //!
-//! `ready` queues threads that can continue, `barrier` and `warp` are what they wait at, `agreement` checks what
-//! all must say alike, `failure` explains why a block is stuck, `stacks` keeps the stacks.
+//! `ready` queues threads that can continue; `barrier` and `warp` are what they wait at. `agreement` checks what must be the
+//! same in all threads, `failure` explains why a block is stuck, `stacks` keeps the stacks.
 //!
-//! A coroutine draws thread numbers in a loop, so one reused stack serves while nothing waits; when a
-//! thread waits, its coroutine is suspended with it, and the next one goes on drawing. Threads that may
-//! go on are resumed before further ones are started, in the order in which they became ready; a
-//! barrier makes all ready in ascending order. So the order never depends on anything but the kernel.
+//! A coroutine draws thread numbers in a loop, so one reused stack serves while nothing waits. When a thread waits, its
+//! coroutine is suspended with it, and the next one continues to draw. Ready threads are resumed before further ones are
+//! started, in the order in which they became ready. A barrier makes all ready in ascending order. So the order depends on
+//! the kernel alone.
 
 mod agreement;
 mod barrier;
@@ -402,10 +402,9 @@ impl BlockExecutor {
     #[inline]
     fn turn(&self) -> Turn<'_> {
         let yielder = self.yielder.get().expect("a thread waits while it runs");
-        // SAFETY: the yielder is that of the coroutine that runs this very code: it is entered when a coroutine
-        // begins and whenever one is about to be resumed, and it is none between blocks. `schedule` resumes the
-        // coroutine when the thread that it carries has been woken, and threads are woken when what is noted of
-        // them has come; `unwind` does it to unwind it.
+        // SAFETY: the yielder is that of the coroutine that runs this very code. It is set when a coroutine begins and
+        // before one is resumed, and it is none between blocks. `schedule` resumes the coroutine when its thread has been
+        // woken, and threads are woken when what they wait for has come; `unwind` does it to unwind it.
         unsafe { Turn::new(yielder) }
     }
 
@@ -450,8 +449,8 @@ impl BlockExecutor {
         Some(self.turn())
     }
 
-    /// All waiting threads wait for something that no thread of this block can bring: lets the other
-    /// blocks run, if that is what they wait for. `false` if it is in vain.
+    /// Called when no thread of this block can continue: lets the other blocks run, if all threads wait for those.
+    /// `false` if the block is stuck.
     #[cold]
     fn wait_for_blocks(&self) -> bool {
         let all_wait = self.at_outer_barrier.get() == self.threads.get();
@@ -459,8 +458,8 @@ impl BlockExecutor {
             self.fail(failure::of_stuck_block(self));
             return false;
         };
-        // SAFETY: the yielder of the coroutine that runs this block in a cooperative launch, set for it
-        // before the block began and unset after its end.
+        // SAFETY: the yielder is that of the coroutine that runs this block in a cooperative launch. It is set before the
+        // block begins and unset after its end.
         unsafe { pause.as_ref() }.suspend(());
         if self.failed.get() {
             return false;
@@ -498,11 +497,11 @@ impl BlockExecutor {
     }
 }
 
-// SAFETY: `run_threads` resumes coroutines only on the calling CPU thread and draws each number once; at
-// its end all coroutines have ended, or are leaked. Who waits for the block or the cluster or the grid is woken when
-// all threads have arrived, who waits for lanes when all of them have, or not at all: after a failure a
-// suspended thread is only ever unwound. The shared memory is this block's alone; that of the cluster's blocks
-// belongs to executors that stay as `set_cluster` demands.
+// SAFETY: `run_threads` resumes coroutines only on the calling CPU thread and draws each number once; at its end all
+// coroutines have ended, or are leaked. A thread that waits for the block, the cluster or the grid is woken when all threads
+// have arrived. One that waits for lanes is woken when all of these have. After a failure a suspended thread is only
+// unwound. The shared memory is this block's alone; that of the cluster's blocks belongs to executors that stay as
+// `set_cluster` requires.
 unsafe impl Executor for BlockExecutor {
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
         self.may_wait.set(true);

@@ -1,5 +1,5 @@
-//! The exchange between lanes of a warp, from which shuffles, votes, matches and reductions are made: each
-//! lane contributes a value and sees those of all lanes of its mask.
+//! The exchange between lanes of a warp: each lane contributes a value and sees those of all lanes of its mask. Shuffles,
+//! votes, matches and reductions are made of it.
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
@@ -36,8 +36,8 @@ impl Default for Warp {
     }
 }
 
-/// Complete exchanges of a block that lanes have yet to read: a lane may run ahead to its next exchange
-/// before another has read this one.
+/// Complete exchanges of a block that lanes have yet to read. A lane may reach its next exchange before another has read
+/// this one.
 #[derive(Default)]
 pub(super) struct Rounds(RefCell<Vec<Round>>);
 
@@ -56,8 +56,7 @@ impl Rounds {
     fn keep(&self, values: [u128; 32], readers: u32) -> u16 {
         let mut rounds = self.0.borrow_mut();
         let round = Round { values, readers };
-        // Each round has a lane that has yet to read it, and no lane has two: they are no more than the
-        // threads of the block.
+        // Each round has a lane that has yet to read it, and no lane has two. So there are at most as many as threads.
         match rounds.iter().position(|round| round.readers == 0) {
             Some(free) => {
                 rounds[free] = round;

@@ -1,9 +1,9 @@
-//! Ends a kernel thread that has used up its stack: the guard page stops it, and a signal handler makes its
-//! coroutine end, and reports it to the code that resumed it.
+//! Ends a kernel thread that has used up its stack. The guard page stops it; a signal handler ends its coroutine, and
+//! reports that to the code that resumed it.
 //!
-//! The thread's frames are abandoned: what they hold is leaked, not dropped. So where the thread may hold what
-//! others need, the process ends instead: in another library (the allocator, the unwinder, the loader), in a
-//! panic, or while printed text is being delivered. It always ends where `leave` is not known.
+//! The thread's frames are abandoned: what they hold is leaked, not dropped. So the process ends instead where the thread
+//! may hold what others need. That is in another library (the allocator, the unwinder, the loader), in a panic, or while
+//! printed text is being delivered. It always ends on platforms without `leave`.
 
 pub(crate) use platform::holding;
 pub(crate) use platform::{Stack, go_on, happened, install, run_kernel, running_on};
@@ -121,8 +121,8 @@ mod platform {
             return pass_on(signal, info, context);
         };
         let Kernel { name, code } = KERNEL.get();
-        // SAFETY: the context is that of the fault, which a thread on `stack` had: that stack is noted when
-        // its coroutine is resumed, and another one or none when that gives up its turn or ends.
+        // SAFETY: the context is that of the fault, which a thread on `stack` had. That stack is noted when its coroutine is
+        // resumed; another one, or none, is noted when the coroutine suspends or ends.
         let left = !HOLDS.get() && !panicking() && unsafe { leave(&stack, code, context) };
         if !left {
             tell(name);
@@ -144,8 +144,8 @@ mod platform {
         if !stack.stack_ptr_in_bounds(at(libc::REG_RSP)) || !code.contains(at(libc::REG_RIP)) {
             return false;
         }
-        // SAFETY: the stack pointer lies in the stack, and all registers are set as asked. What the coroutine
-        // has written to other memory is the output of a failed kernel, plain data of any value, or state of its
+        // SAFETY: the stack pointer lies in the stack, and all registers are set as required. What the coroutine has written
+        // to other memory is the output of a failed kernel, which is plain data of any value. Or it is state of its
         // executor, which is dropped and not used again.
         let new = unsafe { stack.setup_trap_handler(|| HAPPENED.set(true)) };
         let new = [
