@@ -1,6 +1,8 @@
 //! Errors of tensors (DLPack).
 
-use crate::dlpack_abi::{DLDataType, DLDevice, DLPackVersion};
+use std::fmt::{Display, from_fn};
+
+use crate::dlpack_abi::{self as abi, DLDataType, DLDevice, DLPackVersion};
 
 /// An error about a DLPack tensor.
 ///
@@ -32,7 +34,7 @@ pub enum DlpackError {
         reason: &'static str,
     },
     /// A tensor has elements of another type.
-    #[error("the tensor has elements of type {}; expected {}", Type(found), Type(expected))]
+    #[error("the tensor has elements of type {}; expected {}", type_name(found), type_name(expected))]
     ElementType {
         /// Its type.
         found: DLDataType,
@@ -110,20 +112,18 @@ pub enum DlpackError {
     },
 }
 
-struct Type<'a>(&'a DLDataType);
-
-impl std::fmt::Display for Type<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let DLDataType { code, bits, lanes } = self.0;
-        match code {
-            0 => write!(f, "int{bits}")?,
-            1 => write!(f, "uint{bits}")?,
-            2 => write!(f, "float{bits}")?,
-            4 => write!(f, "bfloat{bits}")?,
-            5 => write!(f, "complex{bits}")?,
-            6 => f.write_str("bool")?,
+fn type_name(ty: &DLDataType) -> impl Display {
+    from_fn(move |f| {
+        let DLDataType { code, bits, lanes } = ty;
+        match *code {
+            abi::INT => write!(f, "int{bits}")?,
+            abi::UINT => write!(f, "uint{bits}")?,
+            abi::FLOAT => write!(f, "float{bits}")?,
+            abi::BFLOAT => write!(f, "bfloat{bits}")?,
+            abi::COMPLEX => write!(f, "complex{bits}")?,
+            abi::BOOL => f.write_str("bool")?,
             code => write!(f, "code {code} with {bits} bits")?,
         }
         if *lanes == 1 { Ok(()) } else { write!(f, "x{lanes}") }
-    }
+    })
 }

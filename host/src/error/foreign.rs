@@ -1,5 +1,7 @@
 //! Errors of foreign code.
 
+use std::fmt::{Display, from_fn};
+
 /// An error about code that this program did not compile.
 ///
 /// ```
@@ -57,7 +59,7 @@ pub enum ForeignError {
     /// Kernels in Rust call functions that they declare as `extern`, and no linked code defines them.
     #[error(
         "no linked code has {}, which kernels call: name the file that has it at the `extern` block, `#[link(file = \"..\")]`, or give it by `Kernel::link_with` before the first launch",
-        Quoted(functions)
+        quoted(functions)
     )]
     UnresolvedFunctions {
         /// Their names in the PTX.
@@ -106,8 +108,8 @@ pub enum ForeignError {
     /// A module has no such function.
     #[error(
         "{} has no kernel `{name}`: C++ names are mangled unless declared `extern \"C\"`{}",
-        Module(module),
-        Names(known)
+        of_module(module),
+        known_names(known)
     )]
     NoFunction {
         /// The module's name; empty if it has none.
@@ -118,7 +120,7 @@ pub enum ForeignError {
         known: Vec<Box<str>>,
     },
     /// A module has no such global variable.
-    #[error("{} has no global variable `{name}`", Module(module))]
+    #[error("{} has no global variable `{name}`", of_module(module))]
     NoGlobal {
         /// The module's name; empty if it has none.
         module: Box<str>,
@@ -158,7 +160,7 @@ pub enum ForeignError {
     /// An argument has another size than the kernel's parameter.
     #[error(
         "kernel `{kernel}`: parameter {number}{} has {expected} bytes, but the argument has {found}",
-        Called(name)
+        called(name)
     )]
     ParameterSize {
         /// The kernel's name.
@@ -209,34 +211,22 @@ pub enum ForeignError {
     },
 }
 
-struct Module<'a>(&'a str);
-
-impl std::fmt::Display for Module<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0.is_empty() { f.write_str("the module") } else { write!(f, "the module `{}`", self.0) }
-    }
+fn of_module(name: &str) -> impl Display {
+    from_fn(
+        move |f| {
+            if name.is_empty() { f.write_str("the module") } else { write!(f, "the module `{name}`") }
+        },
+    )
 }
 
-struct Names<'a>(&'a [Box<str>]);
-
-impl std::fmt::Display for Names<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, "; it has `{}`", self.0.join("`, `")) }
-    }
+fn known_names(names: &[Box<str>]) -> impl Display {
+    from_fn(move |f| if names.is_empty() { Ok(()) } else { write!(f, "; it has {}", quoted(names)) })
 }
 
-struct Quoted<'a>(&'a [Box<str>]);
-
-impl std::fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}`", self.0.join("`, `"))
-    }
+fn quoted(names: &[Box<str>]) -> String {
+    format!("`{}`", names.join("`, `"))
 }
 
-struct Called<'a>(&'a Option<Box<str>>);
-
-impl std::fmt::Display for Called<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |name| write!(f, " (`{name}`)"))
-    }
+fn called(name: &Option<Box<str>>) -> impl Display {
+    from_fn(move |f| name.as_ref().map_or(Ok(()), |name| write!(f, " (`{name}`)")))
 }
