@@ -1,14 +1,12 @@
-//! A launch in clusters on the CPU: the blocks of a cluster are resident at the same time on one worker, so
-//! that they can wait for each other and reach each other's shared memory. Clusters run in any order.
+//! A launch in clusters on the CPU: the blocks of a cluster are resident at the same time on one worker. So they can
+//! wait for each other and access each other's shared memory. Clusters run in any order.
 
 use std::ptr::NonNull;
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-
-use super::OwnedLaunch;
 use super::block::BlockExecutor;
 use super::cooperative::{Meeting, executors_for, run_resident};
 use super::first_failure::FirstFailure;
+use super::{OwnedLaunch, share};
 use crate::backend::cpu::device::CpuDevice;
 use crate::error::divergence::BarrierReach;
 use crate::error::{Error, Result};
@@ -21,14 +19,14 @@ pub(crate) unsafe fn run(launch: &OwnedLaunch, device: &CpuDevice) -> Result<()>
     let failure = FirstFailure::new();
     let clusters = launch.blocks() / u64::from(blocks_per_cluster(launch));
     match device.pool().filter(|_| clusters > 1) {
-        Some(pool) => pool.install(|| {
+        Some(pool) => {
             let tasks = launch.tasks(pool.current_num_threads() as u64, true).min(clusters);
-            (0..tasks as usize).into_par_iter().with_max_len(1).for_each(|task| {
-                let mine = (task as u64..clusters).step_by(tasks as usize);
+            share(&pool, tasks, |task| {
+                let mine = (task..clusters).step_by(tasks as usize);
                 // SAFETY: passed on; each cluster is one task's, once.
                 unsafe { run_clusters(launch, device, mine, &failure) };
             });
-        }),
+        }
         // SAFETY: passed on.
         None => unsafe { run_clusters(launch, device, 0..clusters, &failure) },
     }

@@ -2,16 +2,14 @@
 //! next number.
 //!
 //! A block with a number runs until it has ended, and waits for lower numbers only. So the lowest that has not ended waits for
-//! nothing, provided that nothing else holds it up: what its threads need (stacks, shared memory) is there before it gets its
-//! number, and a number that was taken is run, whatever has failed meanwhile.
+//! no block. Nor does it wait for resources: its stacks and shared memory exist before it gets its number. A number that was
+//! taken is run, even if another block has failed meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-
-use super::OwnedLaunch;
 use super::block::BlockExecutor;
 use super::first_failure::FirstFailure;
+use super::{OwnedLaunch, share};
 use crate::backend::cpu::device::CpuDevice;
 use crate::backend::cpu::memory::out_of_memory;
 use crate::error::{Error, Result};
@@ -31,14 +29,13 @@ pub(crate) unsafe fn run(launch: &OwnedLaunch, device: &CpuDevice) -> Result<()>
     let blocks = launch.blocks();
     let numbers = Numbers { next: AtomicU64::new(0), blocks, failure: FirstFailure::new() };
     match device.pool().filter(|_| blocks > 1) {
-        Some(pool) => pool.install(|| {
-            let workers = launch.tasks(pool.current_num_threads() as u64, true);
-            let workers = workers.min(blocks).min(pool.current_num_threads() as u64);
-            (0..workers as usize).into_par_iter().with_max_len(1).for_each(|_| {
+        Some(pool) => {
+            let threads = pool.current_num_threads() as u64;
+            share(&pool, launch.tasks(threads, true).min(blocks).min(threads), |_| {
                 // SAFETY: passed on.
                 unsafe { run_blocks(launch, device, &numbers) };
             });
-        }),
+        }
         // SAFETY: passed on.
         None => unsafe { run_blocks(launch, device, &numbers) },
     }

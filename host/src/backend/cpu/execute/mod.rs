@@ -50,8 +50,8 @@ const TASKS_PER_THREAD: u64 = 16;
 impl OwnedLaunch {
     /// Runs all blocks: the first here, the rest here too or on the pool, by how long that took.
     ///
-    /// If threads panic, the failure is that of the first block, in x, y, z order, and its first
-    /// thread: the same for any number of threads. Blocks after it may have run or not.
+    /// If threads panic, the failure is that of the first block, in x, y, z order, and of its first thread. So it does not
+    /// depend on the number of workers. Blocks after it may have run or not.
     ///
     /// # Safety
     /// As for [`launch`](crate::launch::launch_with), with the memory that the parameters lead to free for
@@ -110,12 +110,9 @@ impl OwnedLaunch {
         let tasks = count.min(tasks);
         let start =
             |task: u64| blocks.start + (u128::from(count) * u128::from(task) / u128::from(tasks)) as u64;
-        pool.install(|| {
-            (0..tasks as usize).into_par_iter().with_max_len(1).for_each(|task| {
-                let task = task as u64;
-                // SAFETY: passed on; the tasks' ranges are disjoint, so each block runs once.
-                unsafe { self.run_blocks(start(task)..start(task + 1), device, failure) };
-            });
+        share(pool, tasks, |task| {
+            // SAFETY: passed on; the tasks' ranges are disjoint, so each block runs once.
+            unsafe { self.run_blocks(start(task)..start(task + 1), device, failure) };
         });
     }
 
@@ -160,8 +157,8 @@ impl OwnedLaunch {
         may_wait
     }
 
-    /// Tells the overflow handler which kernel runs on this CPU thread, and lets it read its constants, and print,
-    /// as long as what this returns is there.
+    /// Tells the overflow handler which kernel runs on this CPU thread. While the result lives, the kernel can read its
+    /// constants and print.
     pub(super) fn enter<'a>(&self, device: &'a CpuDevice) -> (Running, Printing<'a>) {
         let descriptor = self.kernel.descriptor();
         overflow::run_kernel(self.kernel.name(), descriptor.cpu as usize);
@@ -206,6 +203,12 @@ impl OwnedLaunch {
         let [width, height, _] = self.shape.grid.map(u64::from);
         [number % width, number / width % height, number / width / height].map(|place| place as u32)
     }
+}
+
+/// Runs the tasks `0..tasks` on the threads of `pool`, and waits for them.
+pub(super) fn share(pool: &ThreadPool, tasks: u64, run: impl Fn(u64) + Sync) {
+    let tasks = 0..tasks as usize;
+    pool.install(|| tasks.into_par_iter().with_max_len(1).for_each(|task| run(task as u64)));
 }
 
 /// Checks what a launch asks for beyond threads.
