@@ -55,63 +55,38 @@ pub(crate) struct Waiting {
 
 impl Failure {
     /// The error of `kernel` in the block at `block`, with `block_dim` threads; not with the place of its launch.
-    pub(crate) fn into_error(self, kernel: &Kernel, block: [u32; 3], block_dim: [u32; 3]) -> Error {
+    pub(crate) fn into_error(self, failed: &Kernel, block: [u32; 3], block_dim: [u32; 3]) -> Error {
         let [width, height, _] = block_dim;
-        let place = |number: u32| [number % width, number / width % height, number / width / height];
-        let places = |numbers: Vec<u32>| numbers.into_iter().map(place).collect();
-        let launched = LaunchSites::default();
-        match self {
-            Failure::Panic { thread, caught } => caught.into_error(kernel, block, place(thread)),
+        let thread_idx = |number: u32| [number % width, number / width % height, number / width / height];
+        let thread_indices = |numbers: Vec<u32>| numbers.into_iter().map(thread_idx).collect();
+        let (kernel, launched) = (failed.name(), LaunchSites::default());
+        Error::Kernel(match self {
+            Failure::Panic { thread, caught } => return caught.into_error(failed, block, thread_idx(thread)),
             Failure::Overflow { thread, bytes } => {
-                let ((file, line), kernel) = (kernel.location(), kernel.name());
-                let thread = thread.map(place);
-                Error::Kernel(KernelError::KernelStackOverflow {
-                    kernel,
-                    launched,
-                    file,
-                    line,
-                    block,
-                    thread,
-                    bytes,
-                })
+                let ((file, line), thread) = (failed.location(), thread.map(thread_idx));
+                KernelError::KernelStackOverflow { kernel, launched, file, line, block, thread, bytes }
             }
             Failure::NoStack { stacks, reason } => {
-                Error::Kernel(KernelError::ThreadStacks { kernel: kernel.name(), launched, stacks, reason })
+                KernelError::ThreadStacks { kernel, launched, stacks, reason }
             }
-            Failure::NotCooperative { site } => Error::Kernel(KernelError::NotCooperative {
-                kernel: kernel.name(),
-                launched,
-                place: site.into(),
-            }),
+            Failure::NotCooperative { site } => {
+                KernelError::NotCooperative { kernel, launched, place: site.into() }
+            }
             Failure::Barrier { waiting, exited } => {
-                let words = |at: Waiting| WaitingThreads::new(at.site.into(), at.reach, places(at.threads));
-                let (waiting, exited) = (waiting.into_iter().map(words).collect(), places(exited));
-                Error::Kernel(KernelError::BarrierDivergence {
-                    kernel: kernel.name(),
-                    launched,
-                    block,
-                    waiting,
-                    exited,
-                })
+                let describe =
+                    |at: Waiting| WaitingThreads::new(at.site.into(), at.reach, thread_indices(at.threads));
+                let (waiting, exited) = (waiting.into_iter().map(describe).collect(), thread_indices(exited));
+                KernelError::BarrierDivergence { kernel, launched, block, waiting, exited }
             }
-            Failure::Disagreement { thread, site } => Error::Kernel(KernelError::Disagreement {
-                kernel: kernel.name(),
-                launched,
-                block,
-                thread: place(thread),
-                place: site.into(),
-            }),
-            Failure::Warp { thread, mask, site, lane, fault } => Error::Kernel(KernelError::WarpDivergence {
-                kernel: kernel.name(),
-                launched,
-                block,
-                thread: place(thread),
-                mask,
-                place: site.into(),
-                lane,
-                fault,
-            }),
-        }
+            Failure::Disagreement { thread, site } => {
+                let (thread, place) = (thread_idx(thread), site.into());
+                KernelError::Disagreement { kernel, launched, block, thread, place }
+            }
+            Failure::Warp { thread, mask, site, lane, fault } => {
+                let (thread, place) = (thread_idx(thread), site.into());
+                KernelError::WarpDivergence { kernel, launched, block, thread, mask, place, lane, fault }
+            }
+        })
     }
 }
 
