@@ -171,23 +171,22 @@ impl CompileOptions {
     }
 
     /// The option `name` without a value, or not at all.
-    fn flag(mut self, name: &str, on: bool) -> Self {
-        self.remove(name);
-        self.options.extend(on.then(|| name.to_owned()));
-        self
+    fn flag(self, name: &str, on: bool) -> Self {
+        self.set(name, on.then(|| name.to_owned()))
     }
 
-    fn value(mut self, name: &str, value: impl fmt::Display) -> Self {
-        self.remove(name);
-        self.options.push(format!("{name}={value}"));
-        self
+    fn value(self, name: &str, value: impl fmt::Display) -> Self {
+        self.set(name, Some(format!("{name}={value}")))
     }
 
-    fn remove(&mut self, name: &str) {
+    /// The option `name` in this form only, or not at all.
+    fn set(mut self, name: &str, option: Option<String>) -> Self {
         let is_it = |option: &String| {
             option.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
         };
         self.options.retain(|option| !is_it(option));
+        self.options.extend(option);
+        self
     }
 }
 
@@ -359,18 +358,14 @@ impl CompileOptions {
     /// The same, optimised also with [`CompileOptions::with_device_debug`], whose information is line numbers then; or as that
     /// says (`--dopt=on`).
     #[must_use]
-    pub fn with_dopt(mut self, on: bool) -> Self {
-        self.remove("--dopt");
-        self.options.extend(on.then(|| "--dopt=on".to_owned()));
-        self
+    pub fn with_dopt(self, on: bool) -> Self {
+        self.set("--dopt", on.then(|| "--dopt=on".to_owned()))
     }
 
     /// The same, whose log says which functions were inlined, or not (`--optimization-info=inline`).
     #[must_use]
-    pub fn with_inline_info(mut self, on: bool) -> Self {
-        self.remove("--optimization-info");
-        self.options.extend(on.then(|| "--optimization-info=inline".to_owned()));
-        self
+    pub fn with_inline_info(self, on: bool) -> Self {
+        self.set("--optimization-info", on.then(|| "--optimization-info=inline".to_owned()))
     }
 
     fn numbers(self, name: &str, numbers: impl IntoIterator<Item = u32>) -> Self {
