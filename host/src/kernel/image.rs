@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use const_panic::concat_panic;
 use ferrogrid_device::constant::LIMIT;
 
 use crate::kernel::Loaded;
@@ -158,35 +159,23 @@ fn rank(ptx: Ptx, device: u32) -> Option<(u32, bool, Ptx)> {
 pub const fn check_params(entries: Entries, entry: &str, params: &[(usize, usize)]) {
     let device = entries[find(entries, entry)].1;
     if device.len() != params.len() {
-        Text::new()
-            .str("kernel entry `")
-            .str(entry)
-            .str("` has ")
-            .number(params.len())
-            .str(" parameters on the host, but ")
-            .number(device.len())
-            .str(" on the device: check for a `cfg` that differs between the two")
-            .panic();
+        concat_panic!(
+            "kernel entry `", display: entry, "` has ", params.len(),
+            " parameters on the host, but ", device.len(),
+            " on the device: check for a `cfg` that differs between the two"
+        );
     }
     let mut index = 0;
     while index < params.len() {
         let (host, device) = (params[index], device[index]);
         if host.0 != device.0 || host.1 != device.1 {
-            Text::new()
-                .str("kernel entry `")
-                .str(entry)
-                .str("`: parameter ")
-                .number(index + 1)
-                .str(" (after slices are split into pointer and length) has size ")
-                .number(host.0)
-                .str(" and alignment ")
-                .number(host.1)
-                .str(" on the host, but size ")
-                .number(device.0)
-                .str(" and alignment ")
-                .number(device.1)
-                .str(" on the device: is its type `#[repr(C)]`, with the same fields on both sides?")
-                .panic();
+            concat_panic!(
+                "kernel entry `", display: entry, "`: parameter ", index + 1,
+                " (after slices are split into pointer and length) has size ", host.0,
+                " and alignment ", host.1, " on the host, but size ", device.0,
+                " and alignment ", device.1,
+                " on the device: is its type `#[repr(C)]`, with the same fields on both sides?"
+            );
         }
         index += 1;
     }
@@ -200,25 +189,24 @@ pub const fn check_params(entries: Entries, entry: &str, params: &[(usize, usize
 pub const fn check_layout(entries: Entries, entry: &str, host: &[(&str, u64, bool)]) {
     let device = entries[find(entries, entry)].2;
     if device.len() != host.len() {
-        Text::new().str("kernel entry `").str(entry).str("` has other parameters on the device").panic();
+        concat_panic!("kernel entry `", display: entry, "` has other parameters on the device");
     }
     let mut index = 0;
     while index < host.len() {
         let ((what, host, is_hash), device) = (host[index], device[index]);
         if host != device {
-            let text = Text::new().str("kernel entry `").str(entry).str("`: ").str(what);
-            let text = if is_hash {
-                text.str(" differs between host and device")
-            } else {
-                text.str(" is ")
-                    .number(host as usize)
-                    .str(" on the host, but ")
-                    .number(device as usize)
-                    .str(" on the device")
-            };
-            text.str(": does a `cfg` in its type hold on one side only, or do the two compilers lay out ")
-                .str("a tuple or an `Option` in it differently?")
-                .panic();
+            let hint = ": does a `cfg` in its type hold on one side only, or do the two compilers lay out \
+                        a tuple or an `Option` in it differently?";
+            if is_hash {
+                concat_panic!(
+                    "kernel entry `", display: entry, "`: ", display: what,
+                    " differs between host and device", display: hint
+                );
+            }
+            concat_panic!(
+                "kernel entry `", display: entry, "`: ", display: what,
+                " is ", host, " on the host, but ", device, " on the device", display: hint
+            );
         }
         index += 1;
     }
@@ -286,11 +274,10 @@ const fn find(entries: Entries, entry: &str) -> usize {
         at += 1;
     }
     if at == entries.len() {
-        Text::new()
-            .str("the device image has no kernel entry `")
-            .str(entry)
-            .str("`: does a `cfg` that holds on the host not hold on the device?")
-            .panic();
+        concat_panic!(
+            "the device image has no kernel entry `", display: entry,
+            "`: does a `cfg` that holds on the host not hold on the device?"
+        );
     }
     at
 }
@@ -302,29 +289,18 @@ const fn find(entries: Entries, entry: &str) -> usize {
 #[doc(hidden)]
 pub const fn add_constant(before: usize, name: &str, size: usize, align: usize) -> usize {
     if size == 0 || align > ALIGNMENT {
-        Text::new()
-            .str("constant `")
-            .str(name)
-            .str("` has ")
-            .number(size)
-            .str(" bytes, aligned to ")
-            .number(align)
-            .str(": constant memory holds values of at least 1 byte, aligned to at most ")
-            .number(ALIGNMENT)
-            .panic();
+        concat_panic!(
+            "constant `", display: name, "` has ", size, " bytes, aligned to ", align,
+            ": constant memory holds values of at least 1 byte, aligned to at most ", ALIGNMENT
+        );
     }
     let total = before.next_multiple_of(align).saturating_add(size);
     if total > LIMIT {
-        Text::new()
-            .str("the constants of this module take ")
-            .number(total)
-            .str(" bytes up to `")
-            .str(name)
-            .str("`, which has ")
-            .number(size)
-            .str(": constant memory has ")
-            .number(LIMIT)
-            .panic();
+        concat_panic!(
+            "the constants of this module take ", total, " bytes up to `", display: name,
+            "`, which has ", size,
+            ": constant memory has ", LIMIT
+        );
     }
     total
 }
@@ -345,47 +321,6 @@ const fn equal_bytes(a: &[u8], b: &[u8]) -> bool {
         index += 1;
     }
     true
-}
-
-/// A message composed at compile time, without `format!`.
-struct Text {
-    bytes: [u8; 1024],
-    len: usize,
-}
-
-impl Text {
-    const fn new() -> Self {
-        Text { bytes: [0; 1024], len: 0 }
-    }
-
-    const fn str(mut self, text: &str) -> Self {
-        let text = text.as_bytes();
-        let mut index = 0;
-        while index < text.len() && self.len < self.bytes.len() {
-            self.bytes[self.len] = text[index];
-            self.len += 1;
-            index += 1;
-        }
-        self
-    }
-
-    const fn number(mut self, number: usize) -> Self {
-        if number >= 10 {
-            self = self.number(number / 10);
-        }
-        let digit = [b'0' + (number % 10) as u8];
-        match std::str::from_utf8(&digit) {
-            Ok(digit) => self.str(digit),
-            Err(_) => self,
-        }
-    }
-
-    const fn panic(&self) -> ! {
-        match std::str::from_utf8(self.bytes.split_at(self.len).0) {
-            Ok(text) => panic!("{}", text),
-            Err(_) => panic!("the parameters of a kernel differ between host and device"),
-        }
-    }
 }
 
 #[cfg(test)]
