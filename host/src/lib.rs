@@ -35,12 +35,16 @@
 #![deny(missing_docs)]
 
 // From the bottom up, each on those before it:
-// `error` and `image` (device code as bytes) are plain data; `library` opens dynamic libraries, `toolkit` those of CUDA's
-// toolkit; `sync` has the locks that loom replaces. `order` keeps who uses which memory, `output` what kernels print.
+// `debug` has the macro for `Debug`. `error` and `image` (device code as bytes) are plain data; `library` opens dynamic
+// libraries, `toolkit` those of CUDA's toolkit; `sync` has the locks that loom replaces. `order` keeps who uses which memory,
+// `output` what kernels print.
 // `kernel` describes a kernel of the program. `backend` runs everything, on a GPU, on the CPU or into a recording.
 // `device`, `stream`, `memory` and `view` are what users hold; `profile` times what they ask for.
 // `launch`, `copy`, `graph` and `texture` give streams their work. `foreign`, `source` and `dlpack` take code and memory of
 // others.
+
+#[macro_use]
+mod debug;
 
 mod backend;
 mod copy;

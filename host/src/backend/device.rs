@@ -27,7 +27,7 @@ pub(crate) enum DeviceBackend {
 }
 
 /// Operations of a device. The defaults return nothing and do nothing.
-pub(crate) trait BackendDevice: DeviceMemory {
+pub(crate) trait BackendDevice: DeviceMemory + Display {
     fn name(&self) -> &str;
 
     /// Checks that its context can be created.
@@ -398,10 +398,7 @@ impl From<&'static CudaDevice> for DeviceBackend {
 
 impl Display for DeviceBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DeviceBackend::Cuda(device) => device.fmt(f),
-            DeviceBackend::Cpu(device) => device.fmt(f),
-        }
+        Display::fmt(&**self, f)
     }
 }
 

@@ -18,20 +18,76 @@ pub(crate) enum EventBackend {
     Recorded(RecordedEvent),
 }
 
-/// What an event is made for.
+/// Flags of a new event, for [`Device::new_event`](crate::Device::new_event) (those of `cuEventCreate`). They can be combined.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::EventOptions;
+///
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// // For order alone, waited for without the processor's time.
+/// let event = device.new_event(EventOptions::new().without_timing().blocking_sync())?;
+/// stream.record_into(&event)?;
+/// event.synchronize()?;
+/// assert!(event.elapsed_since(&event).is_err()); // it has no time
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct EventFlags {
+pub struct EventOptions {
     pub(crate) timing: bool,
-    /// Whether a thread that waits sleeps.
     pub(crate) blocking_sync: bool,
-    /// Whether other processes may open it; then it must be untimed.
     pub(crate) interprocess: bool,
 }
 
-impl EventFlags {
-    pub(crate) const TIMED: Self = EventFlags { timing: true, blocking_sync: false, interprocess: false };
+impl EventOptions {
     /// For order only.
-    pub(crate) const UNTIMED: Self = EventFlags { timing: false, ..EventFlags::TIMED };
+    pub(crate) const UNTIMED: Self = EventOptions::new().without_timing();
+
+    /// With timing, and waited for by spinning (`CU_EVENT_DEFAULT`).
+    pub const fn new() -> Self {
+        EventOptions { timing: true, blocking_sync: false, interprocess: false }
+    }
+
+    /// Without timing, which is cheaper (`CU_EVENT_DISABLE_TIMING`).
+    #[must_use]
+    pub const fn without_timing(self) -> Self {
+        EventOptions { timing: false, ..self }
+    }
+
+    /// Waiting threads sleep, which uses no processor time but takes longer to wake up
+    /// (`CU_EVENT_BLOCKING_SYNC`). On the CPU device it always sleeps.
+    #[must_use]
+    pub const fn blocking_sync(self) -> Self {
+        EventOptions { blocking_sync: true, ..self }
+    }
+
+    /// Lets other processes open it: see [`Event::ipc_handle`](crate::Event::ipc_handle) (`CU_EVENT_INTERPROCESS`). Such an event has no
+    /// timing (`CU_EVENT_DISABLE_TIMING`). The CPU device has none.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::EventOptions;
+    ///
+    /// match Device::best()?.new_event(EventOptions::new().interprocess()) {
+    ///     Ok(event) => assert!(event.elapsed_since(&event).is_err()), // it has no time
+    ///     Err(Error::Unsupported { .. }) => println!("events of the CPU device live in one process"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn interprocess(self) -> Self {
+        EventOptions { interprocess: true, timing: false, ..self }
+    }
+}
+
+impl Default for EventOptions {
+    fn default() -> Self {
+        EventOptions::new()
+    }
 }
 
 /// What an event is asked.
@@ -80,10 +136,10 @@ impl From<RecordedEvent> for EventBackend {
 
 impl EventBackend {
     /// An event of `device` that has not been recorded.
-    pub(crate) fn new(device: DeviceBackend, flags: EventFlags) -> Result<Self> {
+    pub(crate) fn new(device: DeviceBackend, options: EventOptions) -> Result<Self> {
         match device {
-            DeviceBackend::Cuda(device) => cuda::CudaEvent::new(device, flags).map(EventBackend::Cuda),
-            DeviceBackend::Cpu(_) => Ok(EventBackend::Cpu(cpu::CpuEvent::new(flags.timing))),
+            DeviceBackend::Cuda(device) => cuda::CudaEvent::new(device, options).map(EventBackend::Cuda),
+            DeviceBackend::Cpu(_) => Ok(EventBackend::Cpu(cpu::CpuEvent::new(options.timing))),
         }
     }
 

@@ -30,7 +30,8 @@ use std::ptr::null_mut;
 
 pub(crate) use cuda::{EndedIntervals, Records};
 pub(crate) use device::DeviceBackend;
-pub(crate) use event::{EventBackend, EventFlags};
+pub(crate) use event::EventBackend;
+pub use event::EventOptions;
 pub(crate) use failure::{Failure, Fault};
 pub(crate) use graph::{GraphBackend, MemoryNodes};
 pub(crate) use host_fn::HostFn;

@@ -2,7 +2,7 @@
 
 use crate::sync::lock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::task::Waker;
 
 /// Raised once, by a worker thread or by a thread of the driver.
@@ -20,7 +20,7 @@ impl Signal {
     /// may be the driver.
     pub(super) fn raise(&self) {
         let waker = {
-            let mut state = self.lock();
+            let mut state = lock(&self.0);
             state.raised = true;
             state.waker.take()
         };
@@ -34,16 +34,12 @@ impl Signal {
     /// Whether it has been raised; if not, `waker` will be woken when it is (and no earlier one).
     pub(crate) fn poll(&self, waker: &Waker) -> bool {
         let waker = waker.clone();
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let raised = state.raised;
         let unused = if raised { Some(waker) } else { state.waker.replace(waker) };
         // Without the lock: what a waker does when it is dropped is its business.
         drop(state);
         drop(unused);
         raised
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
     }
 }

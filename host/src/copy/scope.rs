@@ -1,7 +1,6 @@
 //! Copies between borrowed memory of the host and a device that run in the background, until the end of a
 //! scope.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Mutex;
 
@@ -173,8 +172,4 @@ impl<'scope> StreamScope<'scope, '_> {
     }
 }
 
-impl fmt::Debug for StreamScope<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamScope").field("stream", self.stream).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(StreamScope<'_, '_> { stream });

@@ -72,7 +72,7 @@ impl Context {
     /// # Errors
     /// If the driver fails.
     pub fn set_current(&self) -> Result<()> {
-        gpu(&self.device, "Context::set_current")?.set_current()
+        gpu(&self.device, "Context::set_current")?.bind()
     }
 }
 

@@ -436,7 +436,13 @@ impl Error {
         Error::DeviceMismatch { buffer: owner.to_string().into(), stream: user.to_string().into() }
     }
 
-    pub(crate) fn unsupported(operation: &'static str, device: &Device, reason: &'static str) -> Self {
+    /// That `device`, a [`Device`] or one of a backend, cannot do `operation`.
+    #[cold]
+    pub(crate) fn unsupported(
+        operation: &'static str,
+        device: &impl fmt::Display,
+        reason: &'static str,
+    ) -> Self {
         Error::Unsupported { operation, device: device.to_string().into(), reason }
     }
 }

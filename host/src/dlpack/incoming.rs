@@ -1,9 +1,10 @@
 //! Imported tensors: in place as buffers, read-only buffers, page-locked or managed memory; or copied, from
 //! any layout.
 
-use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
+
+use derive_where::derive_where;
 
 use super::abi::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDevice};
 use super::element::DlpackElement;
@@ -48,6 +49,7 @@ use crate::view::argument::read_by_view;
 /// stream.fill_into(7, &mut numbers)?;
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct ReadOnlyBuffer<T: DlpackElement> {
     /// Never given away, nor borrowed mutably.
     buffer: DeviceBuffer<T>,
@@ -60,12 +62,6 @@ impl<T: DlpackElement> Deref for ReadOnlyBuffer<T> {
 
     fn deref(&self) -> &DeviceBuffer<T> {
         &self.buffer
-    }
-}
-
-impl<T: DlpackElement> fmt::Debug for ReadOnlyBuffer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ReadOnlyBuffer").field(&self.buffer).finish()
     }
 }
 

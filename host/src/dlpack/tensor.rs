@@ -1,7 +1,7 @@
 //! A tensor that is owned, of this library or another: its place, type, shape and strides, and the raw structures that it is
 //! read from and given away in.
 
-use std::fmt;
+use derive_where::derive_where;
 
 use super::abi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, IS_COPIED, READ_ONLY, VERSION,
@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 /// assert_eq!(stream.download(&tensor.into_buffer::<f32>(&stream)?)?[5], 6.0);
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct DlpackTensor {
     pub(super) start: *mut u8,
     pub(super) device: DLDevice,
@@ -40,8 +41,10 @@ pub struct DlpackTensor {
     pub(super) strides: Vec<i64>,
     /// `READ_ONLY` and `IS_COPIED`; other flags are ignored.
     pub(super) flags: u64,
+    #[derive_where(skip)]
     pub(super) owner: Box<dyn Send>,
     /// `None` if all work on the memory has run.
+    #[derive_where(skip)]
     pub(super) ready: Option<Ready>,
 }
 
@@ -265,17 +268,6 @@ impl DlpackTensor {
 unsafe fn list(start: *const i64, len: usize) -> Vec<i64> {
     // SAFETY: the caller vouches for it.
     if len == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(start, len) }.to_vec() }
-}
-
-impl fmt::Debug for DlpackTensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DlpackTensor")
-            .field("shape", &self.shape)
-            .field("strides", &self.strides)
-            .field("element_type", &self.dtype)
-            .field("device", &self.device)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

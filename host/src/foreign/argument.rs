@@ -110,7 +110,7 @@ pub trait ForeignArguments {
 }
 
 macro_rules! tuples {
-    ($($argument:ident)*) => {
+    ($($argument:ident $parameter:ident)*) => {
         #[allow(non_snake_case, unused_variables, reason = "named as their types; there may be none")]
         impl<$($argument: LaunchArgument),*> ForeignArguments for ($($argument,)*) {
             type Held = ($($argument::Held,)*);

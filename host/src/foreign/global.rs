@@ -1,9 +1,9 @@
 //! Global and `__constant__` variables of a foreign module, by type.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use bytemuck::Pod;
+use derive_where::derive_where;
 
 use super::module::ForeignModule;
 use crate::copy::room_for;
@@ -37,6 +37,7 @@ use crate::view::agree;
 /// println!("{}: {:?}", counts.name(), counts.get(&device.new_stream()?)?);
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct ForeignGlobal<T> {
     module: ForeignModule,
     name: Box<str>,
@@ -115,15 +116,5 @@ impl<T: Pod> ForeignGlobal<T> {
             return Ok(());
         }
         Err(Error::device_mismatch(self.module.device(), stream.device()))
-    }
-}
-
-impl<T> fmt::Debug for ForeignGlobal<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForeignGlobal")
-            .field("name", &self.name)
-            .field("element", &std::any::type_name::<T>())
-            .field("len", &self.len)
-            .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
 //! Foreign kernels whose parameter types were declared once, and which are then safe to launch.
 
-use std::fmt;
 use std::marker::PhantomData;
 
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use super::function::ForeignFunction;
@@ -33,18 +33,11 @@ use crate::view::argument::{LaunchInput, LaunchOutput, Staged};
 /// saxpy.launch(&stream, Grid::cover(1000), (3.0, &x, &mut y))?;
 /// # Ok(()) }
 /// ```
+#[derive_where(Clone, Copy, Debug)]
 pub struct ForeignKernel<const R: usize, P> {
     function: ForeignFunction,
     parameters: PhantomData<fn(P)>,
 }
-
-impl<const R: usize, P> Clone for ForeignKernel<R, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<const R: usize, P> Copy for ForeignKernel<R, P> {}
 
 /// In the parameters of a [`ForeignKernel`]: `const T*` and a 64-bit length, which is how the
 /// `&[T]` of a Rust kernel is passed that is declared `#[kernel(wide)]`. The argument is a buffer or view to read.
@@ -282,20 +275,14 @@ pub unsafe trait TypedArguments<'a, P> {
 }
 
 macro_rules! typed_tuples {
-    ($($name:ident)*) => {
-        impl<$($name: ForeignParameter),*> ForeignParameters for ($($name,)*) {
+    ($($argument:ident $parameter:ident)*) => {
+        impl<$($parameter: ForeignParameter),*> ForeignParameters for ($($parameter,)*) {
             fn sizes() -> Vec<usize> {
-                let sizes: &[&[usize]] = &[$($name::SIZES),*];
+                let sizes: &[&[usize]] = &[$($parameter::SIZES),*];
                 sizes.concat()
             }
         }
-    };
-}
 
-for_each_tuple!(typed_tuples);
-
-macro_rules! typed_arguments {
-    ($($argument:ident: $parameter:ident,)*) => {
         // SAFETY: each argument lists what its parameter stands for, in order.
         #[allow(non_snake_case, unused_variables, reason = "named as their types; there may be none")]
         unsafe impl<'a, $($parameter, $argument: TypedArgument<'a, $parameter>),*>
@@ -311,17 +298,7 @@ macro_rules! typed_arguments {
     };
 }
 
-macro_rules! each_typed_arguments {
-    ([$($done:tt)*]) => { typed_arguments!($($done)*); };
-    ([$($done:tt)*] $argument:ident $parameter:ident $($rest:ident)*) => {
-        typed_arguments!($($done)*);
-        each_typed_arguments!([$($done)* $argument: $parameter,] $($rest)*);
-    };
-}
-
-each_typed_arguments!([]
-    A PA B PB C PC D PD E PE F PF G PG H PH I PI J PJ K PK L PL M PM N PN O PO P PP Q PQ S PS T PT U PU V PV W PW Y PY Z PZ
-);
+for_each_tuple!(typed_tuples);
 
 impl<const R: usize, P: ForeignParameters> ForeignKernel<R, P> {
     /// # Safety
@@ -351,14 +328,5 @@ impl<const R: usize, P> ForeignKernel<R, P> {
     /// The kernel without its types: attributes, occupancy, parameters.
     pub fn function(&self) -> ForeignFunction {
         self.function
-    }
-}
-
-impl<const R: usize, P> fmt::Debug for ForeignKernel<R, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForeignKernel")
-            .field("function", &self.function)
-            .field("parameters", &std::any::type_name::<P>())
-            .finish()
     }
 }

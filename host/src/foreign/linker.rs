@@ -1,12 +1,10 @@
 //! The driver's linker: combines PTX, cubins, fatbins and libraries of device code into one cubin.
 
-use std::fmt;
-
 use crate::backend::cuda::CudaLinker;
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::foreign::ForeignError;
-use crate::image::archive::{Archive, Member};
+use crate::image::archive::Member;
 use crate::image::{CodeType, Image, JitOptions, LinkedImage};
 
 /// Links device code for a device, by the driver's own linker (`cuLinkCreate`, `cuLinkAddData`,
@@ -103,8 +101,8 @@ impl Linker {
     }
 
     /// Adds all members of a library, whether anything refers to them or not.
-    pub(crate) fn add_members(&mut self, archive: &Archive<'_>) -> Result<()> {
-        for Member { name, bytes } in archive.members() {
+    pub(crate) fn add_members(&mut self, members: Vec<Member<'_>>) -> Result<()> {
+        for Member { name, bytes } in members {
             let object = || Image::unchecked(CodeType::Object, bytes);
             let image = Image::cubin(bytes).or_else(|_| Image::fatbin(bytes)).unwrap_or_else(|_| object());
             self.cuda.add(&name, &image)?;
@@ -126,8 +124,4 @@ impl Linker {
     }
 }
 
-impl fmt::Debug for Linker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Linker").finish_non_exhaustive()
-    }
-}
+debug_by_methods!(Linker {});

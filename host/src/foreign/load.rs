@@ -8,7 +8,7 @@ use crate::backend::cuda::LoadedModule;
 use crate::device::Device;
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
-use crate::image::archive::Archive;
+use crate::image::archive;
 use crate::image::{CodeType, Image, JitOptions, read_file};
 use crate::toolkit::{CompileOptions, CompiledProgram, NvJitLink};
 
@@ -100,7 +100,7 @@ impl Device {
             return Err(self.no_foreign_code("cuModuleLoadDataEx"));
         }
         let (name, bytes) = read_file(path.as_ref())?;
-        let module = match Archive::is_one(&bytes) {
+        let module = match archive::is_archive(&bytes) {
             true => self.load_library(&bytes)?,
             false => self.load(|| Image::any(&bytes), &JitOptions::new())?,
         };
@@ -158,7 +158,7 @@ impl Device {
     /// else as [`Device::load_cubin`].
     pub fn load_library(&self, bytes: &[u8]) -> Result<ForeignModule> {
         let mut linker = Linker::new(self, &JitOptions::new())?;
-        linker.add_members(&Archive::parse(bytes)?)?;
+        linker.add_members(archive::members(bytes)?)?;
         let linked = linker.complete()?;
         Ok(self.load_cubin(&linked.cubin)?.linked_from(CodeType::Library, &linked.log))
     }
@@ -231,11 +231,9 @@ impl Device {
     }
 
     pub(super) fn no_foreign_code(&self, operation: &'static str) -> Error {
-        Error::Unsupported {
-            operation,
-            device: self.to_string().into(),
-            reason: "it runs the native bodies of this program's own kernels, not PTX or machine code of GPUs",
-        }
+        let reason =
+            "it runs the native bodies of this program's own kernels, not PTX or machine code of GPUs";
+        Error::unsupported(operation, self, reason)
     }
 }
 

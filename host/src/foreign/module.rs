@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytemuck::Pod;
@@ -291,12 +290,4 @@ impl ForeignModule {
     }
 }
 
-impl fmt::Debug for ForeignModule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForeignModule")
-            .field("name", &&*self.name)
-            .field("code_type", &self.inner.code_type)
-            .field("device", &self.inner.device)
-            .finish_non_exhaustive()
-    }
-}
+debug_by_methods!(ForeignModule { name, code_type, device });

@@ -1,8 +1,8 @@
 //! Buffers of a graph: as arguments of launches while it is recorded or updated, and as ids afterwards.
 
-use std::fmt;
 use std::marker::PhantomData;
 
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use super::slot::Slots;
@@ -37,10 +37,12 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// assert_eq!(stream.download(graph.view(key)?)?, [3, 4, 0, 0]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug; K)]
 pub struct GraphBuffer<'scope, T, K = GraphKey<T>> {
     view: DeviceViewMut<'scope, T>,
     key: K,
     /// Of what a node allocates, until it is freed.
+    #[derive_where(skip)]
     lifetime: Option<Lifetime>,
 }
 
@@ -66,6 +68,7 @@ parts_to_write!(['g, K: Copy,] GraphBuffer<'g, T, K>);
 /// assert!(other.instantiate()?.view(sums).is_err()); // it names a buffer of one graph
 /// # Ok(()) }
 /// ```
+#[derive_where(Clone, Copy, Debug)]
 pub struct GraphKey<T> {
     graph: u64,
     slot: usize,
@@ -88,19 +91,12 @@ pub struct GraphKey<T> {
 /// assert_eq!(graph.instantiate()?.pinned(frame)?, [1, 2, 3]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Clone, Copy, Debug)]
 pub struct PinnedKey<T>(GraphKey<T>);
 
 /// What keys of buffers of a special kind share: all but the kind is in the `GraphKey` inside.
 macro_rules! special_key {
     ($Key:ident) => {
-        impl<T> Clone for $Key<T> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-
-        impl<T> Copy for $Key<T> {}
-
         impl<T: ferrogrid_device::DeviceCopy> $Key<T> {
             pub(crate) fn new(key: $crate::GraphKey<T>) -> Self {
                 $Key(key)
@@ -120,26 +116,12 @@ macro_rules! special_key {
                 self.0.is_empty()
             }
         }
-
-        impl<T> std::fmt::Debug for $Key<T> {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_tuple(stringify!($Key)).field(&self.0).finish()
-            }
-        }
     };
 }
 
 pub(super) use special_key;
 
 special_key!(PinnedKey);
-
-impl<T> Clone for GraphKey<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for GraphKey<T> {}
 
 impl<T: DeviceCopy> GraphKey<T> {
     pub(super) fn new(graph: u64, slot: usize, len: usize) -> Self {
@@ -231,17 +213,5 @@ impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
     /// The buffer's name, which stays valid after the recording.
     pub fn key(&self) -> K {
         self.key
-    }
-}
-
-impl<T, K: fmt::Debug> fmt::Debug for GraphBuffer<'_, T, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GraphBuffer").field("key", &self.key).finish()
-    }
-}
-
-impl<T> fmt::Debug for GraphKey<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GraphKey").field("buffer", &self.slot).field("len", &self.len).finish_non_exhaustive()
     }
 }

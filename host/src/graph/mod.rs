@@ -13,8 +13,6 @@ mod executable;
 mod picture;
 mod slot;
 
-use std::fmt;
-
 pub use buffer::{GraphBuffer, GraphKey, PinnedKey};
 pub use capture::Capture;
 pub use capture::allocation::AllocationKey;
@@ -173,8 +171,4 @@ impl<'b> Graph<'b> {
     }
 }
 
-impl fmt::Debug for Graph<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Graph").field("nodes", &self.nodes.len()).field("device", &self.device).finish()
-    }
-}
+debug_by_methods!(Graph<'_> { device, len });

@@ -9,12 +9,6 @@ const HEADER: usize = 60;
 /// The end marker of a header.
 const END_OF_HEADER: &[u8] = b"`\n";
 
-/// A library whose headers were checked.
-#[derive(Debug)]
-pub(crate) struct Archive<'a> {
-    members: Vec<Member<'a>>,
-}
-
 /// A file in a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Member<'a> {
@@ -22,37 +16,30 @@ pub(crate) struct Member<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-impl<'a> Archive<'a> {
-    /// Whether the first bytes are those of a library.
-    pub(crate) fn is_one(bytes: &[u8]) -> bool {
-        bytes.starts_with(MAGIC)
-    }
+/// Whether the first bytes are those of a library.
+pub(crate) fn is_archive(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
 
-    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, ForeignError> {
-        let invalid = |reason: String| ForeignError::InvalidImage {
-            kind: CodeType::Library.name(),
-            reason: reason.into(),
-        };
-        let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| invalid("it does not start as one".into()))?;
-        let (mut members, mut long_names) = (Vec::new(), [].as_slice());
-        while !rest.is_empty() {
-            let at = bytes.len() - rest.len();
-            let (name, contents, after) = next(rest)
-                .ok_or_else(|| invalid(format!("its member at byte {at} is cut off or damaged")))?;
-            rest = after;
-            match name {
-                // The symbols that members define.
-                b"/" | b"/SYM64/" => {}
-                b"//" => long_names = contents,
-                _ => members.push(member(name, contents, long_names)),
-            }
+/// The members of a library, whose headers are checked.
+pub(crate) fn members(bytes: &[u8]) -> Result<Vec<Member<'_>>, ForeignError> {
+    let invalid =
+        |reason: String| ForeignError::InvalidImage { kind: CodeType::Library.name(), reason: reason.into() };
+    let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| invalid("it does not start as one".into()))?;
+    let (mut members, mut long_names) = (Vec::new(), [].as_slice());
+    while !rest.is_empty() {
+        let at = bytes.len() - rest.len();
+        let (name, contents, after) =
+            next(rest).ok_or_else(|| invalid(format!("its member at byte {at} is cut off or damaged")))?;
+        rest = after;
+        match name {
+            // The symbols that members define.
+            b"/" | b"/SYM64/" => {}
+            b"//" => long_names = contents,
+            _ => members.push(member(name, contents, long_names)),
         }
-        Ok(Archive { members })
     }
-
-    pub(crate) fn members(&self) -> impl Iterator<Item = Member<'a>> + '_ {
-        self.members.iter().cloned()
-    }
+    Ok(members)
 }
 
 /// The name, in the header's own form, and the contents of the first member, and what follows it.
@@ -98,8 +85,7 @@ mod tests {
     }
 
     fn names(bytes: &[u8]) -> Vec<(String, usize)> {
-        let archive = Archive::parse(bytes).unwrap();
-        archive.members().map(|member| (member.name, member.bytes.len())).collect()
+        members(bytes).unwrap().into_iter().map(|member| (member.name, member.bytes.len())).collect()
     }
 
     #[test]
@@ -117,18 +103,18 @@ mod tests {
     fn damaged_libraries_are_refused() {
         let whole = archive(&[("one.o/", b"12345678"), ("two.o/", b"12")]);
         for len in (MAGIC.len() + 1..whole.len()).filter(|len| *len != MAGIC.len() + HEADER + 8) {
-            let error = Archive::parse(&whole[..len]).unwrap_err().to_string();
+            let error = members(&whole[..len]).unwrap_err().to_string();
             assert!(error.starts_with("invalid library: its member at byte"), "{len} bytes: {error}");
         }
-        assert!(Archive::parse(b"\x7fELF").unwrap_err().to_string().contains("does not start as one"));
+        assert!(members(b"\x7fELF").unwrap_err().to_string().contains("does not start as one"));
     }
 
     #[test]
     fn fuzz_archive() {
         let seeds = [archive(&[("//", b"long.o/\n"), ("/0", b"1"), ("#1/4", b"bsd1234")]), archive(&[])];
         crate::fuzz::survive(&seeds, |bytes| {
-            if let Ok(archive) = Archive::parse(bytes) {
-                assert!(archive.members().map(|member| member.bytes.len()).sum::<usize>() <= bytes.len());
+            if let Ok(members) = members(bytes) {
+                assert!(members.iter().map(|member| member.bytes.len()).sum::<usize>() <= bytes.len());
             }
         });
     }

@@ -21,17 +21,17 @@ use std::fmt;
 #[non_exhaustive]
 pub enum CodeType {
     /// Machine code.
-    Cubin,
+    Cubin = 1,
     /// PTX text.
-    Ptx,
+    Ptx = 2,
     /// Intermediate code for optimisation at link time.
-    LtoIr,
+    LtoIr = 3,
     /// A fatbin: PTX and cubins for several architectures.
-    Fatbin,
+    Fatbin = 4,
     /// An object file of the host with device code in it.
-    Object,
+    Object = 5,
     /// A library of such objects (`.a`).
-    Library,
+    Library = 6,
 }
 
 impl CodeType {

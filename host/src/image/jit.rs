@@ -55,11 +55,11 @@ pub struct JitOptions {
 #[non_exhaustive]
 pub enum JitCacheMode {
     /// As the compiler does by default (`CU_JIT_CACHE_OPTION_NONE`).
-    Default,
+    Default = 0,
     /// In L2 only (`CU_JIT_CACHE_OPTION_CG`).
-    Global,
+    Global = 1,
     /// In L1 and L2 (`CU_JIT_CACHE_OPTION_CA`).
-    All,
+    All = 2,
 }
 
 impl JitOptions {

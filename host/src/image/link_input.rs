@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::archive::Archive;
+use super::archive::is_archive;
 use super::{CodeType, Image, read_file};
 use crate::error::Result;
 use crate::error::foreign::ForeignError;
@@ -38,7 +38,7 @@ impl LinkInput {
         let is_object = bytes.starts_with(b"\x7fELF") && bytes.get(18..20) != Some(&CUDA_MACHINE);
         let code_type = match () {
             () if name.ends_with(".ltoir") => CodeType::LtoIr,
-            () if Archive::is_one(bytes) => CodeType::Library,
+            () if is_archive(bytes) => CodeType::Library,
             () if is_object => CodeType::Object,
             () => Image::any(bytes)?.kind(),
         };

@@ -78,13 +78,13 @@ pub struct KernelAttributes {
 #[non_exhaustive]
 pub enum CacheConfig {
     /// No preference (`CU_FUNC_CACHE_PREFER_NONE`).
-    None,
+    None = 0,
     /// More shared memory (`CU_FUNC_CACHE_PREFER_SHARED`).
-    Shared,
+    Shared = 1,
     /// More L1 cache (`CU_FUNC_CACHE_PREFER_L1`).
-    L1,
+    L1 = 2,
     /// As much of one as of the other (`CU_FUNC_CACHE_PREFER_EQUAL`).
-    Equal,
+    Equal = 3,
 }
 
 impl Device {

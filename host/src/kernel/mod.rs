@@ -11,7 +11,6 @@ pub(crate) mod occupancy;
 pub(crate) mod questions;
 
 use std::ffi::c_void;
-use std::fmt;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -306,12 +305,4 @@ impl Kernel {
     }
 }
 
-impl fmt::Debug for Kernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernel")
-            .field("name", &self.name())
-            .field("rank", &self.rank())
-            .field("location", &self.location())
-            .finish_non_exhaustive()
-    }
-}
+debug_by_methods!(Kernel { name, rank, location });

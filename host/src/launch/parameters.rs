@@ -136,22 +136,25 @@ impl<S: Staged> Held for Elements<S> {
     }
 }
 
-/// Calls the macro for the first 0, 1, 2, ... 24 names.
+/// Calls the macro for the first 0, 1, 2, ... 24 pairs of names: of an argument, and of its parameter.
 macro_rules! for_each_tuple {
     ($macro:ident) => {
-        $crate::launch::parameters::for_each_tuple!($macro: [] A B C D E F G H I J K L M N O P Q S T U V W X Y);
+        $crate::launch::parameters::for_each_tuple!($macro: []
+            A PA B PB C PC D PD E PE F PF G PG H PH I PI J PJ K PK L PL
+            M PM N PN O PO P PP Q PQ S PS T PT U PU V PV W PW X PX Y PY
+        );
     };
     ($macro:ident: [$($done:ident)*]) => { $macro!($($done)*); };
-    ($macro:ident: [$($done:ident)*] $next:ident $($rest:ident)*) => {
+    ($macro:ident: [$($done:ident)*] $next:ident $other:ident $($rest:ident)*) => {
         $macro!($($done)*);
-        $crate::launch::parameters::for_each_tuple!($macro: [$($done)* $next] $($rest)*);
+        $crate::launch::parameters::for_each_tuple!($macro: [$($done)* $next $other] $($rest)*);
     };
 }
 
 pub(crate) use for_each_tuple;
 
 macro_rules! held_tuples {
-    ($($argument:ident)*) => {
+    ($($argument:ident $parameter:ident)*) => {
         #[allow(non_snake_case, unused_variables, reason = "named as their types; there may be none")]
         impl<$($argument: Held),*> Held for ($($argument,)*) {
             fn list<'a>(&'a self, list: &mut ParameterList<'a>) {

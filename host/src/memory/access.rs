@@ -1,6 +1,5 @@
 //! One use of one allocation, in one word; a launch gets one for each buffer.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZero;
 use std::ptr::NonNull;
@@ -150,8 +149,4 @@ pub(crate) fn enqueue(
     Ok(())
 }
 
-impl fmt::Debug for Access<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Access").field("memory", self.memory()).field("usage", &self.usage()).finish()
-    }
-}
+debug_by_methods!(Access<'_> { memory, usage });

@@ -1,8 +1,8 @@
 //! Typed device memory that owns what it holds.
 
-use std::fmt;
 use std::marker::PhantomData;
 
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::recording::refusal::not_recordable;
@@ -49,8 +49,10 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// assert_eq!(stream.download(&buffer)?, [7, 1, 2]);
 /// # Ok(()) }
 /// ```
-#[repr(C)] // The length is next to what else a launch reads.
+#[repr(C)]
+// The length is next to what else a launch reads.
 // Without a bound: of an element that cannot travel, the function that makes the buffer tells.
+#[derive_where(Debug)]
 pub struct DeviceBuffer<T> {
     len: usize,
     memory: Memory,
@@ -201,16 +203,6 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
 
 parts_to_read!([] DeviceBuffer<T>);
 parts_to_write!([] DeviceBuffer<T>);
-
-impl<T> fmt::Debug for DeviceBuffer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceBuffer")
-            .field("element", &std::any::type_name::<T>())
-            .field("len", &self.len)
-            .field("device", self.memory.device())
-            .finish_non_exhaustive()
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
 //! Device memory that grows without moving: a range of addresses to which memory is mapped as needed.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytemuck::{NoUninit, Zeroable};
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::VirtualMemory;
@@ -46,9 +46,11 @@ use crate::view::argument::DeviceInput;
 /// assert_eq!(stream.download(&found)?, [1, 9]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct GrowableBuffer<T: DeviceCopy> {
     buffer: DeviceBuffer<T>,
     /// Shared with the owner that the buffer's memory drops after all work.
+    #[derive_where(skip)]
     range: Arc<VirtualMemory>,
     capacity: usize,
     max_len: usize,
@@ -312,15 +314,5 @@ impl<T: DeviceCopy> Drop for Longer<'_, T> {
     fn drop(&mut self) {
         // SAFETY: so many are elements.
         unsafe { self.buffer.set_len(self.len) };
-    }
-}
-
-impl<T: DeviceCopy> fmt::Debug for GrowableBuffer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GrowableBuffer")
-            .field("buffer", &self.buffer)
-            .field("capacity", &self.capacity)
-            .field("max_len", &self.max_len)
-            .finish()
     }
 }

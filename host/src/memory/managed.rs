@@ -1,8 +1,7 @@
 //! Managed memory: one address that the host and devices use in turn.
 
-use std::fmt;
-
 use bytemuck::Zeroable;
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::Result;
@@ -59,6 +58,7 @@ use crate::stream::Stream;
 /// assert_eq!(table.read()?, [0, 0, 0]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct ManagedBuffer<T: DeviceCopy> {
     /// Of managed memory. Never given away, nor borrowed mutably, so that it stays so.
     buffer: DeviceBuffer<T>,
@@ -246,11 +246,5 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
         let is_host = location == Location::Host;
         // SAFETY: live managed memory.
         unsafe { self.device().backend().advise(start, self.byte_len(), advice, is_host) }
-    }
-}
-
-impl<T: DeviceCopy> fmt::Debug for ManagedBuffer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ManagedBuffer").field(&self.buffer).finish()
     }
 }

@@ -20,7 +20,6 @@ pub(crate) mod pitched;
 pub(crate) mod pool;
 pub(crate) mod uninit;
 
-use std::fmt;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::mem::offset_of;
 use std::sync::{Arc, Mutex};
@@ -434,12 +433,4 @@ fn release(owner: Option<Box<dyn Send>>, stream: Result<Arc<StreamInner>>) {
     }
 }
 
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory")
-            .field("pointer", &self.pointer)
-            .field("bytes", &self.bytes)
-            .field("device", &self.device)
-            .finish_non_exhaustive()
-    }
-}
+debug_by_methods!(Memory { pointer, bytes, device });

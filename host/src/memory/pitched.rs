@@ -1,8 +1,7 @@
 //! Device memory whose rows start at multiples of 256 bytes.
 
-use std::fmt;
-
 use bytemuck::Zeroable;
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::{Error, Result};
@@ -54,6 +53,7 @@ const ROW_ALIGNMENT: usize = 256;
 /// assert_eq!(stream.download(image.as_buffer())?[pitch..pitch + 4], [64.0, 65.0, 66.0, 0.0]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct PitchedBuffer<T: DeviceCopy> {
     buffer: DeviceBuffer<T>,
     shape: Shape,
@@ -115,11 +115,5 @@ impl Stream {
         let length = pitch.checked_mul(height).ok_or_else(too_long)?;
         let shape = Shape { width, height, pitch };
         Ok(PitchedBuffer { buffer: DeviceBuffer::allocate(self, length, Contents::Zeroed)?, shape })
-    }
-}
-
-impl<T: DeviceCopy> fmt::Debug for PitchedBuffer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PitchedBuffer").field("shape", &self.shape).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! The handle of a running timeline.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::active;
@@ -71,8 +70,4 @@ impl Drop for Timeline {
     }
 }
 
-impl fmt::Debug for Timeline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Timeline").field("device", self.device()).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(Timeline { device });

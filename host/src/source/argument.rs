@@ -111,7 +111,7 @@ pub trait SourceArguments<'a> {
 }
 
 macro_rules! tuples {
-    ($($argument:ident)*) => {
+    ($($argument:ident $parameter:ident)*) => {
         #[allow(non_snake_case, unused_variables, reason = "named as their types; there may be none")]
         impl<'a, $($argument: SourceArgument<'a>),*> SourceArguments<'a> for ($($argument,)*) {
             const COUNT: usize = <[&str]>::len(&[$(stringify!($argument)),*]);

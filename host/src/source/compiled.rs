@@ -1,6 +1,5 @@
 //! Kernels from text, compiled but not loaded.
 
-use std::fmt;
 use std::sync::Arc;
 
 use ferrogrid_build::CompiledProgram;
@@ -79,12 +78,4 @@ impl CompiledSource {
     }
 }
 
-impl fmt::Debug for CompiledSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompiledSource")
-            .field("name", &self.name())
-            .field("architecture", &self.architecture())
-            .field("kernels", &self.kernel_names())
-            .finish_non_exhaustive()
-    }
-}
+debug_by_methods!(CompiledSource { name, architecture, kernel_names });

@@ -1,7 +1,5 @@
 //! One kernel from text, and its launch with run-time checks.
 
-use std::fmt;
-
 use ferrogrid_build::{ProgramKernel, Travels};
 
 use super::argument::SourceArguments;
@@ -167,8 +165,4 @@ impl SourceKernel {
     }
 }
 
-impl fmt::Debug for SourceKernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SourceKernel({})", self.signature())
-    }
-}
+debug_by_methods!(SourceKernel { signature });

@@ -1,9 +1,9 @@
 //! Loaded kernels from text, which the runtime treats like those of the program.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Mutex;
 
+use derive_where::derive_where;
 use ferrogrid_build::{CompiledProgram, ProgramKernel};
 
 use super::compiled::CompiledSource;
@@ -45,9 +45,11 @@ use crate::sync::lock;
 ///
 /// A `#[constant]` of the text has the value that it has there.
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub struct SourceModule {
     compiled: CompiledSource,
     device: Device,
+    #[derive_where(skip)]
     entries: &'static [SourceEntry],
 }
 
@@ -113,15 +115,6 @@ impl SourceModule {
     /// The device that it was loaded on. Its kernels can be launched on others that run its architecture, too.
     pub fn device(&self) -> &Device {
         &self.device
-    }
-}
-
-impl fmt::Debug for SourceModule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SourceModule")
-            .field("compiled", &self.compiled)
-            .field("device", &self.device)
-            .finish()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Streams and events as futures, for any executor.
 
-use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -148,8 +147,4 @@ impl Stream {
     }
 }
 
-impl fmt::Debug for Completion<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Completion").field("complete", &self.is_complete().ok()).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(Completion<'_> { is_complete });

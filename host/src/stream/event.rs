@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::backend::EventBackend;
+pub use crate::backend::EventOptions;
 use crate::backend::cuda::CudaEvent;
 use crate::backend::recording::RecordedEvent;
 use crate::backend::recording::refusal::not_recordable;
-use crate::backend::{EventBackend, EventFlags};
 use crate::device::Device;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
@@ -50,82 +51,6 @@ pub struct Event {
     backend: Arc<EventBackend>,
 }
 
-/// Flags of a new event, for [`Device::new_event`] (those of `cuEventCreate`). They can be combined.
-///
-/// ```
-/// # use ferrogrid::prelude::*;
-/// # fn main() -> ferrogrid::Result<()> {
-/// use ferrogrid::EventOptions;
-///
-/// let device = Device::cpu();
-/// let stream = device.new_stream()?;
-/// // For order alone, waited for without the processor's time.
-/// let event = device.new_event(EventOptions::new().without_timing().blocking_sync())?;
-/// stream.record_into(&event)?;
-/// event.synchronize()?;
-/// assert!(event.elapsed_since(&event).is_err()); // it has no time
-/// # Ok(()) }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EventOptions {
-    timing: bool,
-    blocking_sync: bool,
-    interprocess: bool,
-}
-
-impl EventOptions {
-    /// With timing, and waited for by spinning (`CU_EVENT_DEFAULT`).
-    pub const fn new() -> Self {
-        EventOptions { timing: true, blocking_sync: false, interprocess: false }
-    }
-
-    /// Without timing, which is cheaper (`CU_EVENT_DISABLE_TIMING`).
-    #[must_use]
-    pub const fn without_timing(self) -> Self {
-        EventOptions { timing: false, ..self }
-    }
-
-    /// Waiting threads sleep, which uses no processor time but takes longer to wake up
-    /// (`CU_EVENT_BLOCKING_SYNC`). On the CPU device it always sleeps.
-    #[must_use]
-    pub const fn blocking_sync(self) -> Self {
-        EventOptions { blocking_sync: true, ..self }
-    }
-
-    /// Lets other processes open it: see [`Event::ipc_handle`] (`CU_EVENT_INTERPROCESS`). Such an event has no
-    /// timing (`CU_EVENT_DISABLE_TIMING`). The CPU device has none.
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// use ferrogrid::EventOptions;
-    ///
-    /// match Device::best()?.new_event(EventOptions::new().interprocess()) {
-    ///     Ok(event) => assert!(event.elapsed_since(&event).is_err()), // it has no time
-    ///     Err(Error::Unsupported { .. }) => println!("events of the CPU device live in one process"),
-    ///     Err(error) => return Err(error),
-    /// }
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub const fn interprocess(self) -> Self {
-        EventOptions { interprocess: true, timing: false, ..self }
-    }
-}
-
-impl EventOptions {
-    fn flags(self) -> EventFlags {
-        let EventOptions { timing, blocking_sync, interprocess } = self;
-        EventFlags { timing, blocking_sync, interprocess }
-    }
-}
-
-impl Default for EventOptions {
-    fn default() -> Self {
-        EventOptions::new()
-    }
-}
-
 impl Device {
     /// A new event, to be recorded by [`Stream::record_into`] (`cuEventCreate`). Until then it is complete.
     ///
@@ -149,10 +74,7 @@ impl Device {
         if options.interprocess && !self.is_cuda() {
             return Err(no_events(self));
         }
-        Ok(Event {
-            device: self.clone(),
-            backend: Arc::new(EventBackend::new(self.backend(), options.flags())?),
-        })
+        Ok(Event { device: self.clone(), backend: Arc::new(EventBackend::new(self.backend(), options)?) })
     }
 }
 

@@ -111,9 +111,8 @@ impl Device {
     }
 
     /// The legacy default stream (`CU_STREAM_LEGACY`, "stream 0"), to work together with code that uses
-    /// it. Work on it waits for all streams that are ordered with it, and they wait for it; ordinary
-    /// streams of this crate are not ([`StreamOptions::ordered_with_legacy`] makes one that is). Buffers
-    /// are ordered on it like on any other.
+    /// it. Work on it waits for all streams that are ordered with it, and they wait for it. Other streams of this crate are
+    /// not; [`StreamOptions::ordered_with_legacy`] makes one that is. Buffers are ordered on it as on any other.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -130,14 +129,14 @@ impl Device {
         Ok(Stream::new(self, self.backend().legacy_stream()?))
     }
 
-    /// The calling thread's own default stream on this device (`CU_STREAM_PER_THREAD`): the same at each call in this
-    /// thread, in order with what other libraries enqueue there, and ordered with the legacy default stream.
+    /// The calling thread's own default stream on this device (`CU_STREAM_PER_THREAD`), the same at each call in this
+    /// thread. It is in order with what other libraries enqueue there, and ordered with the legacy default stream.
     ///
     /// CUDA's handle means another stream in each thread. So only this thread can enqueue work on the stream, or make it
     /// wait; for another thread that is [`Error::StreamOfOtherThread`]. Other threads can wait for it
     /// ([`Stream::synchronize`], [`Stream::is_complete`], [`Stream::record`], [`Stream::wait_stream`] as the other stream): for
-    /// what this thread has enqueued with this crate by then. The buffers used on it can go anywhere: they are used on
-    /// streams of other threads, and dropped there, in order, also after this thread has ended.
+    /// what this thread has enqueued with this crate by then. Other threads can use and drop the buffers used on it, in
+    /// order, also after this thread has ended.
     ///
     /// For this each call that enqueues work records an event after it, which other streams do not need.
     ///
@@ -176,12 +175,12 @@ impl Device {
             streams.push(stream.clone());
             Ok(stream)
         });
-        found.unwrap_or_else(|_| Err(ending_thread(self.to_string())))
+        found.unwrap_or_else(|_| Err(ending_thread(self)))
     }
 }
 
-/// Two handles are equal if work given to them goes into one stream: those of the legacy default stream of a device,
-/// those of the default stream of a thread, and one that [`Stream::from_raw`] makes of another's handle.
+/// Two handles are equal if work given to them goes into one stream. Such are the handles of a device's legacy default
+/// stream, those of a thread's default stream, and one that [`Stream::from_raw`] makes of another's handle.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -207,7 +206,7 @@ impl Hash for Stream {
 }
 
 impl Stream {
-    /// Its device, and what tells it from the others there. Handles of a driver's stream are equal for as long as both
+    /// Its device, and what distinguishes it from other streams there. Handles of a driver's stream are equal for as long as both
     /// exist; the driver may reuse the address of a destroyed one.
     fn identity(&self) -> (&Device, Option<StreamIdentity>, Option<u64>) {
         let shared = self.inner().backend().identity();
@@ -218,9 +217,9 @@ impl Stream {
     /// `CU_STREAM_LEGACY` give the stream of [`Device::legacy_stream`], `CU_STREAM_PER_THREAD` that of
     /// [`Device::per_thread_stream`].
     ///
-    /// It takes part in the order of buffers like any other. When this handle is dropped, an event is
-    /// recorded at the end of its work, and from then on `raw` is not used, though buffers may
-    /// still be freed after that work. The stream itself is not destroyed.
+    /// It takes part in the order of buffers like any other. When this handle is dropped, an event is recorded at the end of
+    /// its work. From then on `raw` is not used, though buffers may still be freed after that work. The stream itself is
+    /// not destroyed.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -246,8 +245,8 @@ impl Stream {
     ///
     /// # Safety
     /// - `raw` is a stream, and stays valid until this handle is dropped: for ever, if it is forgotten.
-    /// - It is not being captured into a graph, now or while this handle is used: the synchronous
-    ///   functions of [`Stream`] would return before their work is done.
+    /// - It is not being captured into a graph, now or while this handle is used. Else the synchronous functions of
+    ///   [`Stream`] would return before their work is done.
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Stream> {
         // SAFETY: passed on; the handle's drop closes it.
         let backend = unsafe { device.backend().foreign_stream(raw) };
@@ -259,9 +258,9 @@ impl Stream {
 
     /// The driver's handle (`CUstream`), for other libraries. `None` on the CPU device.
     ///
-    /// It is valid while this stream is; that of [`Device::per_thread_stream`] means this stream in its own thread only. What is
-    /// enqueued through it is not known here: it is in stream
-    /// order, but buffers that it uses are not ordered with other streams, and not kept alive.
+    /// It is valid while this stream is; that of [`Device::per_thread_stream`] means this stream in its own thread only. This
+    /// crate does not see what is enqueued through it. That work is in stream order, but its buffers are not ordered with
+    /// other streams, and not kept alive.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

@@ -17,13 +17,12 @@ pub(crate) mod order;
 pub(crate) mod own_thread;
 pub(crate) mod timing;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::refusal::host_memory;
-use crate::backend::{EventBackend, EventFlags, Fill, MemoryCopy, Place, Rows, Side, StreamBackend};
+use crate::backend::{EventBackend, EventOptions, Fill, MemoryCopy, Place, Rows, Side, StreamBackend};
 use crate::device::Device;
 use crate::device::account::Account;
 use crate::device::retired;
@@ -31,8 +30,8 @@ use crate::error::Result;
 use crate::order::OrderedStream;
 use crate::profile::{self, Work};
 
-/// A queue of work on one device. Work on one stream runs in the order in which it was enqueued; work
-/// on different streams may run at the same time, except when it uses the same buffer.
+/// A queue of work on one device. Work on one stream runs in the order in which it was enqueued. Work on different streams
+/// may run at the same time, except when it uses the same buffer.
 ///
 /// Functions that enqueue return at once; [`Stream::synchronize`] and [`Stream::download`] wait.
 /// A stream may be used from several threads. Dropping it does not wait: what was enqueued still
@@ -109,8 +108,8 @@ impl Stream {
     /// (the device remains usable), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
     /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::launch_host_func`] has panicked. Of several
     /// failures it is the first. If several threads share a stream, the first wait reports the failure; the data of failed
-    /// work are errors for all. On a GPU a panic counts as that of all launches of the stream since it was last waited for
-    /// whose kernels have a way to panic.
+    /// work are errors for all. On a GPU a panic counts for all launches of the stream since the last wait whose kernels can
+    /// panic.
     pub fn synchronize(&self) -> Result<()> {
         let backend = &self.inner.backend;
         let result = profile::observe_host(self.device(), Work::Synchronize, || backend.synchronize());
@@ -151,11 +150,7 @@ impl Drop for Stream {
     }
 }
 
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").field("id", &self.inner.id).field("device", &self.inner.device).finish()
-    }
-}
+debug_by_methods!(Stream { id, device });
 
 impl StreamInner {
     #[inline]
@@ -176,14 +171,14 @@ impl StreamInner {
 
     /// An event at the end of all work enqueued so far, with the time of the device.
     pub(crate) fn mark(&self) -> Result<EventBackend> {
-        let event = EventBackend::new(self.device.backend(), EventFlags::TIMED)?;
+        let event = EventBackend::new(self.device.backend(), EventOptions::new())?;
         self.backend.record(&event)?;
         Ok(event)
     }
 
     /// An event at the end of all work enqueued so far.
     pub(crate) fn tail(&self) -> Result<EventBackend> {
-        let event = EventBackend::new(self.device.backend(), EventFlags::UNTIMED)?;
+        let event = EventBackend::new(self.device.backend(), EventOptions::UNTIMED)?;
         self.backend.record(&event)?;
         Ok(event)
     }
@@ -275,8 +270,8 @@ impl StreamInner {
     /// Enqueues a copy.
     ///
     /// # Safety
-    /// Both are `bytes`, at the places that are named, which do not overlap. Memory of this device is ordered here for its
-    /// use, memory of the host not used otherwise until the copy has run; if both are of the host, both are page-locked.
+    /// Both have `bytes` bytes, at the named places, and do not overlap. Memory of this device is ordered on this stream for
+    /// its use. Nothing else uses memory of the host until the copy has run. If both are of the host, both are page-locked.
     pub(crate) unsafe fn copy(
         &self,
         target: *mut u8,

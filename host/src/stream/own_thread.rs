@@ -1,6 +1,7 @@
 //! The identity of a thread, for objects bound to it.
 
 use std::cell::Cell;
+use std::fmt::Display;
 use std::thread::{self, ThreadId};
 
 use crate::error::Error;
@@ -40,10 +41,9 @@ impl OwnThread {
 
 /// A thread that is ending has no default stream of `device` any more.
 #[cold]
-pub(crate) fn ending_thread(device: String) -> Error {
-    let (operation, reason) =
-        ("Device::per_thread_stream", "the thread is ending, and its default streams are gone");
-    Error::Unsupported { operation, device: device.into(), reason }
+pub(crate) fn ending_thread(device: &impl Display) -> Error {
+    let reason = "the thread is ending, and its default streams are gone";
+    Error::unsupported("Device::per_thread_stream", device, reason)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Texture arrays as arguments of launches.
 
 use std::ffi::c_void;
-use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::from_ref;
+
+use derive_where::derive_where;
 
 use crate::error::Result;
 use crate::memory::Memory;
@@ -43,6 +44,7 @@ use crate::view::addresses;
 /// assert_eq!(middle(&stream, image.texture(&Sampler::new().linear())?)?, [0.5, 6.0]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Clone, Copy, Debug)]
 pub struct TextureView<'a, V, const R: usize> {
     /// The texture object, or the first element.
     handle: *const (),
@@ -76,6 +78,7 @@ pub struct TextureView<'a, V, const R: usize> {
 /// assert_eq!(stream.download_array(&array)?, [0, 1, 2, 3]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct SurfaceViewMut<'a, T, const R: usize> {
     /// The surface object, or the first element.
     handle: *const (),
@@ -92,14 +95,6 @@ unsafe impl<V: Sync, const R: usize> Sync for TextureView<'_, V, R> {}
 unsafe impl<T: Send, const R: usize> Send for SurfaceViewMut<'_, T, R> {}
 // SAFETY: as above.
 unsafe impl<T: Sync, const R: usize> Sync for SurfaceViewMut<'_, T, R> {}
-
-impl<V, const R: usize> Clone for TextureView<'_, V, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<V, const R: usize> Copy for TextureView<'_, V, R> {}
 
 /// The methods that textures share with surfaces.
 macro_rules! object_methods {
@@ -126,12 +121,6 @@ macro_rules! object_methods {
             #[doc(hidden)]
             pub fn access(&self) -> Access<'a> {
                 self.access
-            }
-        }
-
-        impl<T, const R: usize> fmt::Debug for $View<'_, T, R> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($View)).field("extent", &self.extent).finish_non_exhaustive()
             }
         }
     };

@@ -1,7 +1,6 @@
 //! nvJitLink: links PTX, cubins, fatbins, libraries and LTO IR into one cubin, with optimisation across all of them.
 
 use std::ffi::{c_char, c_void};
-use std::fmt;
 
 use super::{Handle, Live, Toolkit, c_string, c_strings, library_calls};
 use crate::error::Result;
@@ -67,18 +66,6 @@ pub struct NvJitLink {
 // SAFETY: a link is used by one thread at a time (`&mut self`), which need not be the same.
 unsafe impl Send for NvJitLink {}
 
-/// The number of a `nvJitLinkInputType`.
-fn number(kind: CodeType) -> u32 {
-    match kind {
-        CodeType::Cubin => 1,
-        CodeType::Ptx => 2,
-        CodeType::LtoIr => 3,
-        CodeType::Fatbin => 4,
-        CodeType::Object => 5,
-        CodeType::Library => 6,
-    }
-}
-
 impl NvJitLink {
     /// A link with options as nvJitLink has them; `-arch=sm_90` or the like must be among them
     /// (`nvJitLinkCreate`). The library is the file that the variable `FERROGRID_NVJITLINK` names, else what
@@ -116,7 +103,7 @@ impl NvJitLink {
         let c_name = c_string(name);
         // SAFETY: the link is live; the data has that many bytes, and the name ends in 0.
         let code = unsafe {
-            (self.calls.add)(self.live.raw, number(kind), data.as_ptr().cast(), data.len(), c_name.as_ptr())
+            (self.calls.add)(self.live.raw, kind as u32, data.as_ptr().cast(), data.len(), c_name.as_ptr())
         };
         self.check(code, name)
     }
@@ -144,8 +131,4 @@ impl NvJitLink {
     }
 }
 
-impl fmt::Debug for NvJitLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NvJitLink").finish_non_exhaustive()
-    }
-}
+debug_by_methods!(NvJitLink {});

@@ -95,7 +95,7 @@ pub struct Nvrtc {
 /// # let _ = scale;
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CompiledProgram {
     /// The program's name.
@@ -227,12 +227,7 @@ impl Nvrtc {
     }
 }
 
-impl std::fmt::Debug for Nvrtc {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (major, minor) = self.version();
-        write!(f, "Nvrtc({major}.{minor})")
-    }
-}
+debug_by_methods!(Nvrtc { version });
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! libNVVM: compiles NVVM IR, a dialect of LLVM IR, to PTX or LTO IR at run time.
 
 use std::ffi::{c_char, c_int};
-use std::fmt;
 
 use super::{CompiledProgram, Handle, Live, Toolkit, c_string, c_strings, library_calls, text};
 use crate::error::Result;
@@ -132,18 +131,11 @@ impl Nvvm {
             name: name.into(),
             architecture: architecture.unwrap_or_default().into(),
             ptx,
-            cubin: Vec::new(),
             lto_ir,
-            optix_ir: Vec::new(),
             log: log(),
-            lowered_names: Vec::new(),
+            ..CompiledProgram::default()
         })
     }
 }
 
-impl fmt::Debug for Nvvm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (major, minor) = self.version();
-        write!(f, "Nvvm({major}.{minor})")
-    }
-}
+debug_by_methods!(Nvvm { version });

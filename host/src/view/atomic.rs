@@ -1,9 +1,9 @@
 //! Atomic views of a device buffer: the arguments for a kernel's `&[DeviceAtomic<T>]`.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::atomic::AtomicForm;
 
@@ -48,6 +48,7 @@ use crate::view::argument::{DeviceInput, LaunchInput};
 /// assert_eq!(stream.download(&counts)?, [2, 0, 4, 2]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Clone, Copy, Debug)]
 pub struct DeviceAtomicView<'a, T> {
     view: DeviceView<'a, T>,
     elements: PhantomData<&'a mut [T]>,
@@ -58,14 +59,6 @@ pub struct DeviceAtomicView<'a, T> {
 unsafe impl<T: Send> Send for DeviceAtomicView<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for DeviceAtomicView<'_, T> {}
-
-impl<T> Clone for DeviceAtomicView<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for DeviceAtomicView<'_, T> {}
 
 /// A part, though it may be the whole: views are copied, so launches from several threads may begin at
 /// once, and only the uses of parts are kept apart then (see `order`).
@@ -128,15 +121,6 @@ impl<'a, A: AtomicForm> DeviceInput<'a, A> for DeviceAtomicView<'a, A::Value> {
     fn into_input(self) -> DeviceView<'a, A> {
         let (start, len) = (self.view.start().cast(), self.view.len());
         DeviceView::with_usage(start, len, self.view.memory(), SHARED_USE)
-    }
-}
-
-impl<T> fmt::Debug for DeviceAtomicView<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceAtomicView")
-            .field("element", &std::any::type_name::<T>())
-            .field("len", &self.view.extent[0])
-            .finish_non_exhaustive()
     }
 }
 

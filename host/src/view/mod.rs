@@ -12,11 +12,11 @@ pub(crate) mod pitched;
 pub(crate) mod pointer;
 
 use std::ffi::c_void;
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::ptr::{NonNull, from_ref};
 
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use crate::device::Device;
@@ -54,6 +54,7 @@ use crate::view::pointer::{DevicePtr, DevicePtrMut};
 /// assert_eq!(right.as_device_ptr(), view.as_device_ptr().add(2));
 /// # Ok(()) }
 /// ```
+#[derive_where(Clone, Copy, Debug)]
 pub struct DeviceView<'a, T, const R: usize = 1> {
     start: *const T,
     /// Elements along each axis, x first.
@@ -97,6 +98,7 @@ pub struct DeviceView<'a, T, const R: usize = 1> {
 /// assert!(matches!(error, Error::VolumeTooLarge { length: 6, .. }), "{error}");
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct DeviceViewMut<'a, T, const R: usize = 1> {
     start: *mut T,
     /// Elements along each axis, x first.
@@ -114,14 +116,6 @@ unsafe impl<T: Sync, const R: usize> Sync for DeviceView<'_, T, R> {}
 unsafe impl<T: Send, const R: usize> Send for DeviceViewMut<'_, T, R> {}
 // SAFETY: as above.
 unsafe impl<T: Sync, const R: usize> Sync for DeviceViewMut<'_, T, R> {}
-
-impl<T, const R: usize> Clone for DeviceView<'_, T, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T, const R: usize> Copy for DeviceView<'_, T, R> {}
 
 /// The methods that views for reading share with views for writing.
 macro_rules! view_methods {
@@ -242,15 +236,6 @@ macro_rules! view_methods {
                 let start = NonNull::dangling().as_ptr();
                 let empty = $View { start, extent: [0], access: self.access, elements: PhantomData };
                 if len == 0 { empty } else { $View { start: self.start.cast(), extent: [len], ..empty } }
-            }
-        }
-
-        impl<T, const R: usize> fmt::Debug for $View<'_, T, R> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($View))
-                    .field("element", &std::any::type_name::<T>())
-                    .field("extent", &self.extent)
-                    .finish_non_exhaustive()
             }
         }
     };

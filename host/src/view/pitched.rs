@@ -1,8 +1,8 @@
 //! Views of rows of elements that do not follow one after the other: parts of images, columns, every n-th element.
 
-use std::fmt;
 use std::ops::RangeBounds;
 
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::{Error, Result};
@@ -29,6 +29,7 @@ use crate::view::{DeviceView, DeviceViewMut, resolve};
 /// assert!(image.view().pitched(4, 4, 4).is_err()); // a row too many
 /// # Ok(()) }
 /// ```
+#[derive_where(Clone, Copy, Debug)]
 pub struct PitchedView<'a, T> {
     view: DeviceView<'a, T>,
     shape: Shape,
@@ -53,6 +54,7 @@ pub struct PitchedView<'a, T> {
 /// assert_eq!(stream.download(&image)?, [1, 0, 0, 7, 1, 0, 0, 8, 1, 0, 0, 9]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct PitchedViewMut<'a, T> {
     view: DeviceViewMut<'a, T>,
     shape: Shape,
@@ -65,14 +67,6 @@ pub(crate) struct Shape {
     pub(crate) height: usize,
     pub(crate) pitch: usize,
 }
-
-impl<T> Clone for PitchedView<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for PitchedView<'_, T> {}
 
 impl Shape {
     /// The shape, if it lies in `length` elements and rows do not overlap.
@@ -209,12 +203,6 @@ macro_rules! row_methods {
             /// The first byte.
             pub(crate) fn start(&self) -> *mut u8 {
                 self.view.start as *mut u8
-            }
-        }
-
-        impl<T> fmt::Debug for $Rows<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($Rows)).field("shape", &self.shape).finish_non_exhaustive()
             }
         }
     };

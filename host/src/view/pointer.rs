@@ -1,6 +1,6 @@
 //! Raw addresses in device memory, for `unsafe` kernels and other libraries.
 
-use std::fmt;
+use derive_where::derive_where;
 
 macro_rules! device_pointer {
     ($name:ident, $raw:ty, $doc:literal, $(#[$example:meta])*) => {
@@ -10,6 +10,7 @@ macro_rules! device_pointer {
         /// not read or write through it.
         ///
         $(#[$example])*
+        #[derive_where(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(transparent)]
         pub struct $name<T>($raw);
 
@@ -47,28 +48,6 @@ macro_rules! device_pointer {
             /// The same address, of elements of type `U`.
             pub fn cast<U>(self) -> $name<U> {
                 $name(self.0.cast())
-            }
-        }
-
-        impl<T> Clone for $name<T> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-
-        impl<T> Copy for $name<T> {}
-
-        impl<T> PartialEq for $name<T> {
-            fn eq(&self, other: &Self) -> bool {
-                self.0 == other.0
-            }
-        }
-
-        impl<T> Eq for $name<T> {}
-
-        impl<T> fmt::Debug for $name<T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "({:p})"), self.0)
             }
         }
     };

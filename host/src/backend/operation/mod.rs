@@ -63,11 +63,12 @@ pub(crate) struct ConditionalNode {
     pub(crate) body: Vec<Node>,
 }
 
-/// How often the body of a conditional node runs while its condition holds.
+/// How often the body of a conditional node runs while its condition holds, with the numbers of
+/// `CUgraphConditionalNodeType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    Once,
-    While,
+    Once = 0,
+    While = 1,
 }
 
 impl Repeat {
@@ -195,12 +196,11 @@ impl Operation {
                 }
             }
             Operation::Fill(fill) => format!("fill\n{} bytes", fill.bytes()),
-            Operation::Call(_) => "host function".into(),
             Operation::Empty => "empty".into(),
             Operation::Allocate(memory) => format!("allocation\n{} bytes", memory.bytes),
             Operation::Free { allocation } => format!("free\nof node {allocation}"),
             Operation::Conditional(node) => format!("{}\n{} nodes", node.repeat.word(), node.body.len()),
-            Operation::Record(_) | Operation::Wait(_) => self.kind().into(),
+            Operation::Call(_) | Operation::Record(_) | Operation::Wait(_) => self.kind().into(),
             Operation::Child(nodes) => format!("child graph\n{} nodes", nodes.len()),
         }
     }

@@ -16,7 +16,7 @@ mod stream;
 
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 pub(crate) use lifetimes::Lifetime;
 
@@ -475,13 +475,13 @@ impl RecordingStream {
 
     pub(crate) fn record(&self, event: &RecordedEvent) -> Result<()> {
         self.check_event(event)?;
-        *event.lock() = self.tail()?;
+        *lock(&event.nodes) = self.tail()?;
         Ok(())
     }
 
     pub(crate) fn wait(&self, event: &RecordedEvent) -> Result<()> {
         self.check_event(event)?;
-        let nodes = event.lock().clone();
+        let nodes = lock(&event.nodes).clone();
         self.come_after(&nodes)
     }
 
@@ -519,10 +519,6 @@ impl RecordingStream {
 impl RecordedEvent {
     pub(crate) fn new(stream: &RecordingStream) -> Self {
         RecordedEvent { recorder: stream.recorder.clone(), body: stream.body, nodes: Mutex::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
-        lock(&self.nodes)
     }
 }
 

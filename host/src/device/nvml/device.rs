@@ -1,7 +1,5 @@
 //! A GPU in NVML: methods for common queries, and the raw handle for others.
 
-use std::fmt;
-
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 #[cfg(target_os = "linux")]
 use nvml_wrapper::enum_wrappers::device::TopologyLevel;
@@ -475,8 +473,4 @@ fn of_kind(process: &ProcessInfo, kind: NvmlProcessKind) -> NvmlProcess {
     NvmlProcess { pid: process.pid, memory, kind }
 }
 
-impl fmt::Debug for NvmlDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NvmlDevice").field("name", &self.handle.name().ok()).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(NvmlDevice { name });

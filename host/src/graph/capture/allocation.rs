@@ -3,6 +3,7 @@
 use std::mem::MaybeUninit;
 
 use bytemuck::Zeroable;
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use super::{Capture, recording};
@@ -51,6 +52,7 @@ use crate::memory::buffer::DeviceBuffer;
 /// assert_eq!(stream.download(&y)?, [10; 4]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Clone, Copy, Debug)]
 pub struct AllocationKey<T>(GraphKey<T>);
 
 impl<'scope, 'b> Capture<'scope, 'b> {

@@ -1,7 +1,6 @@
 //! Texture arrays in recordings.
 
-use std::fmt;
-
+use derive_where::derive_where;
 use ferrogrid_device::{ReadAs, Texel, TextureElement};
 
 use super::Capture;
@@ -12,6 +11,7 @@ use crate::texture::{ArrayInput, ArrayOutput, Sampler, SurfaceViewMut, TextureAr
 use crate::view::argument::sealed::Sealed;
 
 /// A texture array of a graph while it is recorded: see [`Capture::write_array`].
+#[derive_where(Debug)]
 pub struct GraphArray<'scope, T, const R: usize> {
     array: &'scope TextureArray<T, R>,
 }
@@ -114,11 +114,5 @@ impl<'a, T, const R: usize> ArrayInput<'a, T, R> for &'a GraphArray<'_, T, R> {
 impl<'a, T, const R: usize> ArrayOutput<'a, T, R> for &'a mut GraphArray<'_, T, R> {
     fn into_array(self) -> &'a TextureArray<T, R> {
         self.array
-    }
-}
-
-impl<T, const R: usize> fmt::Debug for GraphArray<'_, T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("GraphArray").field(self.array).finish()
     }
 }

@@ -1,6 +1,5 @@
 //! The public API of conditional nodes: bodies that run if, or while, a word in device memory is not 0.
 
-use std::fmt;
 use std::ops::Deref;
 
 use super::{Capture, recording};
@@ -173,8 +172,4 @@ impl Deref for GraphBody {
     }
 }
 
-impl fmt::Debug for GraphBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GraphBody").field("device", self.device()).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(GraphBody { device });

@@ -10,7 +10,6 @@ pub(crate) mod event_node;
 pub(crate) mod staged;
 
 use std::cell::RefCell;
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -555,8 +554,4 @@ impl Deref for Capture<'_, '_> {
     }
 }
 
-impl fmt::Debug for Capture<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Capture").field("device", self.device()).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(Capture<'_, '_> { device });

@@ -1,9 +1,9 @@
 //! Page-locked memory of a graph as `In`, `Out` and `InOut` of a recorded launch.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use bytemuck::Zeroable;
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::atomic::AtomicForm;
 
@@ -23,6 +23,7 @@ use crate::view::{DeviceView, DeviceViewMut};
 
 /// Page-locked memory of a graph as the input of one kernel, like [`In`](crate::In) of an immediate launch. A node
 /// copies it to the device before the kernel, at each launch of the graph. Made by [`GraphBuffer::as_in`].
+#[derive_where(Debug)]
 pub struct GraphIn<'a, T, const R: usize = 1> {
     source: DeviceView<'a, T>,
     extent: [usize; R],
@@ -31,6 +32,7 @@ pub struct GraphIn<'a, T, const R: usize = 1> {
 /// Page-locked memory of a graph as the output of one kernel, like [`Out`](crate::Out) and [`InOut`](crate::InOut) of
 /// an immediate launch. A node copies all elements back after the kernel, at each launch of the graph. Made by
 /// [`GraphBuffer::as_out`] and [`GraphBuffer::as_in_out`].
+#[derive_where(Debug)]
 pub struct GraphOut<'a, T, const R: usize = 1> {
     target: DeviceViewMut<'a, T>,
     /// Whether the kernel reads the elements; otherwise it reads zeros.
@@ -227,17 +229,5 @@ impl<'a, A: AtomicForm> LaunchInput<'a, A> for GraphOut<'a, A::Value> {
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
         LaunchOutput::<A::Value>::stage(self, stream)
-    }
-}
-
-impl<T, const R: usize> fmt::Debug for GraphIn<'_, T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GraphIn").field("extent", &self.extent).finish_non_exhaustive()
-    }
-}
-
-impl<T, const R: usize> fmt::Debug for GraphOut<'_, T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GraphOut").field("extent", &self.extent).finish_non_exhaustive()
     }
 }

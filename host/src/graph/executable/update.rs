@@ -1,7 +1,6 @@
 //! Updates of an instantiated graph: the arguments of one kernel, or all nodes at once.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -238,11 +237,7 @@ impl Deref for GraphUpdate<'_, '_> {
     }
 }
 
-impl fmt::Debug for GraphUpdate<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GraphUpdate").field("device", self.stream.device()).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(GraphUpdate<'_, '_> { device });
 
 /// Whether `new`, in the place of node `index`, is in order with all nodes that it shares buffers with.
 fn check_order(nodes: &[Node], index: usize, new: &Node) -> Result<()> {

@@ -169,11 +169,7 @@ macro_rules! variable {
             }
         }
 
-        impl<$T> std::fmt::Debug for $Variable<$T> {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($Variable)).field("name", &self.name()).finish_non_exhaustive()
-            }
-        }
+        debug_by_methods!([$T] $Variable<$T> { name });
     };
 }
 

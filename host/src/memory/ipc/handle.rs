@@ -1,7 +1,5 @@
 //! Handles of shared buffers and events, as bytes for other processes.
 
-use std::fmt;
-
 use crate::error::ipc::IpcError;
 
 /// The bytes of the driver's handles.
@@ -160,17 +158,9 @@ fn no_handle(bytes: &[u8], expected: &'static str) -> IpcError {
     IpcError::NoHandle { length: bytes.len(), start: bytes[..bytes.len().min(8)].to_vec(), expected }
 }
 
-impl fmt::Debug for IpcMemoryHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IpcMemoryHandle").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(IpcMemoryHandle { byte_len });
 
-impl fmt::Debug for IpcEventHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IpcEventHandle").finish_non_exhaustive()
-    }
-}
+debug_by_methods!(IpcEventHandle {});
 
 #[cfg(test)]
 mod tests {

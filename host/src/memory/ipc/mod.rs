@@ -3,9 +3,8 @@
 
 mod handle;
 
-use std::fmt;
-
 use bytemuck::Zeroable;
+use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::{EventBackend, SharedMemory};
@@ -51,6 +50,7 @@ pub use handle::{IpcEventHandle, IpcMemoryHandle};
 /// assert_eq!(stream.download(&opened)?, [2.0, 2.0, 1.0, 1.0]);
 /// # Ok(()) }
 /// ```
+#[derive_where(Debug)]
 pub struct IpcBuffer<T: DeviceCopy> {
     buffer: DeviceBuffer<T>,
     handle: IpcMemoryHandle,
@@ -198,11 +198,5 @@ impl Device {
     pub fn ipc_open_event(&self, handle: &IpcEventHandle) -> Result<Event> {
         let backend = EventBackend::ipc_open(self.backend(), &handle.origin)?;
         Ok(Event::new(self.clone(), backend.ok_or_else(|| no_events(self))?))
-    }
-}
-
-impl<T: DeviceCopy> fmt::Debug for IpcBuffer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IpcBuffer").field(&self.buffer).finish()
     }
 }

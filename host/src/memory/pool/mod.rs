@@ -6,7 +6,6 @@ pub(crate) mod options;
 pub(crate) mod shared;
 
 use std::ffi::c_void;
-use std::fmt;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
@@ -271,7 +270,7 @@ impl MemoryPool {
     pub(crate) fn raw(&self) -> Option<RawPool> {
         match &self.which {
             Which::OfDevice => None,
-            Which::Own(own) => own.as_ref().map(|own| own.raw()),
+            Which::Own(own) => own.as_ref().map(|own| own.handle),
             Which::Foreign(pool) => Some(*pool),
         }
     }
@@ -399,8 +398,4 @@ impl MemoryPool {
     }
 }
 
-impl fmt::Debug for MemoryPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryPool").field("device", &self.device).field("account", &self.account).finish()
-    }
-}
+debug_by_methods!(MemoryPool { device, kind, limit });

@@ -1,6 +1,5 @@
 //! Memory pools that several processes share: a pool as a file descriptor, and its buffers as bytes.
 
-use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -151,8 +150,4 @@ impl SharedPool {
     }
 }
 
-impl fmt::Debug for SharedPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedPool").field("device", &self.device).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(SharedPool { device });

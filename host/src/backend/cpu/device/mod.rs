@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::available_parallelism;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -71,20 +71,20 @@ struct Pool {
     started: Option<Option<Arc<ThreadPool>>>,
 }
 
-/// A stream of a device, or the thread that runs one. While there is any, the device keeps the threads that run blocks; a
-/// virtual device lets them end with the last, since it lives as long as the process and may never be used again.
+/// A stream of a device, or the thread that runs one. While there is any, the device keeps the threads that run blocks. A
+/// virtual device ends them with the last: it lives as long as the process, and may never be used again.
 pub(super) struct DeviceUse(&'static CpuDevice);
 
 impl DeviceUse {
     pub(super) fn begin(device: &'static CpuDevice) -> Self {
-        device.lock_pool().uses += 1;
+        lock(&device.threads_of_pool).uses += 1;
         DeviceUse(device)
     }
 }
 
 impl Drop for DeviceUse {
     fn drop(&mut self) {
-        let mut pool = self.0.lock_pool();
+        let mut pool = lock(&self.0.threads_of_pool);
         pool.uses -= 1;
         let is_idle = pool.uses == 0 && self.0.number != 0;
         let ended = if is_idle { pool.started.take() } else { None };
@@ -162,7 +162,7 @@ impl CpuDevice {
 
     /// The default stream of the calling thread.
     pub(crate) fn per_thread_stream(&'static self) -> Result<CpuStream> {
-        let thread = OwnThread::current().ok_or_else(|| ending_thread(self.to_string()))?;
+        let thread = OwnThread::current().ok_or_else(|| ending_thread(self))?;
         Ok(self.new_stream()?.of_thread(thread))
     }
 
@@ -201,11 +201,7 @@ impl CpuDevice {
             let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(name);
             builder.build().ok().map(Arc::new)
         };
-        self.lock_pool().started.get_or_insert_with(start).clone()
-    }
-
-    fn lock_pool(&self) -> MutexGuard<'_, Pool> {
-        lock(&self.threads_of_pool)
+        lock(&self.threads_of_pool).started.get_or_insert_with(start).clone()
     }
 
     /// How many threads run blocks.

@@ -65,11 +65,8 @@ impl CpuDevice {
             A::MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE | A::MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE => 8_192,
             A::MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE => 32_768,
             _ => {
-                return Err(Error::Unsupported {
-                    operation: attribute.name().unwrap_or("this attribute"),
-                    device: self.to_string().into(),
-                    reason: "it has no meaning for a processor",
-                });
+                let name = attribute.name().unwrap_or("this attribute");
+                return Err(Error::unsupported(name, self, "it has no meaning for a processor"));
             }
         };
         Ok(i32::try_from(value).unwrap_or(i32::MAX))

@@ -97,11 +97,7 @@ mod nowhere {
 
     impl VirtualRange {
         pub(crate) fn reserve(device: &'static CpuDevice, _: usize) -> Result<Self> {
-            Err(Error::Unsupported {
-                operation: "a buffer that grows",
-                device: device.to_string().into(),
-                reason: "it reserves addresses on Unix only",
-            })
+            Err(Error::unsupported("a buffer that grows", device, "it reserves addresses on Unix only"))
         }
     }
 

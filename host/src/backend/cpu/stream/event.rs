@@ -1,6 +1,6 @@
 //! Events of the CPU device: marks in queues that worker threads reach, with time stamps.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::backend::cpu::execute::mark::Mark;
@@ -38,12 +38,12 @@ impl CpuEvent {
 
     /// Makes the event stand for `mark` from now on.
     pub(crate) fn set(&self, mark: CpuMark) {
-        *self.lock() = Some(mark);
+        *lock(&self.mark) = Some(mark);
     }
 
     /// Where it was last recorded.
     pub(crate) fn mark(&self) -> Option<CpuMark> {
-        self.lock().clone()
+        lock(&self.mark).clone()
     }
 
     /// The time since `start`; both must be complete.
@@ -67,10 +67,6 @@ impl CpuEvent {
         let mark = self.mark().ok_or(Error::EventTime { reason: "one of them has not been recorded" })?;
         let reached = mark.reached().ok_or(Error::EventTime { reason: "one of them was recorded again" })?;
         Ok(reached.at)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<CpuMark>> {
-        lock(&self.mark)
     }
 }
 

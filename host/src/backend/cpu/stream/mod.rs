@@ -6,7 +6,7 @@ pub(crate) mod legacy;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::device::{CpuDevice, DeviceUse};
@@ -206,7 +206,7 @@ impl BackendStream for CpuStream {
     }
 
     fn is_complete(&self) -> Result<bool> {
-        let entry = self.queue.entry();
+        let entry = lock(&self.queue.entry);
         Ok(entry.as_ref().is_none_or(|entry| entry.pushed == self.queue.done.load(Ordering::Acquire)))
     }
 
@@ -335,11 +335,11 @@ impl Queue {
     }
 
     fn is_started(&self) -> bool {
-        self.entry().is_some()
+        lock(&self.entry).is_some()
     }
 
     fn push(&self, item: Item) -> Result<()> {
-        let mut entry = self.entry();
+        let mut entry = lock(&self.entry);
         let entry = match &mut *entry {
             Some(entry) => entry,
             empty => empty.insert(Entry { sender: self.start()?, pushed: 0 }),
@@ -361,10 +361,6 @@ impl Queue {
         let spawned = thread::Builder::new().name("ferrogrid-stream".into()).spawn(work);
         spawned.map_err(|error| Error::WorkerThread { reason: error.to_string().into() })?;
         Ok(sender)
-    }
-
-    fn entry(&self) -> MutexGuard<'_, Option<Entry>> {
-        lock(&self.entry)
     }
 }
 

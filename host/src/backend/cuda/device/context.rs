@@ -15,11 +15,6 @@ impl CudaDevice {
         self.handle
     }
 
-    /// Makes the primary context the calling thread's current one.
-    pub(crate) fn set_current(&self) -> Result<()> {
-        self.bind()
-    }
-
     pub(crate) fn foreign_context(&self) -> Error {
         Error::ForeignContext { device: self.to_string().into() }
     }

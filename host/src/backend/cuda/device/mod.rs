@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::fmt::{self, Display};
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, RwLock, Weak};
+use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
@@ -19,7 +19,7 @@ use super::driver::{Code, Driver, driver};
 use super::feedback::Feedback;
 use super::graph::condition::Setters;
 use super::memory::pool::{self, RawPool};
-use super::memory::virtual_memory::{Ranges, Reserved};
+use super::memory::virtual_memory::Ranges;
 use super::module::Module;
 use super::stream::watch::Watches;
 use super::stream::{CudaStream, NON_BLOCKING};
@@ -50,16 +50,16 @@ pub(crate) struct CudaDevice {
     context: OnceLock<Result<Context>>,
     pool: OnceLock<Result<RawPool>>,
     /// Those that users have made.
-    own_pools: Mutex<Vec<RawPool>>,
+    pub(super) own_pools: Mutex<Vec<RawPool>>,
     /// Addresses that buffers of it may grow into.
-    ranges: Ranges,
+    pub(super) ranges: Ranges,
     modules: Mutex<HashMap<u128, Module>>,
     /// Events without timing that are not in use.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
     /// Keeps waits from launches of graphs on all streams that were not made here.
     pub(super) waits_of_others: RwLock<()>,
     /// Streams for callbacks that are not in use.
-    spare_watchers: Mutex<Vec<Handle<CUstream>>>,
+    pub(super) spare_watchers: Mutex<Vec<Handle<CUstream>>>,
     /// Does the remaining work on foreign streams that may be gone.
     fallback_stream: OnceLock<Result<CudaStream>>,
     pub(super) watches: Watches,
@@ -224,14 +224,6 @@ impl CudaDevice {
         self.pool.get()?.as_ref().ok().copied()
     }
 
-    pub(super) fn own_pools(&self) -> MutexGuard<'_, Vec<RawPool>> {
-        lock(&self.own_pools)
-    }
-
-    pub(super) fn ranges(&self) -> MutexGuard<'_, Vec<Weak<Reserved>>> {
-        lock(&self.ranges)
-    }
-
     /// That pool, or the one of this device; the context is bound.
     pub(crate) fn pool_or(&self, other: Option<RawPool>) -> Result<RawPool> {
         self.bind()?;
@@ -252,7 +244,7 @@ impl CudaDevice {
     }
 
     /// Makes the device's context the calling thread's current one.
-    pub(super) fn bind(&self) -> Result<()> {
+    pub(crate) fn bind(&self) -> Result<()> {
         bind(self.driver, self.context()?)
     }
 
@@ -393,13 +385,9 @@ impl CudaDevice {
         launches
     }
 
-    pub(super) fn spare_watchers(&self) -> MutexGuard<'_, Vec<Handle<CUstream>>> {
-        lock(&self.spare_watchers)
-    }
-
     /// An unused stream, which returns to the spare ones after its use; the context is bound.
     pub(super) fn watcher(&self) -> Result<CUstream> {
-        let spare = self.spare_watchers().pop();
+        let spare = lock(&self.spare_watchers).pop();
         if let Some(watcher) = spare {
             return Ok(watcher.0);
         }

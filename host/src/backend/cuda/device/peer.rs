@@ -8,6 +8,7 @@ use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::memory::pool;
 use crate::backend::cuda::stream::CudaStream;
 use crate::error::Result;
+use crate::sync::lock;
 
 /// The devices whose memory a device may use, by their numbers; one beyond the 64th is never.
 pub(crate) struct Peers(AtomicU64);
@@ -59,10 +60,10 @@ impl CudaDevice {
             pool::allow(peer, peer.pool()?, self)?;
         }
         // Held until pools that are made later can know of it.
-        let pools = peer.own_pools();
+        let pools = lock(&peer.own_pools);
         pools.iter().try_for_each(|pool| pool::allow(peer, *pool, self))?;
         // As the pools.
-        let ranges = peer.ranges();
+        let ranges = lock(&peer.ranges);
         let mut alive = ranges.iter().filter_map(Weak::upgrade);
         alive.try_for_each(|range| range.allow_all(peer, self))?;
         self.peers.add(peer);

@@ -82,11 +82,9 @@ impl CudaDevice {
 
     #[cold]
     fn cannot_recover(&self) -> Error {
-        Error::Unsupported {
-            operation: "a reset after a kernel has failed",
-            device: self.to_string().into(),
-            reason: "the driver makes no new context in a process in which a kernel has failed: it must be ended",
-        }
+        let reason =
+            "the driver makes no new context in a process in which a kernel has failed: it must be ended";
+        Error::unsupported("a reset after a kernel has failed", self, reason)
     }
 
     /// Ends all that refers to the context, if nothing of it is in the host's hands.

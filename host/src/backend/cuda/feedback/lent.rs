@@ -1,7 +1,6 @@
 //! A failure record while an interval's or a graph's launches use it.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::super::device::CudaDevice;
 use super::PanicRecord;
@@ -38,7 +37,7 @@ impl Lent {
     /// The panic of a launch that was given it, if one has panicked; the same one each time.
     pub(crate) fn find(&self, recent: &Recent) -> Result<Option<Arc<Fault>>> {
         self.device.check_not_reset()?;
-        let mut found = self.found();
+        let mut found = lock(&self.found);
         if found.is_none() && !self.record.is_free() {
             let recent: Vec<_> = recent.launches().collect();
             let error = self.device.feedback.panic_in(&self.record, self.device, &recent)?;
@@ -49,14 +48,10 @@ impl Lent {
 
     /// Forgets a panic. All launches that were given the record have run.
     pub(crate) fn clear(&mut self) {
-        *self.found() = None;
+        *lock(&self.found) = None;
         if !self.device.has_been_reset() {
             self.record.clear();
         }
-    }
-
-    fn found(&self) -> MutexGuard<'_, Option<Arc<Fault>>> {
-        lock(&self.found)
     }
 }
 
@@ -66,8 +61,4 @@ impl Drop for Lent {
     }
 }
 
-impl fmt::Debug for Lent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lent").field("address", &self.address()).finish_non_exhaustive()
-    }
-}
+debug_by_methods!(Lent { address });

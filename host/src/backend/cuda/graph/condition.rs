@@ -16,7 +16,7 @@ use cudarc::driver::sys::{CUcontext, CUfunction, CUgraph};
 use crate::backend::cuda::device::{CudaDevice, Handle, address};
 use crate::backend::cuda::feedback::Lent;
 use crate::backend::cuda::module::foreign::LoadedModule;
-use crate::backend::operation::{Address, ConditionalNode, Repeat};
+use crate::backend::operation::{Address, ConditionalNode};
 use crate::error::{Error, Result};
 use crate::image::{Image, JitOptions};
 
@@ -112,10 +112,7 @@ impl ConditionalParams {
             node_type: CONDITIONAL,
             reserved: [0; 3],
             handle,
-            condition_type: match node.repeat {
-                Repeat::Once => 0,
-                Repeat::While => 1,
-            },
+            condition_type: node.repeat as c_uint,
             bodies: 1,
             body_graphs: null_mut(),
             context,
@@ -174,11 +171,10 @@ impl Setters {
         let (module, _log) = LoadedModule::load(device, &Image::ptx(SETTERS)?, &JitOptions::new())?;
         let function = |name| {
             let function = module.function(name)?;
-            function.map(|function| Handle(function.as_raw().cast())).ok_or_else(|| Error::Unsupported {
-                operation: "a conditional node",
-                device: device.to_string().into(),
-                reason: "the driver has not compiled the kernels that set conditions",
-            })
+            let reason = "the driver has not compiled the kernels that set conditions";
+            function
+                .map(|function| Handle(function.as_raw().cast()))
+                .ok_or_else(|| Error::unsupported("a conditional node", device, reason))
         };
         Ok(Setters { begin: function("ferrogrid_begin")?, repeat: function("ferrogrid_repeat")? })
     }

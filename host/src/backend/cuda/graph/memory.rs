@@ -12,7 +12,7 @@ use std::ptr::{from_mut, null, null_mut, with_exposed_provenance_mut};
 use cudarc::driver::sys::{CUdeviceptr, CUgraph, CUgraphMem_attribute as Attribute, CUgraphNode};
 
 use crate::backend::cuda::device::{CudaDevice, Handle};
-use crate::backend::cuda::memory::pool::{PoolAccess, PoolProperties};
+use crate::backend::cuda::memory::pool::{NO_POOLS, PoolAccess, PoolProperties};
 use crate::backend::operation::{Address, Node, Operation};
 use crate::error::{Error, Result};
 use crate::memory::pool::options::PoolKind;
@@ -95,11 +95,7 @@ impl MemoryNodes {
     pub(crate) fn allocate(&mut self, bytes: usize) -> Result<Address> {
         let device = self.graph.device;
         if !device.has_pools() {
-            return Err(Error::Unsupported {
-                operation: "memory that a graph allocates",
-                device: device.to_string().into(),
-                reason: "it allocates no memory in stream order (CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)",
-            });
+            return Err(Error::unsupported("memory that a graph allocates", device, NO_POOLS));
         }
         device.bind()?;
         let made = self.add(bytes)?;

@@ -105,11 +105,7 @@ impl DeviceMemory for CudaDevice {
         if attribute_of(self.driver(), self.handle, concurrent)? != 0 {
             return Ok(());
         }
-        Err(Error::Unsupported {
-            operation: "managed memory",
-            device: self.to_string().into(),
-            reason: "the host may not use it while the device works",
-        })
+        Err(Error::unsupported("managed memory", self, "the host may not use it while the device works"))
     }
 
     unsafe fn advise(&self, start: *const u8, bytes: usize, advice: c_uint, host: bool) -> Result<()> {

@@ -152,11 +152,8 @@ impl StreamMemory for CudaStream {
             }
         };
         if code == Code::NOT_SUPPORTED {
-            return Err(Error::Unsupported {
-                operation: "a stream's wait for a value",
-                device: self.device().to_string().into(),
-                reason: "the GPU cannot wait for this condition",
-            });
+            let reason = "the GPU cannot wait for this condition";
+            return Err(Error::unsupported("a stream's wait for a value", self.device(), reason));
         }
         self.check_value(code, "cuStreamWaitValue", value)
     }
@@ -282,12 +279,10 @@ impl CudaStream {
     /// the value is invalid.
     fn check_value(&self, code: Code, operation: &'static str, value: u64) -> Result<()> {
         if code == Code::INVALID_VALUE {
-            return Err(Error::Unsupported {
-                operation: "a number that a stream writes or waits for in this memory",
-                device: self.device().to_string().into(),
-                reason: "the driver takes none in memory of pools, where buffers are; put it in page-locked memory \
-                         (`Device::pinned_zeros`, `PinnedBuffer::view_mut`)",
-            });
+            let operation = "a number that a stream writes or waits for in this memory";
+            let reason = "the driver takes none in memory of pools, where buffers are; put it in page-locked memory \
+                          (`Device::pinned_zeros`, `PinnedBuffer::view_mut`)";
+            return Err(Error::unsupported(operation, self.device(), reason));
         }
         self.device().check(code, operation, &format_args!("value {value}"))
     }

@@ -7,6 +7,7 @@ use super::pool::{self, RawPool};
 use crate::backend::cuda::device::{CudaDevice, devices};
 use crate::error::Result;
 use crate::memory::pool::options::PoolKind;
+use crate::sync::lock;
 
 /// A pool that is destroyed with its last owner. Each buffer in it is one.
 pub(crate) struct OwnPool {
@@ -40,7 +41,7 @@ impl OwnPool {
     ) -> Result<Self> {
         device.bind()?;
         // Held until peers are enabled: a peer added meanwhile must not miss the pool.
-        let mut pools = device.own_pools();
+        let mut pools = lock(&device.own_pools);
         let handle = make()?;
         // From here on a failure destroys it.
         let pool = OwnPool {
@@ -62,15 +63,11 @@ impl OwnPool {
         }
         Ok(pool)
     }
-
-    pub(crate) fn raw(&self) -> RawPool {
-        self.handle
-    }
 }
 
 impl Drop for OwnPool {
     fn drop(&mut self) {
-        self.device.own_pools().retain(|pool| pool.as_raw() != self.handle.as_raw());
+        lock(&self.device.own_pools).retain(|pool| pool.as_raw() != self.handle.as_raw());
         // A failure means that the context is gone, and its pools with it.
         if self.device.bind().is_ok() {
             // SAFETY: the pool is live, and no allocations from it follow. What is still to be freed in stream order

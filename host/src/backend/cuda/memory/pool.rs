@@ -117,15 +117,15 @@ const HOST_NUMA_POOLS: c_uint = 142;
 const HOST_POOLS: c_uint = 144;
 const HANDLE_TYPES: c_uint = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES as c_uint;
 
+/// Why a device without pools refuses what needs them.
+pub(crate) const NO_POOLS: &str =
+    "it allocates no memory in stream order (CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)";
+
 /// Whether `device` can have such a pool.
 pub(crate) fn check(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Result<()> {
-    let refuse =
-        |operation, reason| Err(Error::Unsupported { operation, device: device.to_string().into(), reason });
+    let refuse = |operation, reason| Err(Error::unsupported(operation, device, reason));
     if !device.has_pools() {
-        return refuse(
-            "memory pools",
-            "it allocates no memory in stream order (CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)",
-        );
+        return refuse("memory pools", NO_POOLS);
     }
     if shareable && kind != PoolKind::Device {
         return refuse("a shareable pool", "only pools of a device's own memory can be shared");

@@ -78,11 +78,9 @@ impl VirtualRange {
         device.bind()?;
         let supported = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
         if attribute_of(device.driver(), device.handle, supported)? == 0 {
-            return Err(Error::Unsupported {
-                operation: "a buffer that grows",
-                device: device.to_string().into(),
-                reason: "it cannot map memory to addresses (CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)",
-            });
+            let reason =
+                "it cannot map memory to addresses (CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)";
+            return Err(Error::unsupported("a buffer that grows", device, reason));
         }
         let granularity = granularity(device)?;
         let too_large = || device.out_of_memory(bytes);
@@ -93,7 +91,7 @@ impl VirtualRange {
         device.check_memory(code, "cuMemAddressReserve", bytes, &format_args!("{bytes} bytes"))?;
         let start = with_exposed_provenance_mut(start as usize);
         let reserved = Arc::new(Reserved { start, bytes, mapped: Mutex::default() });
-        let mut ranges = device.ranges();
+        let mut ranges = lock(&device.ranges);
         ranges.retain(|range| range.strong_count() > 0);
         ranges.push(Arc::downgrade(&reserved));
         drop(ranges);
@@ -103,7 +101,7 @@ impl VirtualRange {
     /// Lets the device and its peers use a new mapping.
     fn allow(&self, start: usize, bytes: usize) -> Result<()> {
         // Held until peers are enabled: a peer added meanwhile must not miss the mapping.
-        let _ranges = self.device.ranges();
+        let _ranges = lock(&self.device.ranges);
         let peers = devices().into_iter().flatten().filter(|peer| peer.has_peer(self.device));
         let mut users = std::iter::once(self.device).chain(peers);
         users.try_for_each(|user| self.reserved.allow(self.device, user, start, bytes))?;

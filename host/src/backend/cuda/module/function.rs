@@ -131,15 +131,9 @@ impl CudaDevice {
     }
 
     pub(crate) fn set_cache_config(&self, function: CUfunction, preference: CacheConfig) -> Result<()> {
-        let number = match preference {
-            CacheConfig::None => 0,
-            CacheConfig::Shared => 1,
-            CacheConfig::L1 => 2,
-            CacheConfig::Equal => 3,
-        };
         self.bind()?;
         // SAFETY: the function is loaded, and the number is a `CUfunc_cache`.
-        let code = unsafe { self.driver().function_set_cache(function, number) };
+        let code = unsafe { self.driver().function_set_cache(function, preference as c_uint) };
         self.check(code, "cuFuncSetCacheConfig", &format!("{preference:?}"))
     }
 
@@ -252,11 +246,7 @@ impl CudaDevice {
         if self.capability().0 >= 9 {
             return Ok(());
         }
-        Err(Error::Unsupported {
-            operation,
-            device: self.to_string().into(),
-            reason: "thread block clusters need compute capability 9.0",
-        })
+        Err(Error::unsupported(operation, self, "thread block clusters need compute capability 9.0"))
     }
 }
 

@@ -6,7 +6,7 @@ use std::ffi::{c_uint, c_void};
 use cudarc::driver::sys::CUjit_option as Key;
 
 use crate::backend::cuda::device::option_value;
-use crate::image::{JitCacheMode, JitOptions};
+use crate::image::JitOptions;
 
 /// The room for each log in bytes.
 const LOG_BYTES: usize = 64 * 1024;
@@ -52,11 +52,6 @@ impl Jit {
         jit.push(Key::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, option_value(LOG_BYTES));
         jit.push(Key::CU_JIT_INFO_LOG_BUFFER, jit.information.start());
         jit.push(Key::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, option_value(LOG_BYTES));
-        let cache = options.cache_mode.map(|mode| match mode {
-            JitCacheMode::Default => 0,
-            JitCacheMode::Global => 1,
-            JitCacheMode::All => 2,
-        });
         let flag = |on: bool| on.then_some(1);
         for (key, value) in [
             (Key::CU_JIT_MAX_REGISTERS, options.max_registers),
@@ -65,7 +60,7 @@ impl Jit {
             (Key::CU_JIT_GENERATE_DEBUG_INFO, flag(options.debug_info)),
             (Key::CU_JIT_GENERATE_LINE_INFO, flag(options.line_info)),
             (Key::CU_JIT_LOG_VERBOSE, flag(options.verbose)),
-            (Key::CU_JIT_CACHE_MODE, cache),
+            (Key::CU_JIT_CACHE_MODE, options.cache_mode.map(|mode| mode as u32)),
         ] {
             if let Some(value) = value {
                 jit.push(key, option_value(value as usize));

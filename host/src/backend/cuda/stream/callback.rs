@@ -15,6 +15,7 @@ use crate::backend::failure::Failure;
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::signal::Signal;
 use crate::error::Result;
+use crate::sync::lock;
 
 /// What the driver calls: with whether the device is well.
 type Job = Box<dyn FnOnce(bool) + Send>;
@@ -46,12 +47,12 @@ pub(crate) fn notify(device: &'static CudaDevice, event: CUevent, signal: Arc<Si
     let code = unsafe { device.driver().stream_wait(watcher.0, event, 0) };
     let waits = device.check(code, "cuStreamWaitEvent", "");
     let job = move |_| {
-        device.spare_watchers().push(watcher);
+        lock(&device.spare_watchers).push(watcher);
         signal.raise();
     };
     let added = waits.and_then(|()| add(device, watcher.0, Box::new(job)));
     if added.is_err() {
-        device.spare_watchers().push(watcher);
+        lock(&device.spare_watchers).push(watcher);
     }
     added
 }

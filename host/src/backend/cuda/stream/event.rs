@@ -12,7 +12,7 @@ use cudarc::driver::sys::{CUevent, CUevent_flags, CUstream};
 use super::callback;
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver::Code;
-use crate::backend::event::{BackendEvent, EventFlags};
+use crate::backend::event::{BackendEvent, EventOptions};
 use crate::backend::signal::Signal;
 use crate::error::{Error, Result};
 
@@ -49,9 +49,9 @@ pub(crate) fn create(device: &CudaDevice, flags: u32) -> Result<CUevent> {
 }
 
 impl CudaEvent {
-    pub(crate) fn new(device: &'static CudaDevice, flags: EventFlags) -> Result<Self> {
+    pub(crate) fn new(device: &'static CudaDevice, options: EventOptions) -> Result<Self> {
         device.bind()?;
-        let EventFlags { timing, blocking_sync, interprocess } = flags;
+        let EventOptions { timing, blocking_sync, interprocess } = options;
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         let flags =
             flag(!timing, UNTIMED) | flag(blocking_sync, BLOCKING_SYNC) | flag(interprocess, INTERPROCESS);

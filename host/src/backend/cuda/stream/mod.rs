@@ -27,7 +27,7 @@ use crate::backend::event::BackendEvent;
 use crate::backend::host_fn::HostFn;
 use crate::backend::stream::BackendStream;
 use crate::backend::{
-    AccessPolicyWindow, EndedIntervals, EventBackend, EventFlags, Fault, MemorySyncDomain, StreamIdentity,
+    AccessPolicyWindow, EndedIntervals, EventBackend, EventOptions, Fault, MemorySyncDomain, StreamIdentity,
 };
 use crate::device::retired::retire;
 use crate::error::{Error, Result};
@@ -370,7 +370,7 @@ impl BackendStream for CudaStream {
     fn close(&self) {
         let Owner::Foreign(usage) = &self.owner else { return };
         let mut usage = lock(usage);
-        let event = CudaEvent::new(self.device, EventFlags::UNTIMED);
+        let event = CudaEvent::new(self.device, EventOptions::UNTIMED);
         let recorded = event.and_then(|event| {
             self.bind()?;
             event.record(self.raw.0)?;
@@ -473,7 +473,7 @@ impl Drop for CudaStream {
         let ended = Ended { device: self.device, context: Handle(self.context.0), raw: Handle(self.raw.0) };
         // `cuStreamDestroy` waits for a function of the host that is being called, so it comes after that.
         if *self.calls.get_mut()
-            && let Ok(event) = CudaEvent::new(self.device, EventFlags::UNTIMED)
+            && let Ok(event) = CudaEvent::new(self.device, EventOptions::UNTIMED)
             && self.record(&event).is_ok()
         {
             retire(EventBackend::Cuda(event), Box::new(ended));

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::sys::CUstream;
 
 use super::event::CudaEvent;
-use crate::backend::EventFlags;
+use crate::backend::EventOptions;
 use crate::backend::cuda::device::CudaDevice;
 use crate::error::{Error, Result};
 use crate::stream::own_thread::{OwnThread, ending_thread};
@@ -30,10 +30,10 @@ impl PerThread {
     /// That of the calling thread.
     pub(crate) fn new(device: &'static CudaDevice) -> Result<Self> {
         device.bind()?;
-        let mark = Arc::new(CudaEvent::new(device, EventFlags::UNTIMED)?);
+        let mark = Arc::new(CudaEvent::new(device, EventOptions::UNTIMED)?);
         // The first use makes the stream: before the end of the thread is awaited, and so most likely ended after it.
         mark.record(without_provenance_mut(PER_THREAD))?;
-        let thread = OwnThread::current().ok_or_else(|| ending_thread(device.to_string()))?;
+        let thread = OwnThread::current().ok_or_else(|| ending_thread(device))?;
         Ok(PerThread { device, thread, mark, unmarked: OnceLock::new() })
     }
 
