@@ -1,6 +1,5 @@
 //! Page-locked memory that devices use in place, alternating with the host.
 
-use std::sync::mpsc::channel;
 
 use ferrogrid::{CpuOptions, Device, Error, GraphError, Result, Stream};
 
