@@ -7,48 +7,34 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
-use super::trace::{Span, SpanKind, Trace, Track};
+use super::trace::{LaunchShape, Span, SpanKind, Trace, Track};
 
 /// The "processes" of the file.
 const HOST: u32 = 1;
 const DEVICE: u32 = 2;
 
 pub(super) fn json(trace: &Trace) -> String {
-    let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-    write(&mut text, trace).expect("writing to a string does not fail");
-    text.push_str("\n]}\n");
-    text
+    format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n", events(trace).join(",\n"))
 }
 
-fn write(out: &mut String, trace: &Trace) -> fmt::Result {
-    name(out, HOST, None, "host")?;
-    out.push_str(",\n");
-    name(out, DEVICE, None, trace.device())?;
+fn events(trace: &Trace) -> Vec<String> {
+    let mut events = vec![name(HOST, None, "host"), name(DEVICE, None, trace.device())];
     let tracks: BTreeSet<Track> = trace.spans().iter().map(|span| span.track).collect();
-    for track in tracks {
-        let (process, number) = place(track);
-        out.push_str(",\n");
-        match track {
-            Track::Stream(number) => name(out, process, Some(number), &format!("stream {number}"))?,
-            Track::Thread(_) => {
-                name(out, process, Some(number), trace.thread_name(number).unwrap_or("thread"))?;
-            }
-        }
-    }
+    events.extend(tracks.into_iter().map(|track| match track {
+        Track::Stream(number) => name(DEVICE, Some(number), &format!("stream {number}")),
+        Track::Thread(number) => name(HOST, Some(number), trace.thread_name(number).unwrap_or("thread")),
+    }));
     // A call whose work has no span needs no arrow.
     let with_work: BTreeSet<u64> = trace.device_spans().filter_map(|span| span.call).collect();
     // Of events at one time, readers take the first in the file first: an arrow that ends before it has begun is
     // not drawn.
     let host_spans = trace.spans().iter().filter(|span| matches!(span.track, Track::Thread(_)));
     for span in host_spans.chain(trace.device_spans()) {
-        out.push_str(",\n");
-        complete(out, span)?;
-        if let Some(call) = span.call.filter(|call| with_work.contains(call)) {
-            out.push_str(",\n");
-            arrow(out, span, call)?;
-        }
+        events.push(complete(span));
+        let call = span.call.filter(|call| with_work.contains(call));
+        events.extend(call.map(|call| arrow(span, call)));
     }
-    Ok(())
+    events
 }
 
 fn place(track: Track) -> (u32, u64) {
@@ -59,13 +45,13 @@ fn place(track: Track) -> (u32, u64) {
 }
 
 /// The name of a process, or of one of its threads.
-fn name(out: &mut String, process: u32, thread: Option<u64>, text: &str) -> fmt::Result {
+fn name(process: u32, thread: Option<u64>, text: &str) -> String {
     let (what, thread) = (if thread.is_some() { "thread_name" } else { "process_name" }, thread.unwrap_or(0));
     let text = Quoted(text);
-    write!(out, r#"{{"ph":"M","name":"{what}","pid":{process},"tid":{thread},"args":{{"name":{text}}}}}"#)
+    format!(r#"{{"ph":"M","name":"{what}","pid":{process},"tid":{thread},"args":{{"name":{text}}}}}"#)
 }
 
-fn complete(out: &mut String, span: &Span) -> fmt::Result {
+fn complete(span: &Span) -> String {
     let (process, number) = place(span.track);
     let title = match (span.kind, process) {
         (SpanKind::Kernel, DEVICE) => short(&span.name).to_owned(),
@@ -75,31 +61,25 @@ fn complete(out: &mut String, span: &Span) -> fmt::Result {
     };
     let (title, category) = (Quoted(&title), span.kind.name());
     let (start, duration) = (Microseconds(span.start), Microseconds(span.duration));
-    write!(
-        out,
-        r#"{{"ph":"X","name":{title},"cat":"{category}","pid":{process},"tid":{number},"ts":{start},"dur":{duration},"args":{{"#
-    )?;
-    arguments(out, span)?;
-    out.write_str("}}")
+    let arguments = arguments(span).join(",");
+    format!(
+        r#"{{"ph":"X","name":{title},"cat":"{category}","pid":{process},"tid":{number},"ts":{start},"dur":{duration},"args":{{{arguments}}}}}"#
+    )
 }
 
-fn arguments(out: &mut String, span: &Span) -> fmt::Result {
+fn arguments(span: &Span) -> Vec<String> {
+    let mut arguments = Vec::new();
     if let Some(bytes) = span.bytes {
-        write!(out, r#""bytes":{bytes}"#)?;
+        arguments.push(format!(r#""bytes":{bytes}"#));
         let seconds = span.duration.as_secs_f64();
-        if seconds > 0.0 {
-            write!(out, r#","GB/s":{:.3}"#, bytes as f64 / seconds / 1e9)?;
-        }
+        arguments.extend((seconds > 0.0).then(|| format!(r#""GB/s":{:.3}"#, bytes as f64 / seconds / 1e9)));
     }
-    if let Some(nodes) = span.nodes {
-        write!(out, r#""nodes":{nodes}"#)?;
+    arguments.extend(span.nodes.map(|nodes| format!(r#""nodes":{nodes}"#)));
+    if let Some(LaunchShape { grid, block, shared_bytes }) = span.launch {
+        arguments.push(format!(r#""kernel":{}"#, Quoted(&span.name)));
+        arguments.push(format!(r#""grid":{grid:?},"block":{block:?},"shared_bytes":{shared_bytes}"#));
     }
-    if let Some(launch) = span.launch {
-        let (grid, block) = (launch.grid, launch.block);
-        write!(out, r#""kernel":{},"#, Quoted(&span.name))?;
-        write!(out, r#""grid":{grid:?},"block":{block:?},"shared_bytes":{}"#, launch.shared_bytes)?;
-    }
-    Ok(())
+    arguments
 }
 
 /// A kernel's name without the path to it: `fill::<f32, 4>` of `program::kernels::fill::<f32, 4>`.
@@ -109,12 +89,11 @@ fn short(name: &str) -> &str {
 }
 
 /// The start of an arrow at a call, or its end at the work: at the span that is there, not at the next.
-fn arrow(out: &mut String, span: &Span, call: u64) -> fmt::Result {
+fn arrow(span: &Span, call: u64) -> String {
     let (process, number) = place(span.track);
     let phase = if process == HOST { r#""s""# } else { r#""f","bp":"e""# };
     let start = Microseconds(span.start);
-    write!(
-        out,
+    format!(
         r#"{{"ph":{phase},"name":"call","cat":"call","id":{call},"pid":{process},"tid":{number},"ts":{start}}}"#
     )
 }
