@@ -73,7 +73,9 @@ mod texture;
 mod toolkit;
 mod view;
 
-pub use backend::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
+pub use backend::{
+    AccessPolicyWindow, AccessProperty, EventOptions, Limits, MemorySyncDomain, PoolKind, PoolOptions,
+};
 pub use copy::scope::StreamScope;
 pub use copy::transfer::Transfer;
 pub use copy::value::{StreamValue, WaitValue};
@@ -120,7 +122,6 @@ pub use memory::ipc::{IpcBuffer, IpcEventHandle, IpcMemoryHandle};
 pub use memory::managed::{Advice, Location, ManagedBuffer};
 pub use memory::pinned::{PinnedBuffer, PinnedSlice};
 pub use memory::pitched::PitchedBuffer;
-pub use memory::pool::options::{PoolKind, PoolOptions};
 #[cfg(unix)]
 pub use memory::pool::shared::SharedPool;
 pub use memory::pool::{MemoryPool, PoolStatistics};
@@ -131,7 +132,7 @@ pub use nvml_wrapper;
 pub use source::{CompiledSource, KernelSource, SourceArgument, SourceArguments, SourceKernel, SourceModule};
 pub use stream::Stream;
 pub use stream::completion::Completion;
-pub use stream::event::{Event, EventOptions};
+pub use stream::event::Event;
 pub use stream::options::StreamOptions;
 pub use stream::timing::Timing;
 pub use texture::{ArrayInput, ArrayOutput, Sampler, SurfaceViewMut, TextureArray, TextureView};

@@ -3,8 +3,8 @@
 //!
 //! `device` (with `kernel`), `stream`, `event`, `graph`, `array`, `shared_memory` and `virtual_memory` are such
 //! enums for one kind of object each. Where its traits have a method, the enum has it: a new one takes a signature and what
-//! each backend does. `launch` is what a kernel is launched with, `operation` the work that streams and graphs are given;
-//! `failure`, `host_fn` and `signal` are what the backends share.
+//! each backend does. `launch` is what a kernel is launched with, `pool` the options of memory pools, `operation` the work that
+//! streams and graphs are given; `failure`, `host_fn` and `signal` are what the backends share.
 
 pub(crate) mod array;
 pub(crate) mod cpu;
@@ -20,6 +20,7 @@ mod host_fn;
 mod kernel;
 mod launch;
 pub(crate) mod operation;
+mod pool;
 pub(crate) mod recording;
 mod shared_memory;
 mod signal;
@@ -38,6 +39,7 @@ pub(crate) use host_fn::HostFn;
 pub use launch::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub(crate) use launch::{Launch, LaunchAttributes, LaunchConfig, LaunchEvent};
 pub(crate) use operation::{Fill, MemoryCopy, Place, Rows, Side};
+pub use pool::{PoolKind, PoolOptions};
 pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
 pub(crate) use stream::{StreamBackend, StreamIdentity};

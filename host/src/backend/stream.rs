@@ -6,14 +6,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::cuda::{EndedIntervals, RawPool};
-use super::operation::{Fill, MemoryCopy};
+use super::operation::{Fill, MemoryCopy, ValueCondition};
 use super::recording::RecordingStream;
 use super::recording::refusal::{not_recordable, other_stream};
 use super::{
     AccessPolicyWindow, DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, MemorySyncDomain, Prepared,
     cpu, cuda,
 };
-use crate::copy::value::ValueCondition;
 use crate::device::account::Account;
 use crate::error::Result;
 use crate::error::graph::GraphError;

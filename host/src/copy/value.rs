@@ -2,6 +2,7 @@
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::operation::ValueCondition;
 use crate::error::Result;
 use crate::stream::Stream;
 use crate::view::pointer::{DevicePtr, DevicePtrMut};
@@ -55,18 +56,8 @@ pub enum WaitValue<V> {
     Nor(V),
 }
 
-/// The same, of a number of whichever size.
-#[derive(Clone, Copy)]
-pub(crate) struct ValueCondition {
-    /// As the driver counts them.
-    pub(crate) kind: u32,
-    pub(crate) value: u64,
-    /// Whether the number has 64 bits.
-    pub(crate) is_wide: bool,
-}
-
-impl ValueCondition {
-    fn new<V: StreamValue>(condition: WaitValue<V>) -> Self {
+impl<V: StreamValue> From<WaitValue<V>> for ValueCondition {
+    fn from(condition: WaitValue<V>) -> Self {
         let (kind, value) = match condition {
             WaitValue::GreaterOrEqual(value) => (0, value),
             WaitValue::Equal(value) => (1, value),
@@ -74,19 +65,6 @@ impl ValueCondition {
             WaitValue::Nor(value) => (3, value),
         };
         ValueCondition { kind, value: value.into(), is_wide: size_of::<V>() == 8 }
-    }
-
-    /// Whether it holds for `found`.
-    pub(crate) fn holds(self, found: u64) -> bool {
-        // In the highest bits, where signs and overflow are those of 64 bits.
-        let shift = if self.is_wide { 0 } else { 32 };
-        let (found, value) = (found << shift, self.value << shift);
-        match self.kind {
-            0 => found.wrapping_sub(value).cast_signed() >= 0,
-            1 => found == value,
-            2 => found & value != 0,
-            _ => !(found | value) >> shift != 0,
-        }
     }
 }
 
@@ -150,7 +128,7 @@ impl Stream {
         source: DevicePtr<V>,
         condition: WaitValue<V>,
     ) -> Result<()> {
-        let (address, condition) = (source.as_raw().cast::<u8>(), ValueCondition::new(condition));
+        let (address, condition) = (source.as_raw().cast::<u8>(), condition.into());
         // SAFETY: passed on.
         unsafe { self.inner().backend().wait_value(address, condition) }
     }
@@ -161,7 +139,7 @@ mod tests {
     use super::*;
 
     fn holds<V: StreamValue>(condition: WaitValue<V>, found: V) -> bool {
-        ValueCondition::new(condition).holds(found.into())
+        ValueCondition::from(condition).holds(found.into())
     }
 
     #[test]

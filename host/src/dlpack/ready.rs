@@ -6,6 +6,7 @@ use super::abi::{CUDA, DLManagedTensor, DLManagedTensorVersioned};
 use super::element::DlpackElement;
 use super::outgoing::parts;
 use super::tensor::DlpackTensor;
+use crate::backend::EventOptions;
 use crate::backend::recording::refusal::not_recordable;
 use crate::error::Result;
 use crate::memory::Memory;
@@ -14,7 +15,7 @@ use crate::order::Use;
 use crate::order::writers::Sources;
 use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
-use crate::stream::event::{Event, EventOptions};
+use crate::stream::event::Event;
 
 /// The point after which the memory of a tensor may be used.
 pub(super) struct Ready {

@@ -49,10 +49,9 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// assert_eq!(stream.download(&buffer)?, [7, 1, 2]);
 /// # Ok(()) }
 /// ```
-#[repr(C)]
-// The length is next to what else a launch reads.
-// Without a bound: of an element that cannot travel, the function that makes the buffer tells.
 #[derive_where(Debug)]
+#[repr(C)] // The length is next to what else a launch reads.
+// Without a bound: the function that makes the buffer reports an element that is not `DeviceCopy`.
 pub struct DeviceBuffer<T> {
     len: usize,
     memory: Memory,

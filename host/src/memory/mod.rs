@@ -24,6 +24,7 @@ pub(crate) mod uninit;
 use std::mem::offset_of;
 use std::sync::{Arc, Mutex};
 
+use crate::backend::PoolKind;
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
 use crate::device::account::Account;
@@ -31,7 +32,6 @@ use crate::device::retired::{drop_quietly, retire};
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 use crate::memory::pool::MemoryPool;
-use crate::memory::pool::options::PoolKind;
 use crate::order::writers::Writers;
 use crate::order::{Order, OrderedStream, Use};
 use crate::profile::{self, Work};

@@ -5,11 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::EventBackend;
-pub use crate::backend::EventOptions;
 use crate::backend::cuda::CudaEvent;
 use crate::backend::recording::RecordedEvent;
 use crate::backend::recording::refusal::not_recordable;
+use crate::backend::{EventBackend, EventOptions};
 use crate::device::Device;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};

@@ -50,8 +50,9 @@ impl LaunchEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::EventOptions;
     use crate::device::Device;
-    use crate::stream::event::{Event, EventOptions};
+    use crate::stream::event::Event;
 
     fn event() -> Event {
         Device::cpu().new_event(EventOptions::new().without_timing()).unwrap()

@@ -1,15 +1,18 @@
 //! Work of a device as plain data: what the nodes of a graph do, and what streams of the CPU device are given. `copy` and
-//! `fill` have the work that needs no kernel, `params` what a kernel is given.
+//! `fill` have the work that needs no kernel, `value` the condition of a number that a stream waits for, `params` what a kernel
+//! is given.
 
 pub(crate) mod copy;
 pub(crate) mod fill;
 mod params;
+mod value;
 
 use std::sync::{Arc, Mutex};
 
 pub(crate) use copy::{MemoryCopy, Place, Rows, Side};
 pub(crate) use fill::Fill;
 pub(crate) use params::CopiedParams;
+pub(crate) use value::ValueCondition;
 
 use crate::backend::{Failure, Launch, LaunchConfig, Prepared, host_fn};
 use crate::error::Error;

@@ -1,7 +1,6 @@
 //! The handles of memory pools, of devices' own pools and others: buffers, figures, limits and trimming. `options` has the
 //! options of new pools, `shared` shares one between processes.
 
-pub(crate) mod options;
 #[cfg(unix)]
 pub(crate) mod shared;
 
@@ -13,13 +12,13 @@ use bytemuck::{NoUninit, Zeroable};
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::cuda::{CudaDevice, OwnPool, RawPool};
+use crate::backend::{PoolKind, PoolOptions};
 use crate::device::Device;
 use crate::device::account::Account;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::managed::ManagedBuffer;
-use crate::memory::pool::options::{PoolKind, PoolOptions};
 use crate::memory::{Contents, Memory};
 use crate::stream::Stream;
 
@@ -143,11 +142,7 @@ impl Device {
     /// [`Error::Unsupported`] on a GPU without pools, or without such; or a failure of the device.
     pub fn new_memory_pool(&self, options: PoolOptions) -> Result<MemoryPool> {
         let own = match self.backend().as_cuda() {
-            Some(device) => {
-                let PoolOptions { kind, shareable, release_threshold, .. } = options;
-                let pool = OwnPool::new(device, kind, shareable, release_threshold, options.reuse())?;
-                Some(Arc::new(pool))
-            }
+            Some(device) => Some(Arc::new(OwnPool::new(device, &options)?)),
             None if options.shareable => {
                 return Err(Error::unsupported("a shareable pool", self, "its memory is the host's"));
             }

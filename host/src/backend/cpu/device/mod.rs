@@ -222,10 +222,9 @@ impl CpuDevice {
 
     /// Keeps an executor that is idle again.
     pub(super) fn keep(&self, executor: BlockExecutor) {
-        if executor.is_spoiled() {
-            return;
+        if !executor.is_spoiled() {
+            executors::idle().keep(executor);
         }
-        executors::idle().keep(executor);
     }
 
     /// An executor for blocks of `threads` threads; give it back with [`CpuDevice::keep_resident`].
@@ -235,10 +234,9 @@ impl CpuDevice {
 
     /// Keeps an executor that is idle again.
     pub(super) fn keep_resident(&self, executor: BlockExecutor) {
-        if executor.is_spoiled() {
-            return;
+        if !executor.is_spoiled() {
+            executors::idle().keep_resident(executor);
         }
-        executors::idle().keep_resident(executor);
     }
 
     fn new_executor(&self, threads: u32) -> BlockExecutor {

@@ -11,11 +11,11 @@ use std::ptr::{from_mut, null, null_mut, with_exposed_provenance_mut};
 
 use cudarc::driver::sys::{CUdeviceptr, CUgraph, CUgraphMem_attribute as Attribute, CUgraphNode};
 
+use crate::backend::PoolKind;
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::memory::pool::{NO_POOLS, PoolAccess, PoolProperties};
 use crate::backend::operation::{Address, Node, Operation};
 use crate::error::{Error, Result};
-use crate::memory::pool::options::PoolKind;
 
 const STATISTICS: [c_uint; 4] = [
     Attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT as c_uint,

@@ -142,7 +142,7 @@ impl CudaGraph {
         self.device.check_memory(code, "cuGraphLaunch", self.allocated, "")?;
         visit(nodes, |operation| {
             if let Operation::Record(event) = operation {
-                note_recorded(event);
+                event.cuda().into_iter().for_each(CudaEvent::note_recorded);
             }
         });
         stream.name_writers(effects, launching);
@@ -451,10 +451,6 @@ fn raw_event(event: &Event) -> Result<CUevent> {
     let Some(event) = event.cuda() else { return Ok(null_mut()) };
     event.device().check_not_reset()?;
     Ok(event.raw())
-}
-
-fn note_recorded(event: &Event) {
-    event.cuda().into_iter().for_each(CudaEvent::note_recorded);
 }
 
 /// Whether a panic may keep the graph from doing all of its work.

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::pool::{self, RawPool};
 use crate::backend::cuda::device::{CudaDevice, devices};
+use crate::backend::{PoolKind, PoolOptions};
 use crate::error::Result;
-use crate::memory::pool::options::PoolKind;
 use crate::sync::lock;
 
 /// A pool that is destroyed with its last owner. Each buffer in it is one.
@@ -20,16 +20,11 @@ pub(crate) struct OwnPool {
 
 impl OwnPool {
     /// `reuse` is as in `pool::configure`.
-    pub(crate) fn new(
-        device: &'static CudaDevice,
-        kind: PoolKind,
-        shareable: bool,
-        release_threshold: u64,
-        reuse: [bool; 3],
-    ) -> Result<Self> {
+    pub(crate) fn new(device: &'static CudaDevice, options: &PoolOptions) -> Result<Self> {
+        let (kind, shareable) = (options.kind, options.shareable);
         pool::check(device, kind, shareable)?;
         let pool = OwnPool::made(device, kind, || pool::create(device, kind, shareable))?;
-        pool::configure(device, pool.handle, release_threshold, reuse)?;
+        pool::configure(device, pool.handle, options)?;
         Ok(pool)
     }
 

@@ -9,8 +9,8 @@ use cudarc::driver::sys::{CUdevice_attribute, CUmemPool_attribute as Attribute};
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver;
 use crate::backend::device::DeviceMemory;
+use crate::backend::{PoolKind, PoolOptions};
 use crate::error::{Error, Result};
-use crate::memory::pool::options::PoolKind;
 
 /// The driver's `CUmemoryPool`.
 pub(crate) type PoolHandle = *mut c_void;
@@ -164,16 +164,11 @@ fn attribute(device: &CudaDevice, number: c_uint) -> c_uint {
 
 /// Sets how much a pool from `create` keeps, and the ways in which it may use memory again: by event dependencies, by chance,
 /// by dependencies that the driver adds.
-pub(crate) fn configure(
-    device: &CudaDevice,
-    pool: RawPool,
-    release_threshold: u64,
-    reuse: [bool; 3],
-) -> Result<()> {
-    if release_threshold != u64::MAX {
-        device.set_release_threshold(Some(pool), release_threshold)?;
+pub(crate) fn configure(device: &CudaDevice, pool: RawPool, options: &PoolOptions) -> Result<()> {
+    if options.release_threshold != u64::MAX {
+        device.set_release_threshold(Some(pool), options.release_threshold)?;
     }
-    for (attribute, _) in REUSE.into_iter().zip(reuse).filter(|(_, allowed)| !allowed) {
+    for (attribute, _) in REUSE.into_iter().zip(options.reuse()).filter(|(_, allowed)| !allowed) {
         let mut value: c_int = 0;
         // SAFETY: the pool is live, and these attributes are `int`s.
         let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use super::ipc::IpcHandle;
 use super::own_pool::OwnPool;
 use super::pool::{self, RawPool};
+use crate::backend::PoolKind;
 use crate::backend::cuda::device::{CudaDevice, address};
 use crate::error::Result;
-use crate::memory::pool::options::PoolKind;
 
 impl OwnPool {
     /// A descriptor that other processes open the pool by.

@@ -91,6 +91,15 @@ impl PoolOptions {
     pub const fn with_reuse_allow_internal_dependencies(self, allowed: bool) -> Self {
         PoolOptions { reuse_allow_internal_dependencies: allowed, ..self }
     }
+
+    /// Whether memory is used again by event dependencies, by chance, and by dependencies that the driver adds.
+    pub(crate) fn reuse(&self) -> [bool; 3] {
+        [
+            self.reuse_follow_event_dependencies,
+            self.reuse_allow_opportunistic,
+            self.reuse_allow_internal_dependencies,
+        ]
+    }
 }
 
 /// Which memory a pool has (`CUmemPoolProps`): for [`PoolOptions::with_kind`].
@@ -128,17 +137,6 @@ pub enum PoolKind {
     /// The same, of the memory that is near one node of processors (`CU_MEM_LOCATION_TYPE_HOST_NUMA`): its number, as the
     /// system counts them.
     HostNuma(u16),
-}
-
-impl PoolOptions {
-    /// Whether memory is used again by event dependencies, by chance, and by dependencies that the driver adds.
-    pub(crate) fn reuse(&self) -> [bool; 3] {
-        [
-            self.reuse_follow_event_dependencies,
-            self.reuse_allow_opportunistic,
-            self.reuse_allow_internal_dependencies,
-        ]
-    }
 }
 
 impl Default for PoolOptions {
