@@ -133,6 +133,18 @@ mod tests {
     }
 
     #[test]
+    fn scalars_have_the_sizes_of_a_gpu() {
+        macro_rules! sizes {
+            ($($ty:ty)*) => { [$((stringify!($ty), size_of::<$ty>() as u8)),*] };
+        }
+        let fixed = sizes!(u8 i8 bool u16 i16 u32 i32 f32 char u64 i64 f64 u128 i128);
+        for (name, bytes) in fixed.into_iter().chain([("usize", 8), ("isize", 8)]) {
+            assert_eq!(scalar_bytes(name), Some(bytes), "{name}");
+        }
+        assert_eq!(scalar_bytes("Point"), None);
+    }
+
+    #[test]
     fn a_description_is_its_bytes() {
         let bytes = [4, 1, 16, 8, 0x44, 0x33, 0x22, 0x11];
         let described = Description::from_bytes(bytes);

@@ -39,3 +39,16 @@ pub const fn piece_bytes(length: u64) -> Option<u64> {
         None => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_has_a_header_and_whole_entries() {
+        let known = [(0, Some(16)), (1, Some(32)), (16, Some(32)), (17, Some(48)), (u64::MAX - 15, None)];
+        for (length, bytes) in known {
+            assert_eq!(piece_bytes(length), bytes, "{length}");
+        }
+    }
+}

@@ -157,7 +157,7 @@ pub mod __private {
     };
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
     pub use crate::launch::block_output::{rows_for_blocks, tiles_for_blocks};
-    pub use crate::launch::extent::{check_narrow, same_shape};
+    pub use crate::launch::extent::{check_narrow, longest, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
     pub use crate::launch::launch_with;
     pub use crate::launch::shared::SharedLayout;

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Runs a sample of cargo-mutants' mutants of the code that runs natively, and reports which ones the tests detect.
 
-    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--since COMMIT] [--results FILE.csv] [--again FILE.csv]
-                            [--clone NAME] [--stages N]
+    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--only TEXT..] [--since COMMIT] [--results FILE.csv]
+                            [--again FILE.csv] [--clone NAME] [--stages N]
 
 The sample is the same for the same seed and source. It is spread over the areas below by their weights; each mutant goes
 through the stages of its area until one notices it. `--again` runs the mutants of an earlier result that were missed,
-by their names without line numbers; `--since` draws from the lines that are new since a commit. Needs `cargo install cargo-mutants --locked`; changes a clone in target/mutants, never
-this checkout, whose uncommitted changes it takes along. Ends with 1 where a mutant is missed that
-tests/mutants/equivalent.csv does not explain.
+by their names without line numbers; `--only` draws from the files whose path has one of the texts, `--since` from the lines
+that are new since a commit. Needs `cargo install cargo-mutants --locked`; changes a clone in target/mutants, never this
+checkout, whose uncommitted changes it takes along. Ends with 1 where a mutant is missed that tests/mutants/equivalent.csv
+does not explain.
 """
 
 import argparse
@@ -63,6 +64,7 @@ AREAS = [
     ("host/cpu", 5, ["backend/cpu/*"], [LIB, CPU, WAITING, LOOM, RUNTIME]),
     ("host/cuda", 6, ["backend/cuda/*", "backend/*"], [LIB, DRIVER, LOOM, RUNTIME]),
     ("host/rest", 3, ["*"], [LIB, CPU, DRIVER, f"{HOST} --test cpu_output", RUNTIME]),
+    ("abi", 2, ["abi/src/*"], ["-p ferrogrid-abi", LIB, BUILD, "-p ferrogrid-device --features half --lib", DRIVER]),
     ("builder", 20, ["builder/src/*"],
      [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test program --test settings --test contents --test panics --test stale"]),
     ("syntax", 10, ["syntax/src/*"],
@@ -222,6 +224,7 @@ def main():
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--area", help="areas that begin with this")
+    parser.add_argument("--only", nargs="+", default=[""], help="only files whose path has one of these texts")
     parser.add_argument("--since", metavar="COMMIT", help="only code that is new since this commit")
     parser.add_argument("--results", type=Path, help="where each outcome is added; what is there already is not run again")
     parser.add_argument("--again", type=Path, help="a result whose missed mutants are run, instead of a sample")
@@ -235,7 +238,8 @@ def main():
         missed = {plain(row["mutant"]) for row in csv.DictReader(arguments.again.open()) if row["outcome"] == "missed"}
         chosen = [mutant for mutant in mutants(clone) if plain(mutant["name"]) in missed]
     else:
-        all_mutants = [it for it in mutants(clone) if not arguments.since or is_since(arguments.since, it)]
+        all_mutants = [it for it in mutants(clone) if any(text in it["file"] for text in arguments.only)]
+        all_mutants = [it for it in all_mutants if not arguments.since or is_since(arguments.since, it)]
         chosen = sample(all_mutants, arguments.count, arguments.seed, arguments.area)
     if arguments.results and arguments.results.exists():
         known = {row["mutant"] for row in csv.DictReader(arguments.results.open())}

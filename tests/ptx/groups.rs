@@ -42,6 +42,9 @@ fn threads_of_a_branch_share_an_atomic_operation() {
             assert_eq!(count(&lines, instruction), times, "{architecture}, {instruction}: {lines:#?}");
         }
         assert_eq!(count(&lines, ".local"), 0, "{architecture}: {lines:#?}");
+        // The source may be any lane up to 31: a group has no segments.
+        let shuffle = lines.iter().find(|line| line.starts_with("shfl.sync.idx")).expect("counted above");
+        assert_eq!(shuffle.split(", ").nth(3), Some("31"), "{architecture}: {shuffle}");
     }
 }
 

@@ -292,7 +292,6 @@ impl StreamBackend {
     }
 
     /// Loads `kernel` for this device, if that has not been done.
-    #[inline]
     pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
         match self {
             StreamBackend::Cuda(stream) => stream.prepare(kernel),
@@ -301,11 +300,11 @@ impl StreamBackend {
         }
     }
 
-    /// The stream, if a launch on it is no more than a call of the driver.
+    /// The stream and what it has loaded for `kernel`, if a launch is no more than a call of the driver.
     #[inline]
-    pub(crate) fn driver_stream(&self) -> Option<&cuda::CudaStream> {
+    pub(crate) fn driver_launch(&self, kernel: &'static Kernel) -> Option<(&cuda::CudaStream, Prepared)> {
         match self {
-            StreamBackend::Cuda(stream) => Some(stream),
+            StreamBackend::Cuda(stream) => Some((stream, stream.loaded(kernel)?)),
             _ => None,
         }
     }

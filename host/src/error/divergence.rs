@@ -255,3 +255,18 @@ pub(super) fn stuck_block(waiting: &[WaitingThreads], exited: &[[u32; 3]]) -> im
         if exited.is_empty() { Ok(()) } else { write!(f, "; exited have {}", threads(exited)) }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn up_to_four_threads_are_named_and_the_rest_are_counted() {
+        let text = |count: u32| threads(&(0..count).map(|x| [x, 0, 0]).collect::<Vec<_>>()).to_string();
+        let named: Vec<String> = (0..4).map(|x| coordinates(&[x, 0, 0]).to_string()).collect();
+        assert_eq!(text(1), format!("1 thread: {}", named[0]));
+        assert_eq!(text(4), format!("4 threads: {}", named.join(", ")));
+        assert_eq!(text(5), format!("5 threads: {} and 1 more", named.join(", ")));
+        assert_eq!(text(64), format!("64 threads: {} and 60 more", named.join(", ")));
+    }
+}

@@ -269,19 +269,14 @@ impl Kernel {
         &self.descriptor
     }
 
-    /// The function that device number `device` loaded for this kernel, if it cannot panic; null if none is cached.
-    #[inline]
-    pub(crate) fn quiet_function(&self, device: usize) -> *mut c_void {
-        self.slot(device).map_or(null_mut(), |function| function.load(Ordering::Acquire))
-    }
-
     /// What device number `device` loaded for this kernel, if it is cached.
+    #[inline]
     pub(crate) fn loaded(&self, device: usize) -> Option<Loaded> {
-        let loaded = |function: *mut c_void, may_panic| {
+        let of = |slot: Option<&AtomicPtr<c_void>>, may_panic| {
+            let function = slot?.load(Ordering::Acquire);
             (!function.is_null()).then_some(Loaded { function, may_panic })
         };
-        let panicking = self.panicking.get(device)?.load(Ordering::Acquire);
-        loaded(panicking, true).or_else(|| loaded(self.quiet_function(device), false))
+        of(self.slot(device), false).or_else(|| of(self.panicking.get(device), true))
     }
 
     /// Caches the function that device number `device` loaded.

@@ -1,4 +1,4 @@
-//! Launches of prepared kernels on streams: the call of the driver, or the slow path.
+//! Launches of prepared kernels by the backends of streams, and what they do to memory.
 
 use crate::backend::Launch;
 use crate::error::Result;
@@ -10,33 +10,6 @@ use crate::stream::StreamInner;
 use crate::stream::announcing::Announcing;
 
 impl StreamInner {
-    /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.
-    ///
-    /// # Safety
-    /// As [`launch`](crate::launch::launch_with), with memory ordered, the sizes within the limits, and the kernel prepared
-    /// here.
-    #[inline]
-    pub(super) unsafe fn launch(
-        &self,
-        launch: Launch<'_>,
-        accesses: &[Access<'_>],
-        names_writers: bool,
-    ) -> Result<()> {
-        match self.backend().driver_stream() {
-            Some(stream) if !profile::is_observed() => {
-                if names_writers {
-                    let effects = accesses.iter().map(Access::effect);
-                    // SAFETY: passed on.
-                    return unsafe { stream.launch_watched(launch, effects) };
-                }
-                // SAFETY: passed on.
-                unsafe { stream.launch(launch) }
-            }
-            // SAFETY: passed on.
-            _ => unsafe { self.launch_slow(launch, accesses) },
-        }
-    }
-
     /// How a launch of `kernel` uses memory, its constants among it.
     fn effects<'a>(
         &'a self,
@@ -52,12 +25,13 @@ impl StreamInner {
         accesses.iter().map(Access::effect).chain(read)
     }
 
-    /// The slow path of `launch`: profiled, recorded or on the CPU.
+    /// Enqueues a kernel, which may be observed, by the backend.
     ///
     /// # Safety
-    /// As for `launch`.
+    /// As [`launch_with`](crate::launch::launch_with), with memory ordered, the sizes within the limits, and the kernel
+    /// prepared here.
     #[inline(never)]
-    pub(super) unsafe fn launch_slow(&self, launch: Launch<'_>, accesses: &[Access<'_>]) -> Result<()> {
+    pub(super) unsafe fn launch(&self, launch: Launch<'_>, accesses: &[Access<'_>]) -> Result<()> {
         let _announcing = Announcing::on(self);
         let Launch { kernel, config, .. } = launch;
         profile::observe(self, Work::Kernel { kernel, shape: *config }, || {

@@ -53,26 +53,29 @@ impl Extents for Lengths {
     }
 }
 
-/// Checks that `view`, the `argument` of `kernel`, has lengths of 32 bits: the kernel is not `wide`.
-///
-/// # Errors
-/// If it has 2^32 elements or more, or such an extent along an axis.
+/// The number of elements, or the longest extent if that is more, as another one may be 0.
 #[doc(hidden)]
 #[inline]
-pub fn check_narrow<V: Extents + ?Sized>(
-    view: &V,
-    kernel: &'static Kernel,
-    argument: &'static str,
-) -> Result<()> {
+pub fn longest(view: &(impl Extents + ?Sized)) -> usize {
     let extents = view.extents();
-    // An extent of 2^32 is too much even if another one is 0.
     let longest = extents.iter().copied().max().unwrap_or(0);
     // A view has no more bytes than an address counts, so this does not wrap unless elements have no size.
-    let length = extents.iter().fold(1_usize, |length, extent| length.saturating_mul(*extent)).max(longest);
-    if length <= u32::MAX as usize {
-        return Ok(());
-    }
-    Err(too_long(length, kernel, argument))
+    extents.iter().fold(1_usize, |length, extent| length.saturating_mul(*extent)).max(longest)
+}
+
+/// Checks that arguments of `kernel`, which is not `wide`, have lengths of 32 bits. `all` has the bits of all lengths, so that a
+/// launch looks at them once; `each` is the name and the length of each argument.
+///
+/// # Errors
+/// If one has 2^32 elements or more, or such an extent along an axis.
+#[doc(hidden)]
+#[inline]
+pub fn check_narrow<const N: usize>(
+    kernel: &'static Kernel,
+    all: usize,
+    each: impl FnOnce() -> [(&'static str, usize); N],
+) -> Result<()> {
+    if all <= u32::MAX as usize { Ok(()) } else { Err(too_long(kernel, &each())) }
 }
 
 /// That two arguments of `kernel`, each with its name, have the same shape.
@@ -105,8 +108,11 @@ fn shapes_differ(kernel: &'static Kernel, arguments: [&'static str; 2], extents:
 
 #[cold]
 #[inline(never)]
-fn too_long(length: usize, kernel: &'static Kernel, argument: &'static str) -> Error {
-    Error::Launch(LaunchError::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX })
+fn too_long(kernel: &'static Kernel, arguments: &[(&'static str, usize)]) -> Error {
+    let limit = u32::MAX;
+    let long = arguments.iter().find(|(_, length)| *length > limit as usize);
+    let (argument, length) = *long.unwrap_or(&arguments[0]);
+    Error::Launch(LaunchError::SliceTooLong { kernel: kernel.name(), argument, length, limit })
 }
 
 #[cfg(test)]
@@ -129,7 +135,10 @@ mod tests {
     fn slices_of_narrow_kernels_end_at_32_bits() {
         const END: usize = 1 << 32;
         let kernel: &Kernel = Box::leak(kernel(None, None).into());
-        let length = |shape: &dyn Extents| check_narrow(shape, kernel, "x");
+        let length = |shape: &dyn Extents| {
+            let lengths = [("short", 1), ("x", longest(shape))];
+            check_narrow(kernel, lengths[0].1 | lengths[1].1, || lengths)
+        };
         for fits in [
             &Shape([END - 1]) as &dyn Extents,
             &Shape([65_535, 65_537]),

@@ -27,6 +27,8 @@ use crate::kernel::Kernel;
 use crate::launch::grid::Grid;
 use crate::memory::access::Access;
 use crate::memory::constant;
+use crate::order::OrderedStream;
+use crate::profile;
 use crate::stream::announcing::Announcing;
 use crate::stream::{Stream, StreamInner};
 
@@ -66,7 +68,7 @@ pub unsafe fn launch_with<const R: usize>(
     if !grid.configure(kernel, stream.device().limits(), &mut config)? {
         return check_devices(accesses, stream);
     }
-    check_threads(kernel, config.grid, config.block)?;
+    check_threads::<R>(kernel, config.grid, config.block)?;
     if cooperative {
         config.attributes.get_or_insert_default().cooperative = true;
     }
@@ -82,7 +84,7 @@ pub unsafe fn launch_with<const R: usize>(
 ///
 /// # Safety
 /// As for [`launch_with`]; `config` is within the device's limits, but for shared memory and attributes.
-#[inline(never)]
+#[inline(always)] // A call would pass on all that `launch_with` is given.
 pub(crate) unsafe fn enqueue(
     kernel: &'static Kernel,
     stream: &Arc<StreamInner>,
@@ -94,24 +96,31 @@ pub(crate) unsafe fn enqueue(
     if config.shared_bytes > 0 {
         check_shared_memory(kernel, stream, config)?;
     }
-    if config.attributes.is_some() || !kernel.descriptor().constants.is_empty() {
-        // SAFETY: passed on.
-        return unsafe { enqueue_slow(kernel, stream, config, params, accesses) };
-    }
-    let prepared = stream.backend().prepare(kernel)?;
-    let mut names_writers = prepared.may_panic;
-    for access in accesses {
-        if let Err(error) = access.begin(stream) {
-            return refused(stream, error);
+    let is_plain = config.attributes.is_none() && kernel.descriptor().constants.is_empty();
+    if is_plain
+        && !profile::is_observed()
+        && let Some((driver_stream, prepared)) = stream.backend().driver_launch(kernel)
+    {
+        let launch = Launch { kernel, prepared, config, params };
+        let mut concerns = 0;
+        for access in accesses {
+            concerns |= access.concerns(stream.id());
         }
-        names_writers |= access.names_writers();
+        if concerns == 0 && !prepared.may_panic {
+            // SAFETY: the caller vouches for the parameters and the borrows; the memory is ordered, on this device;
+            // `config` is within the device's limits; `prepared` is this kernel on this stream.
+            return unsafe { driver_stream.launch(launch) };
+        }
+        accesses.iter().try_for_each(|access| access.begin(stream))?;
+        // SAFETY: as above.
+        return unsafe { driver_stream.launch_watched(launch, accesses.iter().map(Access::effect)) };
     }
-    // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
-    // this device; `config` is within the device's limits; `prepared` is this kernel on this stream.
-    unsafe { stream.launch(Launch { kernel, prepared, config, params }, accesses, names_writers) }
+    // SAFETY: passed on.
+    unsafe { enqueue_slow(kernel, stream, config, params, accesses) }
 }
 
-/// The end of `enqueue` for a launch with attributes, or of a kernel that may read constants.
+/// The slow path of `enqueue`: on a CPU or recorded, profiled, with attributes, the first launch of a kernel on its device, or
+/// of one that may read constants.
 ///
 /// # Safety
 /// As for `enqueue`.
@@ -132,14 +141,7 @@ unsafe fn enqueue_slow(
     let _enqueueing = constant::begin_launch(kernel.descriptor().constants, stream)?;
     accesses.iter().try_for_each(|access| access.begin(stream))?;
     // SAFETY: passed on; the memory has been ordered, on this device.
-    unsafe { stream.launch_slow(Launch { kernel, prepared, config, params }, accesses) }
-}
-
-/// After a launch that was refused: it leaves no trace in a recording.
-#[cold]
-fn refused(stream: &StreamInner, error: Error) -> Result<()> {
-    drop(Announcing::on(stream));
-    Err(error)
+    unsafe { stream.launch(Launch { kernel, prepared, config, params }, accesses) }
 }
 
 /// For an empty launch: memory of another device is still an error.
@@ -186,12 +188,13 @@ fn check_attributes(
 
 /// Indices of threads are 32 bits wide on a device, and no index may be that of two threads.
 #[inline]
-fn check_threads(kernel: &'static Kernel, grid: [u32; 3], block: [u32; 3]) -> Result<()> {
-    let threads: [u64; 3] = std::array::from_fn(|axis| u64::from(grid[axis]) * u64::from(block[axis]));
-    if (threads[0] | threads[1] | threads[2]) <= u64::from(u32::MAX) {
+fn check_threads<const R: usize>(kernel: &'static Kernel, grid: [u32; 3], block: [u32; 3]) -> Result<()> {
+    let threads = |axis: usize| u64::from(grid[axis]) * u64::from(block[axis]);
+    // Above the rank are one block and one thread.
+    if (0..R).all(|axis| threads(axis) <= u64::from(u32::MAX)) {
         return Ok(());
     }
-    Err(too_wide(kernel, threads))
+    Err(too_wide(kernel, std::array::from_fn(threads)))
 }
 
 #[cold]

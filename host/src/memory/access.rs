@@ -77,10 +77,11 @@ impl<'a> Access<'a> {
         (self.memory().writers(), self.usage(), self.is_whole())
     }
 
-    /// Whether something wrote the memory that may have failed.
+    /// 0 if `begin` has nothing to do for the stream of that id, and nothing wrote the memory that may have failed. A launch
+    /// joins the bits of all its arguments, and looks at them once.
     #[inline]
-    pub(crate) fn names_writers(&self) -> bool {
-        !self.memory().writers().is_empty()
+    pub(crate) fn concerns(&self, stream: u64) -> u64 {
+        self.memory().concerns(stream) | (NonZero::get(self.tagged.addr()) & PART) as u64
     }
 
     /// To be called when the host's data, or a fill, have been enqueued for what is used.
@@ -103,7 +104,6 @@ impl<'a> Access<'a> {
     /// If the memory is another device's, or the device fails.
     #[inline]
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        // Each argument of each launch comes here, so one bit encodes the use.
         if NonZero::get(self.tagged.addr()) & PART == 0 && self.memory().is_alone(stream) {
             return Ok(());
         }

@@ -281,6 +281,13 @@ impl Memory {
         self.order.is_alone(stream, Use::Read)
     }
 
+    /// 0 if a use by the stream of that id, not of a part, has nothing to wait for or to be entered, and nothing wrote the memory
+    /// that may have failed.
+    #[inline]
+    pub(crate) fn concerns(&self, stream: u64) -> u64 {
+        (self.order.owner() ^ stream) | self.writers.address() as u64
+    }
+
     /// Makes the next work on `stream` wait for the work that it must come after.
     ///
     /// # Errors

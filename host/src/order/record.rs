@@ -78,7 +78,13 @@ impl<S: OrderedStream> Order<S> {
     /// Whether `begin` has nothing to do: no other stream is in the record, and this one has begun a use before.
     #[inline]
     pub(crate) fn is_alone(&self, stream: &S, usage: Use) -> bool {
-        usage != Use::WritePart && self.owner.load(Ordering::Acquire) == stream.id()
+        usage != Use::WritePart && self.owner() == stream.id()
+    }
+
+    /// The id of the only stream in the record, or 0.
+    #[inline]
+    pub(crate) fn owner(&self) -> u64 {
+        self.owner.load(Ordering::Acquire)
     }
 
     /// Makes the next work on `stream` wait for the work that it must come after.

@@ -124,11 +124,16 @@ impl Default for Writers {
 }
 
 impl Writers {
-    /// Whether there are none. Earlier writers are visible, because the memory was passed on by its earlier
-    /// users.
+    /// Whether there are none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.only.load(Ordering::Relaxed).is_null()
+        self.address() == 0
+    }
+
+    /// 0 if there are none. Earlier writers are visible, because the memory was passed on by its earlier users.
+    #[inline]
+    pub(crate) fn address(&self) -> usize {
+        self.only.load(Ordering::Relaxed).addr()
     }
 
     /// All of them so far.

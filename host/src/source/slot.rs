@@ -10,7 +10,7 @@ use ferrogrid_device::DeviceCopy;
 use super::kernel::SourceEntry;
 use crate::error::Result;
 use crate::error::source::SourceError;
-use crate::launch::extent::{Extents, Lengths, check_narrow};
+use crate::launch::extent::{Extents, Lengths, check_narrow, longest};
 use crate::launch::shared::SharedLayout;
 
 /// The parameters of a kernel, met one after the other.
@@ -99,7 +99,8 @@ impl Slot {
         if self.entry.described.wide {
             return Ok(());
         }
-        check_narrow(&self.lengths, &self.entry.kernel, self.entry.names[self.number].0)
+        let (name, length) = (self.entry.names[self.number].0, longest(&self.lengths));
+        check_narrow(&self.entry.kernel, length, || [(name, length)])
     }
 
     fn verdict(self, is_right: bool, found: impl FnOnce() -> String) -> Result<()> {

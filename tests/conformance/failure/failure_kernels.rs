@@ -42,6 +42,25 @@ pub mod panics {
         }
     }
 
+    /// The lower half of each warp votes without the upper half, whose lane 16 panics.
+    #[kernel]
+    pub fn half_a_warp_panics(t: Thread<1>, mut output: DisjointSlice<u32>) {
+        let (lane, mut seen) = (t.warp().lane(), 0);
+        if lane < 16 {
+            seen += t.warp().ballot(true);
+        }
+        assert!(lane != 16, "not coming"); // half_a_warp_panics
+        if let Some(out) = output.get_mut(t.index()) {
+            *out = seen;
+        }
+    }
+
+    /// Panics in one thread of a volume.
+    #[kernel]
+    pub fn in_a_volume(t: Thread<3>, block: [u32; 3], thread: [u32; 3]) {
+        assert!((t.block_idx(), t.thread_idx()) != (block, thread)); // in_a_volume
+    }
+
     /// All lanes arrive, which is not proven: their number, and the number with the same rank modulo 3.
     #[kernel]
     pub fn all_come(t: Thread<1>, zero: &[DeviceAtomic<u32>], mut output: DisjointSlice<[u32; 2]>) {

@@ -9,7 +9,7 @@ use ferrogrid::{In, InOut, KernelError};
 use crate::failure::failure_kernels::{missed, panics, prints};
 use crate::language::kernels::elementwise;
 use crate::own_process::in_its_own_process;
-use crate::{Case, Outcome, expect, names};
+use crate::{Case, Outcome, expect, expect_error, names};
 
 macro_rules! apart {
     ($($case:ident)*) => {
@@ -22,12 +22,14 @@ macro_rules! apart {
 
 apart! {
     a_panic_says_what_and_where
+    a_panic_names_its_block_and_thread_along_each_axis
     debug_assertions_are_off_on_the_gpu
     a_panic_of_all_threads_is_reported_once
     a_panic_leaves_buffers_and_streams_as_they_were
     a_panicking_kernel_is_named_among_others
     a_panic_does_not_hang_those_who_wait
     lanes_that_are_not_there_are_an_error_at_the_line
+    a_lane_that_panics_is_the_error_and_not_its_absence
     lanes_that_all_come_are_found_at_a_check
     printed_lines_arrive_whole
     printing_in_parts
@@ -134,6 +136,18 @@ fn a_panic_says_what_and_where(device: &Device) -> Outcome {
         still_usable(&stream)?;
     }
     Ok(())
+}
+
+fn a_panic_names_its_block_and_thread_along_each_axis(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let expected = ([1, 2, 3], [3, 2, 1]);
+    panics::in_a_volume(&stream, Grid::new([2, 3, 4], [4, 3, 2]), expected.0, expected.1)?;
+    match stream.synchronize() {
+        Err(Error::KernelPanic { block, thread, .. }) => {
+            expect("block and thread", (block, thread), expected)
+        }
+        other => Err(format!("no panic: {other:?}").into()),
+    }
 }
 
 /// Another kernel is launched after it, from another line; the one that panics from two.
@@ -338,6 +352,18 @@ fn lanes_that_are_not_there_are_an_error_at_the_line(device: &Device) -> Outcome
     expect("line", line, line_of("half_a_warp"))
 }
 
+fn a_lane_that_panics_is_the_error_and_not_its_absence(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut y = stream.zeros::<u32>(64)?;
+    for _ in 0..20 {
+        panics::half_a_warp_panics(&stream, Grid::new(1, 64), &mut y)?;
+        let is_panic =
+            |error: &Error| matches!(error, Error::KernelPanic { message, .. } if &**message == "not coming");
+        expect_error("a panic", stream.synchronize(), is_panic)?;
+    }
+    Ok(())
+}
+
 fn lanes_that_all_come_are_found_at_a_check(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut zero = stream.zeros::<u32>(1)?;
@@ -362,9 +388,9 @@ fn a_panic_does_not_hang_those_who_wait(device: &Device) -> Outcome {
         |error: &Error| matches!(error, Error::KernelPanic { message, .. } if &**message == "not coming");
     for at in [0, 5, 63] {
         missed::at_a_barrier(&stream, Grid::new(2, 64), at, &x, &mut counts)?;
-        crate::expect_error("a panic before a barrier", stream.synchronize(), is_panic)?;
+        expect_error("a panic before a barrier", stream.synchronize(), is_panic)?;
         missed::at_a_grid_barrier(&stream, Grid::new(3, 64), at, &x, arrived.as_atomic())?;
-        crate::expect_error("a panic before a grid barrier", stream.synchronize(), is_panic)?;
+        expect_error("a panic before a grid barrier", stream.synchronize(), is_panic)?;
         // The next launches work as usual.
         stream.fill_into(0, &mut arrived)?;
         missed::at_a_barrier(&stream, Grid::new(2, 64), at, &empty, &mut counts)?;

@@ -117,4 +117,11 @@ mod tests {
         let array = Side::array(std::ptr::null_mut());
         assert_eq!(MemoryCopy::bytes_of(array, side(host), 1).word(), "upload");
     }
+
+    #[test]
+    fn a_copy_has_the_bytes_of_its_rows_in_each_layer() {
+        let side = Side::memory(Place::Device, std::ptr::null());
+        let rows = Rows { width: 3, height: 5, source_pitch: 8, target_pitch: 16 };
+        assert_eq!(MemoryCopy { target: side, source: side, rows, layers: 7 }.bytes(), 3 * 5 * 7);
+    }
 }

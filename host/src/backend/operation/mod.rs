@@ -244,4 +244,36 @@ mod tests {
     fn conditional_nodes_are_called_what_they_do() {
         assert_eq!([Repeat::Once, Repeat::While].map(Repeat::word), ["if", "while"]);
     }
+
+    fn node(operation: Operation, uses: &[(usize, Use)]) -> Node {
+        Node { operation: Arc::new(operation), after: Vec::new(), uses: uses.to_vec(), prepares: false }
+    }
+
+    #[test]
+    fn nodes_conflict_over_a_buffer_that_one_of_them_writes() {
+        for (one, other, conflict) in [
+            ((3, Use::Read), (3, Use::Read), false),
+            ((3, Use::Read), (3, Use::Write), true),
+            ((3, Use::WritePart), (3, Use::Read), true),
+            ((3, Use::Write), (3, Use::Write), true),
+            ((3, Use::Write), (4, Use::Write), false),
+        ] {
+            // Each uses a second buffer that the other does not.
+            let [one, other] =
+                [[(1, Use::Write), one], [other, (2, Use::Write)]].map(|uses| node(Operation::Empty, &uses));
+            assert_eq!(one.conflicts(&other), conflict, "{:?}, {:?}", one.uses, other.uses);
+        }
+    }
+
+    #[test]
+    fn all_that_is_inside_an_operation_is_visited_in_its_order() {
+        let body = vec![node(Operation::Empty, &[]), node(Operation::Free { allocation: 5 }, &[])];
+        let condition = Address(std::ptr::null_mut());
+        let inner =
+            Operation::Conditional(ConditionalNode { repeat: Repeat::While, condition, number: 0, body });
+        let outer = Operation::Child(vec![node(inner, &[]), node(Operation::Empty, &[])]);
+        let mut visited = Vec::new();
+        outer.visit(&mut |operation| visited.push(operation.kind()));
+        assert_eq!(visited, ["child graph", "conditional node", "empty node", "free", "empty node"]);
+    }
 }

@@ -5,7 +5,9 @@ mod shape;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use shape::{check_block, check_clusters, check_fixed, check_grid, checked_cluster, cut, default_block, pad};
+use shape::{
+    check_block, check_clusters, check_grid, checked_block, checked_cluster, cut, default_block, pad,
+};
 
 use crate::backend::{LaunchAttributes, LaunchConfig, Limits};
 use crate::error::{Axis, Error, LaunchError, Result};
@@ -413,11 +415,10 @@ impl<const R: usize> Grid<R> {
             return Err(unfit.error(kernel.name(), limits));
         }
         let block = match (self.block, kernel.block()) {
-            (Some(block), _) => block,
-            (None, Some(fixed)) => cut(fixed),
+            (block, Some(fixed)) => checked_block(kernel, fixed, block.unwrap_or(cut(fixed)))?,
+            (Some(block), None) => block,
             (None, None) => cut(default_block::<R>(kernel.max_threads())),
         };
-        check_fixed(kernel, pad(block))?;
         let most = kernel.max_threads().unwrap_or(u32::MAX).min(limits.max_threads_per_block);
         let threads = block.iter().fold(1, |all: u64, threads| all.wrapping_mul((*threads).into()));
         if !fits(block.map(u64::from), limits.max_block) || threads > u64::from(most) {

@@ -21,13 +21,14 @@ pub(super) fn default_block<const R: usize>(max_threads: Option<u32>) -> [u32; 3
     block
 }
 
-/// Checks the promise of `#[kernel(block = ...)]`.
+/// `block`, if it is the one of `#[kernel(block = ...)]`.
 #[inline]
-pub(super) fn check_fixed(kernel: &Kernel, block: [u32; 3]) -> Result<()> {
-    match kernel.block() {
-        Some(required) if required != block => Err(mismatch(kernel, required, block)),
-        _ => Ok(()),
-    }
+pub(super) fn checked_block<const R: usize>(
+    kernel: &Kernel,
+    required: [u32; 3],
+    block: [u32; R],
+) -> Result<[u32; R]> {
+    if pad(block) == required { Ok(block) } else { Err(mismatch(kernel, required, pad(block))) }
 }
 
 #[cold]

@@ -61,8 +61,11 @@ fn a_fixed_block_is_used_and_no_other_is_taken() {
     assert_eq!((covered.grid, covered.block), ([2, 1, 1], [16, 16, 1]));
     assert!(resolve(Grid::new([2, 2], [16, 16])).is_ok());
     let mismatch =
-        Error::Launch(LaunchError::BlockMismatch { kernel: "k", required: [16, 16, 1], found: [32, 8, 1] });
-    assert_eq!(resolve(Grid::new([2, 2], [32, 8])), Err(mismatch));
+        |found| Error::Launch(LaunchError::BlockMismatch { kernel: "k", required: [16, 16, 1], found });
+    assert_eq!(resolve(Grid::new([2, 2], [32, 8])), Err(mismatch([32, 8, 1])));
+    // A foreign kernel's block may have more axes than the grid.
+    let line = Grid::<1>::cover(17).resolve(&fixed, &Limits::CUDA);
+    assert_eq!(line, Err(mismatch([16, 1, 1])));
 }
 
 #[test]

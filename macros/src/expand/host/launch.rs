@@ -22,7 +22,9 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     let numbered = || kernel.parameters.iter().enumerate();
     let lifetimes = numbered().filter_map(borrow);
     let parameters = numbered().filter_map(launch_parameter);
-    let prepare = numbered().map(|it| prepare(kernel, it, &stream));
+    let prepare = numbered().map(|it| prepare(it, &stream));
+    let narrow = check_narrow(kernel);
+    let claims = numbered().filter_map(|it| claim(it, &stream));
     let for_blocks = numbered().filter_map(|it| for_blocks(kernel, it, &stream));
     let same_shapes = kernel.shapes.groups.iter().map(|group| same_shape(kernel, group));
     let finish = numbered().filter_map(|it| finish(it, &stream));
@@ -64,7 +66,9 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
         {
             #layout
             #(#prepare)*
+            #narrow
             #(#same_shapes)*
+            #(#claims)*
             let __grid = ::ferrogrid::__private::IntoGrid::into_grid(#grid);
             #(#for_blocks)*
             #params
@@ -187,18 +191,8 @@ pub(super) fn claims(number: usize) -> Ident {
 }
 
 /// Converts an argument to the values whose addresses the launch takes.
-fn prepare(kernel: &Kernel, (number, parameter): (usize, &Parameter), stream: &Ident) -> TokenStream {
+fn prepare((number, parameter): (usize, &Parameter), stream: &Ident) -> TokenStream {
     let (local, name) = (local(number), &parameter.name);
-    let checked = |view: TokenStream| {
-        if kernel.bounds.wide {
-            return quote!(let #local = #view;);
-        }
-        let (chosen, argument) = (chosen(kernel), parameter.name.to_string());
-        quote! {
-            let #local = #view;
-            ::ferrogrid::__private::check_narrow(&#local, #chosen, #argument)?;
-        }
-    };
     match &parameter.kind {
         // The state of a `BlockOrder` is made for the grid.
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::Order { .. } => {
@@ -217,25 +211,43 @@ fn prepare(kernel: &Kernel, (number, parameter): (usize, &Parameter), stream: &I
         }
         ParameterKind::Input { .. } => {
             let staged = staged(number);
-            let local = checked(quote!(::ferrogrid::__private::StagedInput::input(&#staged)));
             quote! {
                 let #staged = ::ferrogrid::__private::LaunchInput::stage(#name, #stream)?;
-                #local
+                let #local = ::ferrogrid::__private::StagedInput::input(&#staged);
             }
         }
         ParameterKind::Output { .. } => {
-            let (staged, claims) = (staged(number), claims(number));
-            let claims = is_claimed(parameter).then(
-                || quote!(let #claims = ::ferrogrid::__private::LaunchZeros::claim_bits(&#local, #stream)?;),
-            );
-            let view = checked(quote!(::ferrogrid::__private::StagedOutput::output(&mut #staged)));
+            let staged = staged(number);
             quote! {
                 let mut #staged = ::ferrogrid::__private::LaunchOutput::stage(#name, #stream)?;
-                #view
-                #claims
+                let #local = ::ferrogrid::__private::StagedOutput::output(&mut #staged);
             }
         }
     }
+}
+
+/// Refuses elements whose numbers have more than 32 bits, unless the kernel is `wide`.
+fn check_narrow(kernel: &Kernel) -> Option<TokenStream> {
+    let slices = kernel.parameters.iter().enumerate().filter(|(_, parameter)| is_slice(parameter));
+    let (names, lengths): (Vec<_>, Vec<_>) = slices
+        .map(|(number, parameter)| {
+            let local = local(number);
+            (parameter.name.to_string(), quote!(::ferrogrid::__private::longest(&#local)))
+        })
+        .unzip();
+    let chosen = chosen(kernel);
+    (!kernel.bounds.wide && !names.is_empty()).then(|| {
+        quote! {
+            ::ferrogrid::__private::check_narrow(#chosen, #(#lengths)|*, || [#((#names, #lengths)),*])?;
+        }
+    })
+}
+
+/// Makes the claims of a `ScatterSlice`.
+fn claim((number, parameter): (usize, &Parameter), stream: &Ident) -> Option<TokenStream> {
+    let (local, claims) = (local(number), claims(number));
+    is_claimed(parameter)
+        .then(|| quote!(let #claims = ::ferrogrid::__private::LaunchZeros::claim_bits(&#local, #stream)?;))
 }
 
 /// Refuses a grid in which a block has no row or tile of an output that belongs to blocks; makes the state

@@ -322,7 +322,10 @@ fn wide_kernels_have_extents_of_sixty_four_bits_and_no_limit() {
         has(&device, &format!("({}){{", kind.entry.replace(":u32", ":usize")));
         has(&host, &format!("[{}]", kind.shapes.replace("(4,4)", "(8,8)")));
         assert!(!device.contains(".narrow()") && !host.contains("p::check_narrow("), "{}", kind.declared);
-        assert!(on_host(&kind.module()).contains(",&__FERROGRID_KERNEL_k,\"a\")?;"), "{}", kind.declared);
+        has(
+            &on_host(&kind.module()),
+            "p::check_narrow(&__FERROGRID_KERNEL_k,p::longest(&__p1),||[(\"a\",p::longest(&__p1))])?;",
+        );
         has(&host, "p::read_param::<usize>(__params,&mut__next)asusize");
     }
 }

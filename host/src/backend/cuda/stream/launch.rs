@@ -16,23 +16,15 @@ const MAX_THREADS_PER_BLOCK: CUfunction_attribute =
     CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
 
 impl CudaStream {
-    /// The function of `kernel` on this device, loaded at the first call.
+    /// The function of `kernel` on this device, if it is loaded.
     #[inline]
-    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Loaded> {
-        let function = kernel.quiet_function(self.device.ordinal());
-        if !function.is_null() {
-            return Ok(Loaded { function, may_panic: false });
-        }
-        self.load(kernel)
+    pub(crate) fn loaded(&self, kernel: &'static Kernel) -> Option<Loaded> {
+        kernel.loaded(self.device.ordinal())
     }
 
-    /// As `prepare`, for a kernel that may panic or is not loaded.
-    #[inline(never)]
-    fn load(&self, kernel: &'static Kernel) -> Result<Loaded> {
-        match kernel.loaded(self.device.ordinal()) {
-            Some(loaded) => Ok(loaded),
-            None => self.device.prepare(kernel),
-        }
+    /// The function of `kernel` on this device, loaded at the first call.
+    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Loaded> {
+        self.loaded(kernel).map_or_else(|| self.device.prepare(kernel), Ok)
     }
 
     /// # Safety
