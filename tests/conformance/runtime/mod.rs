@@ -63,6 +63,10 @@ impl fmt::Display for HoldsAStream {
 
 impl std::error::Error for HoldsAStream {}
 
+/// How long cases wait for what has to happen. Long, because only a failure takes it: a busy machine may not run a
+/// thread for seconds, and the backtrace of an expected panic takes seconds, too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Work on a stream that does not end before the gate is opened (or dropped).
 pub(crate) struct Gate(Sender<()>);
 
@@ -83,6 +87,21 @@ impl Gate {
 
     pub(crate) fn open(self) {
         drop(self.0);
+    }
+
+    /// Calls `work`, which must not wait for the gate's stream, and opens the gate afterwards. If `work` does wait,
+    /// the gate opens in the end, and the case fails.
+    fn while_closed<R>(self, work: impl FnOnce() -> ferrogrid::Result<R>) -> ferrogrid::Result<R> {
+        let (done, is_done) = channel();
+        let opener = std::thread::spawn(move || {
+            let in_time = is_done.recv_timeout(PATIENCE).is_ok();
+            self.open();
+            in_time
+        });
+        let result = work();
+        let _ = done.send(());
+        assert!(opener.join().unwrap(), "it waited for the blocked stream");
+        result
     }
 
     /// Opens it from another thread, a little later.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ferrogrid::dlpack::DlpackTensor;
 use ferrogrid::{Capture, Device, Error, Graph, GraphBody, GraphError, GraphKey, GraphNode, Stream};
 
-use crate::runtime::{Case, Gate, Outcome};
+use crate::runtime::{Case, Gate, Outcome, PATIENCE};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_recording_refuses_memory_of_other_libraries", a_recording_refuses_memory_of_other_libraries),
@@ -299,7 +299,7 @@ fn a_value_that_panics_when_it_is_dropped_ends_nothing(device: &Device) -> Outco
         done.send(()).unwrap();
     };
     let worker = thread::spawn(work);
-    match end.recv_timeout(Duration::from_secs(20)) {
+    match end.recv_timeout(PATIENCE) {
         Err(std::sync::mpsc::RecvTimeoutError::Timeout) => Err("a stream waits for ever".into()),
         _ => worker.join().map_err(|_| "a panic came through".into()),
     }

@@ -1,9 +1,6 @@
 //! DLPack tensors that leave a device and return: all kinds of memory, layouts and element types.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use ferrogrid::dlpack::abi::{self, DLDevice, DLManagedTensorVersioned};
 use ferrogrid::dlpack::{DlpackElement, DlpackError, DlpackTensor};
@@ -200,30 +197,11 @@ fn returns<T: DlpackElement + PartialEq + std::fmt::Debug>(
     Ok(())
 }
 
-/// Calls `work`, which must not wait for the blocked stream.
-fn without_waiting<R>(
-    held: &Stream,
-    work: impl FnOnce() -> Result<R>,
-) -> std::result::Result<R, Box<dyn std::error::Error>> {
-    let gate = Gate::close(held)?;
-    let is_open = Arc::new(AtomicBool::new(false));
-    let opens = is_open.clone();
-    let opener = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(300));
-        opens.store(true, Ordering::SeqCst);
-        gate.open();
-    });
-    let result = work();
-    assert!(!is_open.load(Ordering::SeqCst), "it waited for the stream");
-    opener.join().unwrap();
-    Ok(result?)
-}
-
 fn tensors_leave_in_the_order_of_a_stream(device: &Device) -> Outcome {
     let [producer, consumer, third] = [device.new_stream()?, device.new_stream()?, device.new_stream()?];
     let mut buffer = producer.zeros::<u32>(10_000)?;
     let shared = Arc::new(producer.zeros::<u32>(100)?);
-    let (tensor, read_only) = without_waiting(&producer, || {
+    let (tensor, read_only) = Gate::close(&producer)?.while_closed(|| {
         producer.fill_into(7, &mut buffer)?;
         let read_only = DlpackTensor::from_shared_async(&consumer, shared.clone())?;
         Ok((DlpackTensor::from_buffer_async(&consumer, buffer)?.with_shape(&[100, 100])?, read_only))
@@ -246,16 +224,12 @@ fn tensors_are_taken_over_in_the_order_of_a_stream(device: &Device) -> Outcome {
     let [theirs, ours, third] = [device.new_stream()?, device.new_stream()?, device.new_stream()?];
     let take = |len: usize| -> std::result::Result<DlpackTensor, Box<dyn std::error::Error>> {
         let mut buffer = theirs.zeros::<u32>(len)?;
-        without_waiting(&theirs, || {
+        let tensor = Gate::close(&theirs)?.while_closed(|| {
             theirs.fill_into(5, &mut buffer)?;
-            // SAFETY: from `into_raw`, nothing else refers to it, and it is ready on that stream.
-            unsafe {
-                DlpackTensor::from_raw_async(
-                    &ours,
-                    DlpackTensor::from_buffer_async(&ours, buffer)?.into_raw(),
-                )
-            }
-        })
+            DlpackTensor::from_buffer_async(&ours, buffer)
+        })?;
+        // SAFETY: from `into_raw`, nothing else refers to it, and it is ready on that stream.
+        Ok(unsafe { DlpackTensor::from_raw_async(&ours, tensor.into_raw())? })
     };
     let mut buffer = take(1000)?.into_buffer::<u32>(&third)?;
     third.fill_into(6, buffer.slice_mut(1..)?)?;

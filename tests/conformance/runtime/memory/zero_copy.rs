@@ -1,7 +1,5 @@
 //! Page-locked memory that devices use in place, alternating with the host.
 
-use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use ferrogrid::{CpuOptions, Device, Error, GraphError, Result, Stream};
 
@@ -90,15 +88,7 @@ fn first_reads_in_place_do_not_wait_for_each_other(device: &Device) -> Outcome {
     let gate = Gate::close(&first)?;
     first.copy(&host, &mut x)?;
     second.copy(&host, &mut y)?;
-    let (done, is_done) = channel();
-    let opens = std::thread::spawn(move || {
-        let in_time = is_done.recv_timeout(Duration::from_secs(5)).is_ok();
-        gate.open();
-        in_time
-    });
-    second.synchronize()?;
-    done.send(())?;
-    assert!(opens.join().unwrap(), "the second stream waited for the first one");
+    gate.while_closed(|| second.synchronize())?;
     // A stream that read first may write without a wait; others must follow.
     first.fill_into(2, &mut host)?;
     second.copy(&host, &mut y)?;

@@ -5,12 +5,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ferrogrid::{Device, Error, EventOptions};
 use pollster::block_on;
 
-use crate::runtime::{Case, Gate, Outcome};
+use crate::runtime::{Case, Gate, Outcome, PATIENCE};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_stream_is_awaited", a_stream_is_awaited),
@@ -96,7 +96,7 @@ impl Wake for Count {
 impl Count {
     fn reaches_one(&self) -> bool {
         let start = Instant::now();
-        while self.0.load(Ordering::SeqCst) == 0 && start.elapsed() < Duration::from_secs(10) {
+        while self.0.load(Ordering::SeqCst) == 0 && start.elapsed() < PATIENCE {
             std::thread::yield_now();
         }
         self.0.load(Ordering::SeqCst) == 1

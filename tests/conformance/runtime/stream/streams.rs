@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ferrogrid::{Device, Error, Stream, StreamOptions};
 
-use crate::runtime::{Case, Gate, Outcome};
+use crate::runtime::{Case, Gate, Outcome, PATIENCE};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_stream_is_complete_when_its_work_has_run", a_stream_is_complete_when_its_work_has_run),
@@ -100,7 +100,7 @@ fn a_dropped_stream_still_calls_its_functions(device: &Device) -> Outcome {
     stream.launch_host_func(move || sender.send("called").unwrap())?;
     drop(stream);
     gate.open();
-    assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok("called"));
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok("called"));
     Ok(())
 }
 
@@ -256,7 +256,7 @@ fn other_threads_wait_for_a_default_stream(device: &Device) -> Outcome {
         // Possibly later, if another case uses the legacy stream meanwhile: this one waits for it.
         let begun = Instant::now();
         while !elsewhere(|| here.is_complete())? {
-            assert!(begun.elapsed() < Duration::from_secs(10), "round {round}: all its work has run");
+            assert!(begun.elapsed() < PATIENCE, "round {round}: all its work has run");
         }
         let found = elsewhere(|| device.per_thread_stream()?.download(&filled))?;
         assert_eq!(found, vec![round; 10_000]);
