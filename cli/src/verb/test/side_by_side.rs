@@ -27,7 +27,9 @@ const AT_A_TIME: usize = 3;
 
 /// Builds and runs the tests of the packages that `which`, options of cargo, selects. All run, even if some fail.
 pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
-    let programs = cargo::build_tests(cargo::command().args(["test", "--no-run"]).args(which))?;
+    let mut build = cargo::command();
+    build.args(["test", "--no-run"]).args(which).envs(incremental());
+    let programs = cargo::build_tests(&mut build)?;
     let (_, packages) = cargo::workspace(Stdio::inherit)?;
     let libraries = rustc_libraries();
     let job = |program: &TestProgram| job(program, &packages, libraries.as_deref());
@@ -37,7 +39,7 @@ pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
         .any(|it| (which.contains(&"--workspace") || which.contains(&it.name())) && it.has_doctests())
     {
         let mut documentation = cargo::command();
-        documentation.args(["test", "--doc"]).args(which);
+        documentation.args(["test", "--doc"]).args(which).envs(incremental());
         jobs.push_back(("documentation".to_owned(), documentation));
     }
     let count = jobs.len();
@@ -50,6 +52,13 @@ pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
     }
     print!("{}", summary(&failed, count));
     Ok(ExitCode::FAILURE)
+}
+
+/// Unless the user has decided, builds are not incremental: that costs a quarter more in a fresh clone. All commands get this
+/// variable, since cargo would build again with another value.
+fn incremental() -> Option<(&'static str, &'static str)> {
+    const VARIABLE: &str = "CARGO_INCREMENTAL";
+    env::var_os(VARIABLE).is_none().then_some((VARIABLE, "0"))
 }
 
 /// The failed programs among `count`, and of each the names of its failed tests with their messages.
@@ -109,7 +118,7 @@ fn job(program: &TestProgram, packages: &[Package], libraries: Option<&Path>) ->
     let package = package
         .ok_or_else(|| format!("{} belongs to no member of the workspace", program.source.display()))?;
     let mut command = Command::new(&program.path);
-    command.current_dir(package.folder()).envs(package.variables());
+    command.current_dir(package.folder()).envs(package.variables()).envs(incremental());
     let folders = program.path.ancestors().skip(1).take(2).chain(libraries).map(Path::to_owned);
     let variable = if cfg!(windows) {
         "PATH"

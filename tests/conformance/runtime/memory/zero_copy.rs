@@ -1,6 +1,5 @@
 //! Page-locked memory that devices use in place, alternating with the host.
 
-
 use ferrogrid::{CpuOptions, Device, Error, GraphError, Result, Stream};
 
 use crate::runtime::{Case, Gate, Outcome};
