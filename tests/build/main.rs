@@ -6,23 +6,35 @@ mod user_cargo;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
+
+use tempfile::TempDir;
 
 /// A copy of the crate in a separate folder; one at a time, because they share a target folder.
 struct Outside {
-    folder: tempfile::TempDir,
+    folder: Arc<TempDir>,
     _alone: MutexGuard<'static, ()>,
 }
+
+/// The folder, while a test uses or awaits it: in the same folder, a test rebuilds only what differs from the one before.
+static FOLDER: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
 
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl Outside {
     fn new() -> Self {
+        let folder = {
+            let mut current = FOLDER.lock().unwrap_or_else(PoisonError::into_inner);
+            let folder = current.upgrade().unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
+            *current = Arc::downgrade(&folder);
+            folder
+        };
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let folder = tempfile::tempdir().unwrap();
-        copy_folder(&root.join("tests/build/outside"), folder.path(), root);
+        // Cargo detects edits by their time.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        restore_folder(&root.join("tests/build/outside"), folder.path(), root);
         // The versions of the workspace, so that cargo resolves nothing.
         fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
         Outside { folder, _alone: alone }
@@ -72,18 +84,30 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn copy_folder(from: &Path, to: &Path, root: &Path) {
+/// Makes one folder like another, and leaves files that are alike untouched.
+fn restore_folder(from: &Path, to: &Path, root: &Path) {
     fs::create_dir_all(to).unwrap();
+    let mut names = Vec::new();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
-        let name = entry.file_name().into_string().unwrap();
-        let target = to.join(name.trim_end_matches(".in"));
+        let name = entry.file_name().into_string().unwrap().trim_end_matches(".in").to_owned();
+        let target = to.join(&name);
+        names.push(name);
         if entry.file_type().unwrap().is_dir() {
-            copy_folder(&entry.path(), &target, root);
+            restore_folder(&entry.path(), &target, root);
             continue;
         }
-        let text = fs::read_to_string(entry.path()).unwrap();
-        fs::write(target, text.replace("@ROOT@", root.to_str().unwrap())).unwrap();
+        let text = fs::read_to_string(entry.path()).unwrap().replace("@ROOT@", root.to_str().unwrap());
+        if fs::read_to_string(&target).ok().as_ref() != Some(&text) {
+            fs::write(target, text).unwrap();
+        }
+    }
+    for entry in fs::read_dir(to).unwrap().map(|entry| entry.unwrap()) {
+        if names.iter().any(|name| entry.file_name() == **name) {
+            continue;
+        }
+        let path = entry.path();
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
     }
 }
 
@@ -104,16 +128,17 @@ fn is_of_outside(path: &Path) -> bool {
 }
 
 #[test]
-fn a_profile_with_aborting_panics_gets_a_warning() {
+fn a_build_with_aborting_panics_gets_a_warning() {
     let outside = Outside::new();
-    let mut cargo = outside.cargo(&["check"]);
-    let output = cargo.env("CARGO_PROFILE_DEV_PANIC", "abort").output().unwrap();
+    // As by `panic = "abort"` in the profile, but only for this crate, so that its dependencies are not built once more.
+    let aborting = ["rustc", "--bin", "outside", "--", "-C", "panic=abort", "--emit=metadata"];
+    let output = outside.cargo(&aborting).output().unwrap();
     let text = stderr(&output);
     assert!(output.status.success(), "{text}");
     let warning =
         "with `panic = \"abort\"` in the profile, a kernel that fails on the CPU device ends the process";
     assert!(text.contains(warning) && text.contains("src/main.rs"), "{text}");
-    let output = outside.cargo(&["check"]).output().unwrap();
+    let output = outside.cargo(&["build"]).output().unwrap();
     assert!(!stderr(&output).contains("abort"), "{}", stderr(&output));
 }
 

@@ -5,16 +5,41 @@
 //! Other compilers word and draw the rest of a message in other ways, so only with the one that
 //! wrote the messages must all of each be equal; with others, what each begins with.
 
+mod compiler;
+
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Trial};
 
 /// The compiler that wrote the messages.
 const WRITTEN_BY: &str = "rustc 1.97.0-nightly (e50aa6fba 2026-05-19)";
 
 const FOLDERS: [&str; 3] = ["signature", "launch", "sharing"];
 
-#[test]
+fn main() -> ExitCode {
+    if let Some(cargo) = env::var_os(compiler::REAL_CARGO) {
+        return compiler::answer(Path::new(&cargo));
+    }
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
+    // SAFETY: no other thread runs yet.
+    unsafe {
+        env::set_var(compiler::REAL_CARGO, cargo);
+        env::set_var("CARGO", env::current_exe().expect("its path"));
+    }
+    // trybuild itself reads the pattern.
+    let mut arguments = Arguments::from_iter(env::args().filter(|it| !it.starts_with("trybuild=")));
+    // The variables above and below are set while there is one thread.
+    arguments.test_threads = Some(1);
+    let trial = Trial::test("mistakes_are_explained", || {
+        mistakes_are_explained();
+        Ok(())
+    });
+    libtest_mimic::run(&arguments, vec![trial]).exit_code()
+}
+
 fn mistakes_are_explained() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
     if compiler() == WRITTEN_BY {
@@ -22,8 +47,8 @@ fn mistakes_are_explained() {
     }
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ui");
     copy_cases(&here, &copy);
-    // SAFETY: the only test of this process, and no other thread runs yet.
-    unsafe { std::env::set_var("TRYBUILD", "overwrite") };
+    // SAFETY: the only test of this process, and no other thread reads variables.
+    unsafe { env::set_var("TRYBUILD", "overwrite") };
     check(&copy);
     for message in messages(&here) {
         let written = copy.join(message.strip_prefix(&here).unwrap());
@@ -32,7 +57,7 @@ fn mistakes_are_explained() {
 }
 
 fn compiler() -> String {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("--version").output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

@@ -1,5 +1,6 @@
 //! `cargo ferrogrid test`: the tests of the workspace, or of one of its packages.
 
+mod excerpt;
 mod side_by_side;
 
 use std::process::ExitCode;

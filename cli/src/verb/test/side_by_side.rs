@@ -12,18 +12,24 @@ use std::time::Instant;
 
 use ferrogrid_host::Device;
 
+use super::excerpt;
 use crate::Failure;
 use crate::cargo::{self, Package, TestProgram};
 
 /// A command that runs tests, and its name.
 type Job = (String, Command);
 
+/// The name of a job that failed, and what it printed.
+type Failed = (String, String);
+
 /// One more than two processors, because programs that build in the same folder wait for each other.
 const AT_A_TIME: usize = 3;
 
 /// Builds and runs the tests of the packages that `which`, options of cargo, selects. All run, even if some fail.
 pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
-    let programs = cargo::build_tests(cargo::command().args(["test", "--no-run"]).args(which))?;
+    let mut build = cargo::command();
+    build.args(["test", "--no-run"]).args(which).envs(incremental());
+    let programs = cargo::build_tests(&mut build)?;
     let (_, packages) = cargo::workspace(Stdio::inherit)?;
     let libraries = rustc_libraries();
     let job = |program: &TestProgram| job(program, &packages, libraries.as_deref());
@@ -33,7 +39,7 @@ pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
         .any(|it| (which.contains(&"--workspace") || which.contains(&it.name())) && it.has_doctests())
     {
         let mut documentation = cargo::command();
-        documentation.args(["test", "--doc"]).args(which);
+        documentation.args(["test", "--doc"]).args(which).envs(incremental());
         jobs.push_back(("documentation".to_owned(), documentation));
     }
     let count = jobs.len();
@@ -44,14 +50,32 @@ pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
         println!("{count} test programs passed");
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{} of {count} test programs failed: {}", failed.len(), failed.join(", "));
+    print!("{}", summary(&failed, count));
     Ok(ExitCode::FAILURE)
 }
 
-/// Runs the jobs in order, and prints the output of each. Returns the names of those that failed.
-fn run_all(jobs: VecDeque<Job>, at_a_time: usize, output: &mut (impl Write + Send)) -> Vec<String> {
+/// Unless the user has decided, builds are not incremental: that costs a quarter more in a fresh clone. All commands get this
+/// variable, since cargo would build again with another value.
+fn incremental() -> Option<(&'static str, &'static str)> {
+    const VARIABLE: &str = "CARGO_INCREMENTAL";
+    env::var_os(VARIABLE).is_none().then_some((VARIABLE, "0"))
+}
+
+/// The failed programs among `count`, and of each the names of its failed tests with their messages.
+fn summary(failed: &[Failed], count: usize) -> String {
+    let names: Vec<&str> = failed.iter().map(|(name, _)| name.as_str()).collect();
+    let mut text = format!("{} of {count} test programs failed: {}\n", failed.len(), names.join(", "));
+    for (name, printed) in failed {
+        let excerpt = excerpt::of_failures(printed).join("\n");
+        text += &format!("\n     Failed {name}\n{}\n", excerpt.trim_end());
+    }
+    text
+}
+
+/// Runs the jobs in order, and prints the output of each. Returns those that failed.
+fn run_all(jobs: VecDeque<Job>, at_a_time: usize, output: &mut (impl Write + Send)) -> Vec<Failed> {
     let (jobs, output) = (Mutex::new(jobs), Mutex::new(output));
-    let failed = Mutex::new(Vec::<String>::new());
+    let failed = Mutex::new(Vec::<Failed>::new());
     let next = || lock(&jobs).pop_front();
     let work = || {
         while let Some((name, mut command)) = next() {
@@ -60,7 +84,7 @@ fn run_all(jobs: VecDeque<Job>, at_a_time: usize, output: &mut (impl Write + Sen
                 run_one(&mut command).unwrap_or_else(|error| (false, error.to_string().into()));
             let seconds = start.elapsed().as_secs_f64();
             if !passed {
-                lock(&failed).push(name.clone());
+                lock(&failed).push((name.clone(), String::from_utf8_lossy(&printed).into_owned()));
             }
             let mut output = lock(&output);
             // A closed standard output is no reason to stop.
@@ -94,7 +118,7 @@ fn job(program: &TestProgram, packages: &[Package], libraries: Option<&Path>) ->
     let package = package
         .ok_or_else(|| format!("{} belongs to no member of the workspace", program.source.display()))?;
     let mut command = Command::new(&program.path);
-    command.current_dir(package.folder()).envs(package.variables());
+    command.current_dir(package.folder()).envs(package.variables()).envs(incremental());
     let folders = program.path.ancestors().skip(1).take(2).chain(libraries).map(Path::to_owned);
     let variable = if cfg!(windows) {
         "PATH"
@@ -149,14 +173,18 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failure_the_others_run_and_its_name_is_returned() {
+    fn after_a_failure_the_others_run_and_the_end_repeats_what_failed() {
+        const BAD: &str = "echo broken; printf 'failures:\\n---- bad ----\\nis 3\\nfailures:\\n    bad\\ntest result: FAILED'; exit 3";
         let mut printed = Vec::new();
-        let mut jobs = VecDeque::from([script("bad", "echo broken; exit 3"), script("good", "echo fine")]);
+        let mut jobs = VecDeque::from([script("bad", BAD), script("good", "echo fine")]);
         jobs.push_back(("absent".to_owned(), Command::new("/nowhere/absent")));
         jobs.push_back(script("last", "echo whole"));
         let mut failed = run_all(jobs, 2, &mut printed);
         failed.sort();
-        assert_eq!(failed, ["absent", "bad"]);
+        let end = summary(&failed, 4);
+        let expected = "\n     Failed bad\nfailures:\n---- bad ----\nis 3\nfailures:\n    bad\n";
+        assert!(end.starts_with("2 of 4 test programs failed: absent, bad\n\n     Failed absent\n"), "{end}");
+        assert!(end.ends_with(expected), "{end}");
         let text = String::from_utf8(printed).unwrap();
         assert!(["broken\n", "fine\n", "whole\n"].iter().all(|it| text.contains(it)), "{text}");
     }

@@ -1,9 +1,9 @@
 //! The memory that the CPU device uses in addition to the buffers, for a large grid whose threads wait: its peak
 //! must not depend on the number of blocks. Linux only: it asks `/proc`.
 //!
-//! `cargo bench -p ferrogrid-host --bench cpu_memory`
+//! `cargo bench --bench cpu_memory`
 
-#[path = "../tests/waiting/mod.rs"]
+#[path = "../host/tests/waiting/mod.rs"]
 mod waiting;
 
 use std::fs;

@@ -1,12 +1,12 @@
 //! Benches of the CPU device itself: the cost of a launch, of a barrier or a warp exchange, of a
 //! thread costs that never waits, and saxpy beside a rayon loop over the same arithmetic.
 //!
-//! `cargo bench -p ferrogrid-host --bench cpu`; results are in `benches/results`. Unix only, for the
+//! `cargo bench --bench cpu_executor`; results are in `benches/results`. Unix only, for the
 //! processor's time; figures of one core are in that, the others in time on the clock.
 
-#[path = "../tests/kernels/mod.rs"]
+#[path = "../host/tests/kernels/mod.rs"]
 mod kernels;
-#[path = "../tests/waiting/mod.rs"]
+#[path = "../host/tests/waiting/mod.rs"]
 mod waiting;
 
 use std::hint::black_box;
