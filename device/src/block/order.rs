@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 use crate::atomic::{DeviceAtomic, Ordering};
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::native::Block;
+use crate::shared::{Scratch, Shared, SharedElement};
 use crate::thread::Thread;
 use crate::warp::{Exchange, value_of, words_of};
 
@@ -185,20 +186,110 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
     #[inline(always)]
     #[must_use]
     pub fn exclusive(self, thread: &Thread<'_, 1>, value: T, combine: impl Fn(T, T) -> T) -> Option<T> {
-        let begins = self.slots.block == 0;
-        let earlier = self.publish(thread, value);
-        if begins {
-            earlier.publish_total(thread, value);
-            return None;
-        }
+        let is_first = self.slots.block == 0;
+        thread.sync_threads();
         let mut before = value;
         if thread.thread_rank() < 32 {
-            before = earlier.look_back(thread, value, &combine);
+            before = self.publish_both(thread, value, &combine);
         }
-        if thread.thread_rank() == 0 {
-            earlier.slots.publish(TOTAL, combine(before, value));
+        (!is_first).then(|| thread.broadcast(before))
+    }
+
+    /// The values of all earlier warps, combined from the first to the last: those of earlier blocks, then those
+    /// before this warp in its own block; `None` in the first warp of block 0. `value` is the warp's own; that
+    /// of the thread with lane 0 counts. All threads of the block call it together.
+    ///
+    /// It is [`BlockOrder::exclusive`] and the scan of the block's warps in one, with two barriers for both
+    /// (CUB's `BlockScan` with a prefix callback). What is said there about `combine` holds here.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The sum of each element and all before it: each warp scans its own 32 elements.
+    /// #[kernel(block = 128)]
+    /// pub fn running_sums(
+    ///     t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, order: BlockOrder<u32>, scratch: Shared<Scratch<u32>>,
+    /// ) {
+    ///     let (warp, mine) = (t.warp(), x.get(t.index().get()).copied().unwrap_or(0));
+    ///     let within = warp.inclusive_scan(mine, |a, b| a + b);
+    ///     let before = order.exclusive_of_warps(&t, scratch, warp.shuffle(within, 31), |a, b| a + b);
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = before.unwrap_or(0) + within;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..1000).collect::<Vec<u32>>())?;
+    /// let mut y = stream.zeros(1000)?;
+    /// kernels::running_sums(&stream, Grid::cover(1000), &x, &mut y)?;
+    /// assert_eq!(stream.download(&y)?, (0..1000).map(|i| i * (i + 1) / 2).collect::<Vec<u32>>());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// If an earlier block ended without a value.
+    #[track_caller]
+    #[inline(always)]
+    #[must_use]
+    pub fn exclusive_of_warps<const ID: usize>(
+        self,
+        thread: &Thread<'_, 1>,
+        scratch: Shared<'_, Scratch<T>, ID>,
+        value: T,
+        combine: impl Fn(T, T) -> T,
+    ) -> Option<T>
+    where
+        T: SharedElement,
+    {
+        let (mut scratch, warp) = (scratch, thread.warp());
+        let (number, lane) = (thread.thread_rank() / 32, warp.lane());
+        let (places, warps) = (scratch.as_mut_ptr().cast::<T>(), thread.block_threads().div_ceil(32));
+        if lane == 0 {
+            // SAFETY: a block has at most 32 warps, and before the barrier only this thread reaches this place: the region is
+            // passed by value, so no earlier call has it.
+            unsafe { places.add(number as usize).write(value) };
         }
-        Some(thread.broadcast(before))
+        thread.sync_for(&scratch);
+        let is_first = self.slots.block == 0;
+        if number == 0 {
+            // SAFETY: in bounds, written before the barrier, and reached by this thread alone until the next one.
+            let own = if lane < warps { unsafe { places.add(lane as usize).read() } } else { value };
+            let up_to = warp.inclusive_scan(own, &combine);
+            let (total, before) = (warp.shuffle(up_to, warps - 1), warp.shuffle_up(up_to, 1));
+            let start = warp.shuffle(self.publish_both(thread, total, &combine), 0);
+            let before = match (is_first, lane) {
+                (true, _) => before,
+                (false, 0) => start,
+                (false, _) => combine(start, before),
+            };
+            if lane < warps {
+                // SAFETY: as for reading.
+                unsafe { places.add(lane as usize).write(before) };
+            }
+        }
+        thread.sync_threads();
+        // SAFETY: in bounds; all writing ended at the barrier, and nothing writes the region after it.
+        let before = unsafe { places.add(number as usize).read() };
+        (!is_first || number > 0).then_some(before)
+    }
+
+    /// Publishes `own` as the block's value, and then the total up to it. Returns the values of all earlier blocks,
+    /// combined, in the thread with rank 0, and `own` in block 0. For the threads of the first warp, after a barrier.
+    #[track_caller]
+    #[inline(always)]
+    fn publish_both(self, thread: &Thread<'_, 1>, own: T, combine: &impl Fn(T, T) -> T) -> T {
+        let (slots, leads) = (self.slots, thread.thread_rank() == 0);
+        if leads {
+            slots.publish(OWN, own);
+        }
+        let is_first = slots.block == 0;
+        let earlier = EarlierBlocks { slots };
+        let before = if is_first { own } else { earlier.look_back(thread, own, combine) };
+        earlier.publish_total(thread, if is_first { own } else { combine(before, own) });
+        before
     }
 }
 

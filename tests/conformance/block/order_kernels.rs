@@ -57,6 +57,21 @@ pub mod in_order {
         }
     }
 
+    /// Each warp's number in the grid, and what all warps before it make together. A thread's value is its warp's.
+    #[kernel(T = [u32, Affine<u32>, Affine<u64>])]
+    pub fn before_warps<T: Combine + DeviceCopy + SharedElement>(
+        t: Thread<1>,
+        none: T,
+        x: &[T],
+        mut y: DisjointWarps<T>,
+        order: BlockOrder<T>,
+        scratch: Shared<Scratch<T>>,
+    ) {
+        let own = x.get(y.first(&t)).copied().unwrap_or(none);
+        let before = order.exclusive_of_warps(&t, scratch, own, T::then).unwrap_or(none);
+        y.fill_with(&t, |_| before);
+    }
+
     /// Where each block's part begins, by one thread that looks back; of `lengths.len()` blocks.
     #[kernel]
     pub fn starts(t: Thread<1>, lengths: &[u64], mut starts: DisjointChunks<u64, 1>, order: BlockOrder<u64>) {

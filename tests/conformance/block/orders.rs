@@ -10,6 +10,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_scan_in_one_pass_combines_in_order", a_scan_in_one_pass_combines_in_order),
+    ("warps_continue_what_all_warps_before_them_made", warps_continue_what_all_warps_before_them_made),
     ("one_thread_looks_back", one_thread_looks_back),
     ("a_value_is_passed_from_block_to_block", a_value_is_passed_from_block_to_block),
     ("numbers_in_order_are_each_block_s_own", numbers_in_order_are_each_block_s_own),
@@ -55,6 +56,39 @@ fn a_scan_in_one_pass_combines_in_order(device: &Device) -> Outcome {
             Affine { scale: random.u32(..) | 1, offset: random.u32(..) }
         );
         scan!(
+            Affine<u64>,
+            Affine { scale: 1, offset: 0 },
+            Affine { scale: random.u64(..) | 1, offset: random.u64(..) }
+        );
+    }
+    Ok(())
+}
+
+fn warps_continue_what_all_warps_before_them_made(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut random = fastrand::Rng::with_seed(162);
+    for (blocks, threads) in [(1_usize, 32_usize), (1, 1024), (3, 20), (70, 96), (100, 33), (7, 1000)] {
+        let n = blocks * threads.div_ceil(32);
+        let what = format!("{blocks} blocks of {threads}");
+        macro_rules! check {
+            ($ty:ty, $none:expr, $of:expr) => {{
+                let x: Vec<$ty> = (0..n).map(|_| $of).collect();
+                let mut expected = vec![$none];
+                expected.extend(scanned(&x));
+                expected.pop();
+                let (device_x, mut y) = (stream.upload(&x)?, stream.upload(&vec![$none; n])?);
+                let grid = Grid::new(blocks as u32, threads as u32);
+                in_order::before_warps::<$ty>(&stream, grid, $none, &device_x, &mut y)?;
+                expect(&format!("{}: {what}", stringify!($ty)), stream.download(&y)?, expected)?;
+            }};
+        }
+        check!(u32, 0, random.u32(..));
+        check!(
+            Affine<u32>,
+            Affine { scale: 1, offset: 0 },
+            Affine { scale: random.u32(..) | 1, offset: random.u32(..) }
+        );
+        check!(
             Affine<u64>,
             Affine { scale: 1, offset: 0 },
             Affine { scale: random.u64(..) | 1, offset: random.u64(..) }

@@ -134,6 +134,69 @@ impl<'a, T, const RUN: usize, const N: usize> DisjointWarps<'a, T, RUN, N> {
             *element = value(place);
         }
     }
+
+    /// Writes `items` to the warp's run in the striped arrangement: `items[k]` of the thread with rank `r` in its tile to
+    /// element `k * N + r` (CUB's `WarpStore` with `WARP_STORE_STRIPED`). `RUN` is `K * N`, else it does not
+    /// compile; the block's threads are whole tiles.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Running sums within each 64 elements.
+    /// #[kernel(block = 32)]
+    /// pub fn sums_of_64(t: Thread<1>, x: &[u32], mut y: DisjointWarps<u32, 64>) {
+    ///     let (warp, first) = (t.warp(), y.first(&t) + t.warp().lane() as usize);
+    ///     let low = warp.inclusive_scan(x[first], |a, b| a + b);
+    ///     let high = warp.shuffle(low, 31) + warp.inclusive_scan(x[first + 32], |a, b| a + b);
+    ///     y.fill_striped(&t, [low, high]);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let (x, mut y) = (stream.fill(1, 128)?, stream.zeros(128)?);
+    /// kernels::sums_of_64(&stream, Grid::blocks(2), &x, &mut y)?;
+    /// let y = stream.download(&y)?;
+    /// assert_eq!((y[0], y[31], y[32], y[63], y[64]), (1, 32, 33, 64, 1));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// If the block ends with a part of a tile.
+    #[track_caller]
+    #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
+    )]
+    pub fn fill_striped<const K: usize>(&mut self, thread: &Thread<'_, 1>, items: [T; K])
+    where
+        T: Copy,
+    {
+        const {
+            assert!(K * N == RUN, "the threads of a tile have as many items together as its run has elements")
+        };
+        assert!(
+            thread.block_threads().is_multiple_of(N as u32),
+            "the last tile of the block has fewer threads"
+        );
+        let (first, rank) = (self.first(thread), thread.thread_rank() as usize % N);
+        if first + RUN <= self.len {
+            for k in 0..K {
+                // SAFETY: in bounds. No other tile of the grid has this run, and no other thread of the tile this rank.
+                unsafe { *self.start.add(first + rank).add(k * N) = items[k] };
+            }
+            return;
+        }
+        for k in 0..K {
+            let place = first + k * N + rank;
+            if place < self.len {
+                // SAFETY: as above.
+                unsafe { *self.start.add(place) = items[k] };
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -183,6 +246,40 @@ mod tests {
                 assert_eq!(owners::<10, 4>(blocks, threads, len), expected(10, 4, b, t, len));
                 assert_eq!(owners::<2, 1>(blocks, threads, len), expected(2, 1, b, t, len));
             }
+        }
+    }
+
+    #[test]
+    fn striped_items_fill_the_runs_of_whole_tiles() {
+        for len in [0, 1, 31, 47, 48, 64] {
+            let mut elements = [0; 64];
+            let start = elements.as_mut_ptr();
+            for x in 0..2 {
+                let block = Block::new([x, 0, 0], [16, 1, 1], [2, 1, 1]);
+                // SAFETY: each block of a launch of rank 1 runs once; the array has at least `len` elements.
+                unsafe {
+                    block.for_each_thread::<1>(|t| {
+                        let mut warps = DisjointWarps::<usize, 16, 8>::from_raw_parts(start, [len]);
+                        let first = warps.first(&t) + t.thread_rank() as usize % 8;
+                        warps.fill_striped(&t, [first + 1, first + 9]);
+                    });
+                }
+            }
+            assert_eq!(elements, core::array::from_fn(|i| if i < len { i + 1 } else { 0 }), "{len}");
+        }
+    }
+
+    #[test]
+    #[should_panic = "the last tile of the block has fewer threads"]
+    fn striped_items_are_refused_where_a_tile_is_not_whole() {
+        let mut elements = [0; 16];
+        let block = Block::new([0, 0, 0], [12, 1, 1], [1, 1, 1]);
+        let start: *mut i32 = elements.as_mut_ptr();
+        // SAFETY: as above.
+        unsafe {
+            block.for_each_thread::<1>(|t| {
+                DisjointWarps::<i32, 16, 8>::from_raw_parts(start, [16]).fill_striped(&t, [0, 0]);
+            });
         }
     }
 }
