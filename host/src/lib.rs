@@ -114,6 +114,7 @@ pub use kernel::occupancy::{
 };
 pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
+pub use launch::temporary::Temporary;
 pub use memory::buffer::DeviceBuffer;
 pub use memory::constant::DeviceConstant;
 pub use memory::device_static::DeviceStatic;

@@ -3,7 +3,8 @@
 //! `grid` is the shape and its limits; `attributes` and `access_policy` are what a launch asks for beyond it. `enqueue`
 //! calls the backend. `host_slice` says what slices of the host may stand for, and `parameters` lists those of
 //! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_output`,
-//! `zeros` and `sized_params` serve single kinds of parameter, `scratch` has memory of one recorded launch.
+//! `zeros` and `sized_params` serve single kinds of parameter. `scratch` has memory of one recorded launch, `temporary`
+//! that of streams and recordings alike.
 
 pub(crate) mod access_policy;
 pub(crate) mod attributes;
@@ -16,6 +17,7 @@ pub(crate) mod parameters;
 pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod sized_params;
+pub(crate) mod temporary;
 pub(crate) mod zeros;
 
 use std::ffi::c_void;

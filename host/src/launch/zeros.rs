@@ -11,24 +11,16 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::launch::extent::Extents;
 use crate::launch::grid::Grid;
-use crate::launch::scratch::Scratch;
-use crate::memory::Memory;
+use crate::launch::temporary::Temporary;
 use crate::memory::access::Access;
-use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
 use crate::stream::Stream;
 
 /// Words that are 0 when the next launch starts.
 #[doc(hidden)]
 pub struct LaunchZeros {
-    words: Words,
+    words: Temporary<u64>,
     start: *const u8,
-}
-
-/// A buffer of the stream, or in a recording memory of the graph that a node zeroes.
-enum Words {
-    Buffer(DeviceBuffer<u64>),
-    Recorded(Scratch),
 }
 
 impl LaunchZeros {
@@ -56,10 +48,7 @@ impl LaunchZeros {
     }
 
     fn new(words: usize, stream: &Stream) -> Result<Self> {
-        let words = match stream.inner().recording() {
-            None => Words::Buffer(stream.zeros(words)?),
-            Some(_) => Words::Recorded(Scratch::zeros(stream, DeviceBuffer::<u64>::bytes_of(words)?)?),
-        };
+        let words = Temporary::<u64>::zeros(stream, words)?;
         Ok(LaunchZeros { start: words.memory().pointer(), words })
     }
 
@@ -71,14 +60,5 @@ impl LaunchZeros {
     /// The use by a launch.
     pub fn access(&self) -> Access<'_> {
         Access::new(self.words.memory(), Use::Write)
-    }
-}
-
-impl Words {
-    fn memory(&self) -> &Memory {
-        match self {
-            Words::Buffer(buffer) => buffer.memory(),
-            Words::Recorded(scratch) => scratch.memory(),
-        }
     }
 }
