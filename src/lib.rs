@@ -61,6 +61,8 @@
 // Kernels of this crate use the same path as those of any other crate.
 extern crate self as ferrogrid;
 
+#[cfg(feature = "algorithms")]
+pub use ferrogrid_algorithms as algorithms;
 pub use ferrogrid_device as device;
 #[doc(hidden)]
 pub use ferrogrid_device::__derive;

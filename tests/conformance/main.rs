@@ -2,6 +2,7 @@
 //! a device, and run on the CPU device and on each GPU that is present.
 //! A case asks which backend runs only where GPUs and the CPU device differ by design.
 
+mod algorithms;
 mod block;
 mod devices;
 mod failure;
@@ -39,6 +40,8 @@ fn main() -> std::process::ExitCode {
         arguments.test_threads.get_or_insert(1);
     }
     let cases = [
+        algorithms::reductions::CASES,
+        algorithms::scans::CASES,
         block::barrier_functions::CASES,
         block::blocks::CASES,
         block::clusters::CASES,

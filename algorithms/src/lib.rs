@@ -1,0 +1,66 @@
+//! Device-wide algorithms: reductions and scans as typed functions, with the kernels compiled into this crate.
+//!
+//! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. It
+//! works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
+//! (`sum_into`, not `sum`).
+//!
+//! | function | CUB | CuPy | CUDA's Thrust |
+//! |---|---|---|---|
+//! | [`sum`], [`sum_into`] | `DeviceReduce::Sum` | `x.sum()` | `reduce` |
+//! | [`product`], [`product_into`] | `DeviceReduce::Reduce` | `x.prod()` | `reduce` with `multiplies` |
+//! | [`dot`], [`dot_into`] | | `cupy.dot` | `inner_product` |
+//! | [`min`], [`min_into`], [`max`], [`max_into`] | `DeviceReduce::Min`, `Max` | `cupy.nanmin`, `nanmax` | `min_element`, `max_element` |
+//! | [`argmin`], [`argmin_into`], [`argmax`], [`argmax_into`] | `DeviceReduce::ArgMin`, `ArgMax` | `cupy.nanargmin`, `nanargmax` | `min_element`, `max_element` |
+//! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
+//! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
+//!
+//! # Floating-point results
+//! Sums, products and dot products have the same bits in every run, on every GPU and on the CPU device: the order of the
+//! operations depends on the length alone. The order is close to pairwise, so rounding errors grow slowly. Scans of floats
+//! may differ in their last bits from run to run. NaN spreads through sums and is skipped by `min`, `max` and what is built on
+//! them.
+
+#![deny(missing_docs)]
+
+// What the macros generate names the facade, which depends on this crate: what it needs of that is here.
+extern crate self as ferrogrid;
+
+#[doc(hidden)]
+pub use ferrogrid_device as device;
+#[doc(hidden)]
+pub use ferrogrid_host::__private;
+pub(crate) use ferrogrid_host::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
+pub(crate) use ferrogrid_macros::module;
+
+mod number;
+mod reduce;
+mod scan;
+
+pub use reduce::{
+    Indexed, Number, argmax, argmax_into, argmin, argmin_into, dot, dot_into, max, max_into, min, min_into,
+    product, product_into, sum, sum_into,
+};
+pub use scan::{exclusive_sum, inclusive_sum};
+
+#[cfg(test)]
+mod tests {
+    use crate::reduce::{extrema, totals};
+    use crate::scan::running::kernels as scans;
+
+    /// Items that a loop indexes stay in registers only if LLVM unrolls the loop, which it does not if the loop is long.
+    #[test]
+    fn no_kernel_needs_a_stack() {
+        let kernels = [
+            totals::kernels::dot::kernel::<f64>(),
+            extrema::kernels::position::kernel::<f64>(),
+            scans::inclusive::kernel::<f64>(),
+        ];
+        for kernel in kernels {
+            for architecture in ["sm_75", "sm_90"] {
+                // That of all kernels in the module.
+                let ptx = kernel.ptx_for(architecture).expect("code for that architecture");
+                assert!(!ptx.contains(".local"), "{architecture}: {}", kernel.name());
+            }
+        }
+    }
+}

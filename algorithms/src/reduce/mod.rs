@@ -1,0 +1,339 @@
+//! Reductions to one value.
+
+pub(crate) mod extrema;
+mod fold;
+pub(crate) mod totals;
+
+use bytemuck::AnyBitPattern;
+use ferrogrid_device::DeviceCopy;
+
+use crate::number::numbers::{Add, Element, Multiply, Operation};
+use crate::scan::Scanned;
+use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
+use extrema::kernels::{best_position, extremum, position};
+use fold::folds::TILE;
+use totals::kernels::{dot as dot_kernel, totals as totals_kernel};
+
+pub use extrema::kernels::Indexed;
+
+/// The most blocks of a reduction: two for each of 8 places on 132 multiprocessors. A constant, because the order in which
+/// values are combined depends on it, and is the same on all devices.
+const BLOCKS: usize = 2112;
+
+/// A number that the ready-made algorithms take: an integer of 8 to 64 bits, `f32` or `f64`.
+#[diagnostic::on_unimplemented(
+    message = "ready-made algorithms take no elements of type `{Self}`",
+    label = "expected an integer of 8 to 64 bits, `f32` or `f64`"
+)]
+pub trait Number:
+    Element<Total: Totalled + Element<Total = <Self as Element>::Total>>
+    + Totalled
+    + dot_kernel::Instance
+    + Ordered
+    + Scanned
+{
+}
+
+impl<T> Number for T where
+    T: Element<Total: Totalled + Element<Total = <T as Element>::Total>>
+        + Totalled
+        + dot_kernel::Instance
+        + Ordered
+        + Scanned
+{
+}
+
+/// Has kernels for sums and products.
+pub trait Totalled: AnyBitPattern + totals_kernel::Instance<Add> + totals_kernel::Instance<Multiply> {}
+
+impl<T: AnyBitPattern + totals_kernel::Instance<Add> + totals_kernel::Instance<Multiply>> Totalled for T {}
+
+/// Has kernels for the least and the greatest element.
+pub trait Ordered: AnyBitPattern + extremum::Instance + position::Instance + best_position::Instance {}
+
+impl<T: AnyBitPattern + extremum::Instance + position::Instance + best_position::Instance> Ordered for T {}
+
+// SAFETY: any bits are an index, and any are a `T`; those of padding mean nothing.
+unsafe impl<T: AnyBitPattern + DeviceCopy> AnyBitPattern for Indexed<T> {}
+
+/// Combines `len` elements, in one step if a block can, else in two: `first` leaves a value for each block, which `last`
+/// combines.
+fn in_steps<S: DeviceCopy + AnyBitPattern>(
+    stream: &Stream,
+    len: usize,
+    out: DeviceViewMut<S>,
+    first: impl FnOnce(Grid<1>, DeviceViewMut<S>) -> Result<()>,
+    last: impl FnOnce(Grid<1>, DeviceView<S>, DeviceViewMut<S>) -> Result<()>,
+) -> Result<()> {
+    let blocks = len.div_ceil(TILE).min(BLOCKS);
+    if blocks <= 1 {
+        return first(Grid::blocks(1), out);
+    }
+    let mut of_blocks = stream.temporary::<S>(blocks)?;
+    first(Grid::blocks(blocks), of_blocks.view_mut())?;
+    last(Grid::blocks(1), of_blocks.view(), out)
+}
+
+/// The one value of a result.
+fn value_of<S: DeviceCopy + AnyBitPattern>(
+    stream: &Stream,
+    into: impl FnOnce(DeviceViewMut<S>) -> Result<()>,
+) -> Result<S> {
+    let mut out = stream.temporary::<S>(1)?;
+    into(out.view_mut())?;
+    Ok(stream.download(out.view())?[0])
+}
+
+fn total_into<T: Number + totals_kernel::Instance<O>, O: Operation>(
+    stream: &Stream,
+    x: DeviceView<T>,
+    out: DeviceViewMut<T::Total>,
+) -> Result<()>
+where
+    T::Total: totals_kernel::Instance<O>,
+{
+    in_steps(
+        stream,
+        x.len(),
+        out,
+        |grid, totals| totals::kernels::totals::<T, O>(stream, grid, x, totals),
+        |grid, totals, out| totals::kernels::totals::<T::Total, O>(stream, grid, totals, out),
+    )
+}
+
+fn dot_of<T: Number>(
+    stream: &Stream,
+    x: DeviceView<T>,
+    y: DeviceView<T>,
+    out: DeviceViewMut<T::Total>,
+) -> Result<()> {
+    in_steps(
+        stream,
+        x.len(),
+        out,
+        |grid, sums| totals::kernels::dot::<T>(stream, grid, x, y, sums),
+        |grid, sums, out| totals::kernels::totals::<T::Total, Add>(stream, grid, sums, out),
+    )
+}
+
+fn extremum_into<T: Number>(
+    stream: &Stream,
+    greatest: bool,
+    x: DeviceView<T>,
+    out: DeviceViewMut<T>,
+) -> Result<()> {
+    let step = |grid, x: DeviceView<T>, found: DeviceViewMut<T>| {
+        extrema::kernels::extremum::<T>(stream, grid, greatest, x, found)
+    };
+    in_steps(stream, x.len(), out, |grid, found| step(grid, x, found), step)
+}
+
+fn position_into<T: Number>(
+    stream: &Stream,
+    greatest: bool,
+    x: DeviceView<T>,
+    out: DeviceViewMut<Indexed<T>>,
+) -> Result<()> {
+    in_steps(
+        stream,
+        x.len(),
+        out,
+        |grid, found| extrema::kernels::position::<T>(stream, grid, greatest, x, found),
+        |grid, found, out| extrema::kernels::best_position::<T>(stream, grid, greatest, found, out),
+    )
+}
+
+/// The sum of the elements, 0 if there are none (CUB's `DeviceReduce::Sum`). Integers are added up as `i64` or `u64`, and
+/// wrap around there.
+///
+/// The sum of floats is the same to the last bit in each run, on each GPU and on the CPU device: the order of the additions
+/// depends on the length alone. It is close to pairwise summation, so errors grow slowly.
+///
+/// ```
+/// # use ferrogrid_host::Device;
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid_algorithms as algorithms;
+///
+/// let x = stream.upload(&[200_u8, 100, 50])?;
+/// assert_eq!(algorithms::sum(&stream, &x)?, 350_u64);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of a launch and of a copy: see [`Stream`].
+pub fn sum<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<T::Total> {
+    let x = x.into_input();
+    value_of(stream, |out| total_into::<T, Add>(stream, x, out))
+}
+
+/// [`sum`], written to the first element of `out` in stream order, without waiting for it.
+///
+/// # Errors
+/// Those of a launch. `out` has at least one element.
+pub fn sum_into<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    out: impl DeviceOutput<'b, T::Total>,
+) -> Result<()> {
+    total_into::<T, Add>(stream, x.into_input(), out.into_output())
+}
+
+/// The product of the elements, 1 if there are none. As [`sum`] in all else.
+///
+/// # Errors
+/// As [`sum`].
+pub fn product<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<T::Total> {
+    let x = x.into_input();
+    value_of(stream, |out| total_into::<T, Multiply>(stream, x, out))
+}
+
+/// [`product`], written to the first element of `out` in stream order, without waiting for it.
+///
+/// # Errors
+/// As [`sum_into`].
+pub fn product_into<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    out: impl DeviceOutput<'b, T::Total>,
+) -> Result<()> {
+    total_into::<T, Multiply>(stream, x.into_input(), out.into_output())
+}
+
+/// The sum of `x[i] * y[i]`. As [`sum`] in all else; the products of integers are `i64` or `u64`, too.
+///
+/// # Errors
+/// `Error::ShapesDiffer` if the lengths differ; else as [`sum`].
+pub fn dot<'a, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    y: impl DeviceInput<'a, T>,
+) -> Result<T::Total> {
+    let (x, y) = (x.into_input(), y.into_input());
+    value_of(stream, |out| dot_of(stream, x, y, out))
+}
+
+/// [`dot`], written to the first element of `out` in stream order, without waiting for it.
+///
+/// # Errors
+/// As [`dot`] and [`sum_into`].
+pub fn dot_into<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    y: impl DeviceInput<'a, T>,
+    out: impl DeviceOutput<'b, T::Total>,
+) -> Result<()> {
+    dot_of(stream, x.into_input(), y.into_input(), out.into_output())
+}
+
+/// The least element, `None` if there are none (CUB's `DeviceReduce::Min`). NaN counts as greater than all
+/// else; the zeros are equal, and 0.0 stands for both.
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// let x = stream.upload(&[0.5, f32::NAN, -1.5])?;
+/// assert_eq!(algorithms::min(&stream, &x)?, Some(-1.5));
+/// assert_eq!(algorithms::max(&stream, &x)?, Some(0.5));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`sum`].
+pub fn min<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<Option<T>> {
+    let x = x.into_input();
+    (!x.is_empty()).then(|| value_of(stream, |out| extremum_into(stream, false, x, out))).transpose()
+}
+
+/// [`min`], written to the first element of `out` in stream order, without waiting for it. The least of nothing is the
+/// greatest integer, or NaN.
+///
+/// # Errors
+/// As [`sum_into`].
+pub fn min_into<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    out: impl DeviceOutput<'b, T>,
+) -> Result<()> {
+    extremum_into(stream, false, x.into_input(), out.into_output())
+}
+
+/// The greatest element, `None` if there are none (CUB's `DeviceReduce::Max`). NaN counts as less than all else.
+///
+/// # Errors
+/// As [`sum`].
+pub fn max<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<Option<T>> {
+    let x = x.into_input();
+    (!x.is_empty()).then(|| value_of(stream, |out| extremum_into(stream, true, x, out))).transpose()
+}
+
+/// [`max`], written to the first element of `out` in stream order, without waiting for it. The greatest of nothing is
+/// the least integer, or NaN.
+///
+/// # Errors
+/// As [`sum_into`].
+pub fn max_into<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    out: impl DeviceOutput<'b, T>,
+) -> Result<()> {
+    extremum_into(stream, true, x.into_input(), out.into_output())
+}
+
+/// The least element and its index, that of the first of equals; `None` if there are none (CUB's `DeviceReduce::ArgMin`).
+/// NaN counts as greater than all else.
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// let x = stream.upload(&[3, 1, 4, 1])?;
+/// assert_eq!(algorithms::argmin(&stream, &x)?, Some(algorithms::Indexed { index: 1, value: 1 }));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`sum`].
+pub fn argmin<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<Option<Indexed<T>>> {
+    let x = x.into_input();
+    (!x.is_empty()).then(|| value_of(stream, |out| position_into(stream, false, x, out))).transpose()
+}
+
+/// [`argmin`], written to the first element of `out` in stream order, without waiting for it. The index is `u64::MAX` if
+/// `x` is empty.
+///
+/// # Errors
+/// As [`sum_into`].
+pub fn argmin_into<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    out: impl DeviceOutput<'b, Indexed<T>>,
+) -> Result<()> {
+    position_into(stream, false, x.into_input(), out.into_output())
+}
+
+/// The greatest element and its index, that of the first of equals; `None` if there are none (CUB's
+/// `DeviceReduce::ArgMax`). NaN counts as less than all else.
+///
+/// # Errors
+/// As [`sum`].
+pub fn argmax<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<Option<Indexed<T>>> {
+    let x = x.into_input();
+    (!x.is_empty()).then(|| value_of(stream, |out| position_into(stream, true, x, out))).transpose()
+}
+
+/// [`argmax`], written to the first element of `out` in stream order, without waiting for it. The index is `u64::MAX` if
+/// `x` is empty.
+///
+/// # Errors
+/// As [`sum_into`].
+pub fn argmax_into<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    out: impl DeviceOutput<'b, Indexed<T>>,
+) -> Result<()> {
+    position_into(stream, true, x.into_input(), out.into_output())
+}

@@ -1,0 +1,11 @@
+//! Device-wide algorithms: reductions and scans.
+
+pub(crate) mod reductions;
+pub(crate) mod scans;
+
+/// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the
+/// next block.
+const LENGTHS: &[usize] = &[0, 1, 31, 32, 33, 511, 512, 513, 4095, 4096, 4097, 8192, 12_301];
+
+/// For cases that repeat for each type.
+const FEW_LENGTHS: &[usize] = &[0, 33, 4095, 8197];
