@@ -2,13 +2,13 @@
 # Runs on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
 # comparisons with CUDA C++, and the CPU device's benches. Make a bundle first (`cargo ferrogrid bundle`), then run there:
 #   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers memcheck_examples stress kernels
-#   runtime math cpu; without PART all of these. On request only: `soak`, random work with failures on all devices at once for
+#   runtime algorithms math cpu; without PART all of these. On request only: `soak`, random work with failures on all devices at once for
 #   half an hour or FERROGRID_SOAK_SECONDS; `lost_waits` and `nested_loops`, tests of the driver and of compute-sanitizer alone.
 set -u
 bundle=$(realpath "$1")
 out=$(realpath -m "$2")
 shift 2
-parts=${*:-tests sanitizers memcheck_examples stress kernels runtime math cpu}
+parts=${*:-tests sanitizers memcheck_examples stress kernels runtime algorithms math cpu}
 status=0
 mkdir -p "$out/logs"
 chmod +x "$bundle"/tests/* "$bundle"/examples/* "$bundle"/benches/*
@@ -171,6 +171,12 @@ runtime() {
     nvcc -O3 -arch=native -shared -Xcompiler -fPIC benches/cuda/runtime.cu -o "$out/libruntime.so" -ldl &&
         python3 benches/runtime.py "$bundle/benches/runtime" "$out/libruntime.so" "$out/runtime" || status=1
     rm -f "$out/libruntime.so"
+}
+
+algorithms() {
+    nvcc -O3 -std=c++17 -arch=native -shared -Xcompiler -fPIC benches/cuda/cub.cu -o "$out/libcub.so" &&
+        python3 benches/runtime.py "$bundle/benches/algorithms" "$out/libcub.so" "$out/algorithms" 1.05 || status=1
+    rm -f "$out/libcub.so"
 }
 
 math() {

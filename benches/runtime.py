@@ -1,10 +1,10 @@
-"""Runs the bench of the host runtime (beside the driver's own calls and CUDA C++ in one process) and writes what
-came out with the machine.
+"""Runs the bench of the host runtime (beside the driver's own calls and CUDA C++ in one process), or that of the
+algorithms (beside CUB), and writes what came out with the machine.
 
-python3 benches/runtime.py RUST_PROGRAM LIBRARY OUTPUT
+python3 benches/runtime.py RUST_PROGRAM LIBRARY OUTPUT [BAR]
 
 Writes OUTPUT.json and OUTPUT.csv. The program prints one JSON line per figure.
-The bars are those of the design; a figure without one is there to be compared.
+The bars are those of the design, or BAR for every figure; a figure without one is there to be compared.
 """
 
 import csv
@@ -40,7 +40,7 @@ def turn(program, library):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.returncode
 
 
-def combined(turns):
+def combined(turns, bar):
     """One row for each figure: the medians over the turns of times and ratios."""
     figures = {}
     for figure in (figure for figures in turns for figure in figures if "ours" in figure):
@@ -51,16 +51,17 @@ def combined(turns):
             "ours_seconds": statistics.median(figure["ours"][1] for figure in found),
             "theirs_seconds": statistics.median(figure["theirs"][1] for figure in found),
             "ratio": statistics.median(figure["ours"][1] / figure["theirs"][1] for figure in found),
-            "bar": BARS.get(name),
+            "bar": BARS.get(name, bar),
         }
         for name, found in figures.items()
     ]
 
 
 def main():
-    program, library, output = sys.argv[1:]
+    program, library, output, *bar = sys.argv[1:]
     turns, codes = zip(*(turn(program, library) for _ in range(TURNS)))
-    rows, where = combined(turns), machine()
+    bar = float(bar[0]) if bar else None
+    rows, where = combined(turns, bar), machine()
     counts = [figure for figures in turns for figure in figures if "allocations" in figure]
     with open(output + ".json", "w") as file:
         json.dump({"machine": where, "figures": rows, "allocations": counts, "turns": turns}, file, indent=1)
@@ -76,7 +77,7 @@ def main():
         print(f"{row['name']:34} {us} {row['ratio']:.4f} {verdict}")
     for count in counts:
         print(count)
-    missing = BARS.keys() - {row["name"] for row in rows}
+    missing = set() if bar else BARS.keys() - {row["name"] for row in rows}
     print("not measured:", sorted(missing) or "nothing")
     return max(codes) or bool(missing)
 

@@ -1,0 +1,174 @@
+//! Times device-wide algorithms on a GPU against CUB's (benches/cuda/cub.cu, compiled to a shared library that
+//! `FERROGRID_BENCH_LIBRARY` names): alternating in one process, on the same buffers, with results checked. It prints one
+//! JSON line per figure, for benches/runtime.py.
+
+#[path = "../runtime/turns.rs"]
+mod turns;
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::time::Duration;
+
+use ferrogrid::algorithms::{self, Indexed};
+use ferrogrid::prelude::*;
+use ferrogrid::{DeviceView, DeviceViewMut};
+use libloading::Library;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// (temporary memory, its bytes, input, output, elements, stream) -> `cudaError_t`
+type Algorithm =
+    unsafe extern "C" fn(*mut c_void, *mut usize, *const c_void, *mut c_void, usize, *mut c_void) -> i32;
+
+const SIZES: [usize; 5] = [1 << 10, 1 << 16, 1 << 20, 1 << 24, 1 << 28];
+const ROUNDS: usize = 11;
+/// What a round takes, at least.
+const ROUND: Duration = Duration::from_millis(2);
+
+struct Bench {
+    stream: Stream,
+    cub: Library,
+}
+
+impl Bench {
+    /// Seconds of a call, of `calls` in a row.
+    fn time(&self, calls: u32, mut call: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
+        let start = self.stream.record()?;
+        for _ in 0..calls {
+            call()?;
+        }
+        let end = self.stream.record()?;
+        end.synchronize()?;
+        Ok(end.elapsed_since(&start)?.as_secs_f64() / f64::from(calls))
+    }
+
+    /// CUB's function `name`, with its temporary memory, from `x` to `y`.
+    fn cub<T: ferrogrid::DeviceCopy, U: ferrogrid::DeviceCopy>(
+        &self,
+        name: &str,
+        x: DeviceView<T>,
+        y: &mut DeviceBuffer<U>,
+    ) -> Outcome<impl FnMut() -> Outcome<()>> {
+        // SAFETY: benches/cuda/cub.cu declares it so.
+        let function: Algorithm = unsafe { *self.cub.get(name.as_bytes())? };
+        let stream = self.stream.as_raw().ok_or("a stream of a GPU")?;
+        let (from, to, len) = (x.as_device_ptr().as_raw(), y.as_device_ptr_mut().as_raw(), x.len());
+        let call = move |temporary: *mut c_void, bytes: &mut usize| {
+            // SAFETY: the buffers are the caller's, which outlive the calls, and have the elements of the function's types.
+            match unsafe { function(temporary, bytes, from.cast(), to.cast(), len, stream) } {
+                0 => Ok(()),
+                error => Err(format!("CUB: error {error}").into()),
+            }
+        };
+        let mut bytes = 0;
+        call(std::ptr::null_mut(), &mut bytes)?;
+        let mut temporary = self.stream.zeros::<u8>(bytes.max(1))?;
+        Ok(move || call(temporary.as_device_ptr_mut().as_raw().cast(), &mut bytes.clone()))
+    }
+
+    /// Times `ours` and CUB's `name` from `x` to outputs of `len` elements, and gives ours to `check`.
+    fn duel<T: ferrogrid::DeviceCopy, U: ferrogrid::DeviceCopy + bytemuck::AnyBitPattern>(
+        &self,
+        name: &str,
+        x: &[T],
+        len: usize,
+        ours: impl Fn(&Stream, DeviceView<T>, DeviceViewMut<U>) -> ferrogrid::Result<()>,
+        check: impl Fn(&[U]) -> Option<String>,
+    ) -> Outcome<()> {
+        let poisoned = vec![0x5A_u8; len * size_of::<U>()];
+        let poisoned: Vec<U> =
+            poisoned.chunks_exact(size_of::<U>()).map(bytemuck::pod_read_unaligned).collect();
+        let device_x = self.stream.upload(x)?;
+        let (mut y, mut other) = (self.stream.upload(&poisoned)?, self.stream.upload(&poisoned)?);
+        let mut theirs = self.cub(name, device_x.view(), &mut other)?;
+        theirs()?;
+        let calls = (ROUND.as_secs_f64() / self.time(1, &mut theirs)?).ceil().clamp(1.0, 500.0) as u32;
+        let y_cell = RefCell::new(&mut y);
+        turns::duel(
+            &format!("{name}_{}", x.len()),
+            ROUNDS,
+            1.0,
+            || self.time(calls, || Ok(ours(&self.stream, device_x.view(), y_cell.borrow_mut().view_mut())?)),
+            || self.time(calls, &mut theirs),
+        )?;
+        match check(&self.stream.download(&y)?) {
+            None => Ok(()),
+            Some(found) => Err(format!("{name} of {}: {found}", x.len()).into()),
+        }
+    }
+}
+
+/// A complaint, unless `found` is as near to `exact` as sums of numbers whose magnitudes add up to `size` should be.
+fn near(found: f64, exact: f64, size: f64, precision: f64) -> Option<String> {
+    ((found - exact).abs() > size * precision || found.is_nan()).then(|| format!("{found}, expected {exact}"))
+}
+
+fn all(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
+    macro_rules! algorithms {
+        ($t:ident, $total:ident, $of:expr, $precision:expr, $name:literal, [$($kind:ident)*]) => {{
+            let x: Vec<$t> = (0..n).map(|_| $of).collect();
+            $(algorithms!(@$kind x, $t, $total, $precision, $name);)*
+        }};
+        (@sum $x:ident, $t:ident, $total:ident, $precision:expr, $name:literal) => {
+            let [exact, size] = [$x.iter().map(|&x| x as f64).sum::<f64>(), $x.iter().map(|&x| (x as f64).abs()).sum()];
+            bench.duel(concat!("sum_", $name), &$x, 1, |stream, x, y: DeviceViewMut<$total>| algorithms::sum_into(stream, x, y), |y| {
+                near(y[0] as f64, exact, size, $precision)
+            })?;
+        };
+        (@scans $x:ident, $t:ident, $total:ident, $precision:expr, $name:literal) => {
+            let check = |y: &[$t], inclusive: bool| {
+                let (mut sum, mut size) = (0.0, 0.0);
+                $x.iter().zip(y).find_map(|(&x, &y)| {
+                    let before = sum;
+                    sum += x as f64;
+                    size += (x as f64).abs();
+                    near(y as f64, if inclusive { sum } else { before }, size, $precision)
+                })
+            };
+            bench.duel(concat!("inclusive_sum_", $name), &$x, n, |stream, x, y| algorithms::inclusive_sum(stream, x, y), |y| check(y, true))?;
+            bench.duel(concat!("exclusive_sum_", $name), &$x, n, |stream, x, y| algorithms::exclusive_sum(stream, x, <$t>::default(), y), |y| check(y, false))?;
+        };
+        (@extrema $x:ident, $t:ident, $total:ident, $precision:expr, $name:literal) => {
+            let least = $x.iter().copied().fold($t::INFINITY, $t::min);
+            let greatest = $x.iter().copied().fold($t::NEG_INFINITY, $t::max);
+            bench.duel(concat!("min_", $name), &$x, 1, |stream, x, y| algorithms::min_into(stream, x, y), |y: &[$t]| {
+                (y[0] != least).then(|| format!("{}, expected {least}", y[0]))
+            })?;
+            bench.duel(concat!("argmax_", $name), &$x, 1, |stream, x, y| algorithms::argmax_into(stream, x, y), |y: &[Indexed<$t>]| {
+                let is_first = $x.iter().position(|&x| x == greatest) == Some(y[0].index as usize);
+                (!is_first || y[0].value != greatest).then(|| format!("{:?}, expected {greatest}", y[0]))
+            })?;
+        };
+    }
+    algorithms!(f32, f32, random.f32() - 0.5, 1e-6, "f32", [sum extrema scans]);
+    algorithms!(f64, f64, random.f64() - 0.5, 1e-14, "f64", [sum]);
+    // The sums of these stay exact in `f64` and `i32`.
+    algorithms!(i32, i64, random.i32(-3..=3), 0.0, "i32", [sum scans]);
+    algorithms!(u64, u64, random.u64(..1 << 20), 0.0, "u64", [scans]);
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    // `cargo test --benches` runs this too; there is nothing to check where there is no GPU.
+    let device = match Device::cuda(0) {
+        Ok(device) => device,
+        Err(error) => {
+            println!("no GPU to measure: {error}");
+            return Ok(());
+        }
+    };
+    let Some(path) = std::env::var_os("FERROGRID_BENCH_LIBRARY") else {
+        println!("no CUB to measure against: FERROGRID_BENCH_LIBRARY is not set");
+        return Ok(());
+    };
+    // SAFETY: the library of benches/cuda/cub.cu, which runs nothing when it is loaded except the CUDA runtime's own
+    // initialisation.
+    let bench = Bench { stream: device.new_stream()?, cub: unsafe { Library::new(path)? } };
+    let largest =
+        std::env::var("FERROGRID_BENCH_LARGEST").map_or(Ok(usize::MAX), |largest| largest.parse())?;
+    let mut random = fastrand::Rng::new();
+    for n in SIZES.into_iter().filter(|n| *n <= largest) {
+        all(&bench, n, &mut random)?;
+    }
+    Ok(())
+}

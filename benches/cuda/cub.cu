@@ -1,0 +1,27 @@
+// CUB's device-wide algorithms behind C functions, for benches/algorithms.rs: with `temp` null they write the number of bytes they need.
+#include <cub/cub.cuh>
+#include <cstdint>
+
+#define ALGORITHM(NAME, IN, OUT, CALL)                                                                                   \
+    extern "C" int NAME(void* temp, size_t* bytes, const IN* in, OUT* out, size_t n, cudaStream_t stream) {              \
+        return cub::CALL;                                                                                                \
+    }
+#define SUM(NAME, T) ALGORITHM(sum_##NAME, T, T, DeviceReduce::Sum(temp, *bytes, in, out, (int64_t)n, stream))
+#define SCANS(NAME, T)                                                                                                   \
+    ALGORITHM(inclusive_sum_##NAME, T, T, DeviceScan::InclusiveSum(temp, *bytes, in, out, (int64_t)n, stream))           \
+    ALGORITHM(exclusive_sum_##NAME, T, T, DeviceScan::ExclusiveSum(temp, *bytes, in, out, (int64_t)n, stream))
+
+struct Indexed {
+    int64_t index;
+    float value;
+};
+
+SUM(f32, float)
+SUM(f64, double)
+SUM(i32, int32_t)
+ALGORITHM(min_f32, float, float, DeviceReduce::Min(temp, *bytes, in, out, (int64_t)n, stream))
+ALGORITHM(argmax_f32, float, Indexed,
+          DeviceReduce::ArgMax(temp, *bytes, in, &out->value, &out->index, (int64_t)n, stream))
+SCANS(f32, float)
+SCANS(i32, int32_t)
+SCANS(u64, uint64_t)
