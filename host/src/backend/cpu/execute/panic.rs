@@ -132,6 +132,8 @@ mod tests {
 
     #[test]
     fn a_payload_that_is_no_text_is_caught_too() {
+        // Else `catch` would replace the hook while another test relies on it.
+        install_hook();
         let caught = catch(|| std::panic::panic_any(5_i32)).unwrap_err();
         assert_eq!(&*caught.message, "a panic whose payload is no text");
     }
