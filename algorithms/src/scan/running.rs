@@ -12,9 +12,9 @@ pub mod kernels {
     use crate::number::numbers::Element;
 
     /// The threads of a block.
-    pub const THREADS: usize = 512;
+    pub const THREADS: usize = 256;
     /// The rows of 32 elements that a warp scans.
-    pub const ROWS: usize = 8;
+    pub const ROWS: usize = 16;
     /// The consecutive elements of a warp.
     pub const RUN: usize = 32 * ROWS;
     /// The elements of a block.
@@ -30,13 +30,21 @@ pub mod kernels {
         }
     }
 
-    /// The running sums of each row. Rows advance together, because a short loop is unrolled, so that the items stay in
-    /// registers.
+    /// The running sums of each row.
     #[inline(always)]
-    fn scan_rows<T: Element>(warp: &Warp, mut items: [T; ROWS]) -> [T; ROWS] {
+    fn scan_rows<T: Element>(warp: &Warp, items: [T; ROWS]) -> [T; ROWS] {
+        const HALF: usize = ROWS / 2;
+        let half = |first: usize| scan_half::<T, HALF>(warp, core::array::from_fn(|row| items[first + row]));
+        let (low, high) = (half(0), half(HALF));
+        core::array::from_fn(|row| if row < HALF { low[row] } else { high[row - HALF] })
+    }
+
+    /// Rows advance together, and only half of them, because a short loop is unrolled, so that the items stay in registers.
+    #[inline(always)]
+    fn scan_half<T: Element, const N: usize>(warp: &Warp, mut items: [T; N]) -> [T; N] {
         let mut distance = 1;
         while distance < 32 {
-            for item in 0..ROWS {
+            for item in 0..N {
                 let before = warp.shuffle_up(items[item], distance);
                 if warp.lane() >= distance {
                     items[item] = before.add(items[item]);
@@ -45,6 +53,17 @@ pub mod kernels {
             distance *= 2;
         }
         items
+    }
+
+    /// The sum of all rows before each one, and that of all rows, of rows of running sums.
+    #[inline(always)]
+    fn sums_before<T: Element>(warp: &Warp, rows: &[T; ROWS]) -> ([T; ROWS], T) {
+        let (mut before, mut total) = ([T::ZERO; ROWS], T::ZERO);
+        for row in 0..ROWS {
+            before[row] = total;
+            total = total.add(warp.shuffle(rows[row], 31));
+        }
+        (before, total)
     }
 
     /// y[i] <- x[0] + ... + x[i]
@@ -58,16 +77,10 @@ pub mod kernels {
     ) {
         let warp = t.warp();
         let mut items = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
-        let mut total = warp.shuffle(items[0], 31);
-        for row in 1..ROWS {
-            let of_row = warp.shuffle(items[row], 31);
-            items[row] = total.add(items[row]);
-            total = total.add(of_row);
-        }
-        if let Some(before) = order.exclusive_of_warps(&t, scratch, total, T::add) {
-            for row in 0..ROWS {
-                items[row] = before.add(items[row]);
-            }
+        let (before, total) = sums_before(&warp, &items);
+        let start = order.exclusive_of_warps(&t, scratch, total, T::add).unwrap_or(T::ZERO);
+        for row in 0..ROWS {
+            items[row] = start.add(before[row]).add(items[row]);
         }
         y.fill_striped(&t, items);
     }
@@ -84,16 +97,14 @@ pub mod kernels {
     ) {
         let warp = t.warp();
         let mut items = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
-        let mut total = T::ZERO;
+        let (before, total) = sums_before(&warp, &items);
         for row in 0..ROWS {
-            let (before, of_row) = (warp.shuffle_up(items[row], 1), warp.shuffle(items[row], 31));
-            items[row] = if warp.lane() == 0 { total } else { total.add(before) };
-            total = total.add(of_row);
+            let up_to_previous = warp.shuffle_up(items[row], 1);
+            items[row] = if warp.lane() == 0 { T::ZERO } else { up_to_previous };
         }
-        let before = order.exclusive_of_warps(&t, scratch, total, T::add);
-        let before = before.map_or(first, |before| first.add(before));
+        let start = first.add(order.exclusive_of_warps(&t, scratch, total, T::add).unwrap_or(T::ZERO));
         for row in 0..ROWS {
-            items[row] = before.add(items[row]);
+            items[row] = start.add(before[row]).add(items[row]);
         }
         y.fill_striped(&t, items);
     }
