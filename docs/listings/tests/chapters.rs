@@ -332,7 +332,7 @@ fn every_name_in_the_tables_exists() {
     ];
     let root = docs().parent().unwrap().to_owned();
     let mut sources = String::new();
-    for folder in ["src", "host/src", "device/src", "builder/src", "macros/src"] {
+    for folder in ["src", "algorithms/src", "host/src", "device/src", "builder/src", "macros/src"] {
         collect(&root.join(folder), &mut sources);
     }
     let defined = defined(&sources);
