@@ -248,8 +248,8 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
         let (number, lane) = (thread.thread_rank() / 32, warp.lane());
         let (places, warps) = (scratch.as_mut_ptr().cast::<T>(), thread.block_threads().div_ceil(32));
         if lane == 0 {
-            // SAFETY: a block has at most 32 warps, and before the barrier only this thread reaches this place: the region is
-            // passed by value, so no earlier call has it.
+            // SAFETY: a block has at most 32 warps. Before the barrier only this thread reaches this place: what used the region
+            // earlier has ended with a barrier.
             unsafe { places.add(number as usize).write(value) };
         }
         thread.sync_for(&scratch);
