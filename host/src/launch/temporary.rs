@@ -23,7 +23,7 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// /// sums[b] <- the sum of block `b`'s elements
 /// #[kernel(block = 64)]
 /// pub fn sums(t: Thread<1>, x: &[u32], mut sums: DisjointChunks<u32, 1>, mut scratch: Shared<Scratch<u32>>) {
-///     let mine = t.grid_stride(x.len()).map(|i| x[i]).sum();
+///     let mine = t.grid_stride(x.len()).map(|i| x[i.get()]).sum();
 ///     let sum = t.block_reduce(&mut scratch, mine, |a, b| a + b);
 ///     sums.fill_with(&t, |_| sum);
 /// }
