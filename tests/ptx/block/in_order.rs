@@ -66,7 +66,11 @@ fn values_are_released_and_acquired_in_the_scope_of_the_device() {
         for (architecture, lines) in code(kernel) {
             // The scan has its own value, and the total up to it.
             let publications = if kernel.name().ends_with("scan") { 2 } else { 1 };
-            assert_eq!(count(&lines, "st.release.gpu.global.b64"), publications, "{architecture}: {lines:#?}");
+            assert_eq!(
+                count(&lines, "st.release.gpu.global.b64"),
+                publications,
+                "{architecture}: {lines:#?}"
+            );
             assert!(count(&lines, "ld.acquire.gpu.global.b64") >= 1, "{architecture}: {lines:#?}");
             for weak in ["st.relaxed.cta", "ld.relaxed.cta", "st.release.cta", "ld.acquire.cta", ".sys."] {
                 assert!(!lines.iter().any(|line| line.contains(weak)), "{architecture}: {weak}: {lines:#?}");
