@@ -53,7 +53,7 @@ sanitize() {
 
 # The suite's cases except SKIPPED, each in its own process, as many at a time as there are processors. The cases that
 # compare the device's free memory would see the other processes' allocations. Under a sanitizer, a loop within a loop of a
-# graph fails in some runs, in plain C++ too (`nested_loops` below). CASES may name a file that lists the cases to run.
+# graph failed in some runs on one machine, in plain C++ too (`nested_loops` below). CASES may name a file that lists the cases to run.
 #
 # sanitize_cases TOOL SKIPPED..
 sanitize_cases() {
