@@ -23,14 +23,24 @@ pub mod kernels {
         mut scratch: Shared<Scratch<<T as Element>::Key>>,
     ) {
         t.launch_dependents();
-        let own = fold(&t, x, Key::LAST, |x| directed(x, greatest).key(), Ord::min);
+        let own = fold(&t, x, Key::LAST, |x| key_of(x, greatest), Ord::min);
         let key = t.block_reduce(&mut scratch, own, Ord::min);
-        found.fill_with(&t, |_| directed(T::of_key(key), greatest));
+        found.fill_with(&t, |_| of_key(key, greatest));
     }
 
     #[inline(always)]
     fn directed<T: Element>(x: T, greatest: bool) -> T {
         if greatest { x.mirrored() } else { x }
+    }
+
+    #[inline(always)]
+    fn key_of<T: Element>(x: T, greatest: bool) -> T::Key {
+        directed(x, greatest).key()
+    }
+
+    #[inline(always)]
+    fn of_key<T: Element>(key: T::Key, greatest: bool) -> T {
+        directed(T::of_key(key), greatest)
     }
 
     /// An element and its index (CUB's `KeyValuePair`).
@@ -66,7 +76,7 @@ pub mod kernels {
         mut scratch: Shared<Scratch<Place<T>>>,
     ) {
         t.launch_dependents();
-        let key = |x: T| directed(x, greatest).key();
+        let key = |x: T| key_of(x, greatest);
         let of_items = |first: usize, items: [T; ITEMS]| {
             let keys = items.map(key);
             let best = by_pairs(keys, Ord::min);
@@ -79,7 +89,7 @@ pub mod kernels {
         let own =
             fold_tiles(&t, x, (Key::LAST, u64::MAX), of_items, |index, x| (key(x), index as u64), better);
         let (key, index) = t.block_reduce(&mut scratch, own, better);
-        found.fill_with(&t, |_| Indexed { index, value: directed(T::of_key(key), greatest) });
+        found.fill_with(&t, |_| Indexed { index, value: of_key(key, greatest) });
     }
 
     /// found[0] <- the best of those that blocks have found.
@@ -97,9 +107,9 @@ pub mod kernels {
         mut scratch: Shared<Scratch<Place<T>>>,
     ) {
         t.launch_dependents();
-        let place = |i: usize| (directed(x[i].value, greatest).key(), x[i].index);
+        let place = |i: usize| (key_of(x[i].value, greatest), x[i].index);
         let own = t.block_stride(x.len()).map(place).fold((Key::LAST, u64::MAX), better);
         let (key, index) = t.block_reduce(&mut scratch, own, better);
-        found.fill_with(&t, |_| Indexed { index, value: directed(T::of_key(key), greatest) });
+        found.fill_with(&t, |_| Indexed { index, value: of_key(key, greatest) });
     }
 }

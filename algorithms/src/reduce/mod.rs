@@ -85,6 +85,15 @@ fn value_of<S: DeviceCopy + AnyBitPattern>(
     Ok(stream.download(&out)?[0])
 }
 
+/// As [`value_of`], of the elements of `x`; `None` if there are none.
+fn value_unless_empty<T: DeviceCopy, S: DeviceCopy + AnyBitPattern>(
+    stream: &Stream,
+    x: DeviceView<T>,
+    into: impl FnOnce(DeviceView<T>, DeviceViewMut<S>) -> Result<()>,
+) -> Result<Option<S>> {
+    (!x.is_empty()).then(|| value_of(stream, |out| into(x, out))).transpose()
+}
+
 fn total_into<T: Number + totals_kernel::Instance<O>, O: Operation>(
     stream: &Stream,
     x: DeviceView<T>,
@@ -244,8 +253,7 @@ pub fn dot_into<'a, 'b, T: Number + 'a>(
 /// # Errors
 /// As [`sum`].
 pub fn min<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<Option<T>> {
-    let x = x.into_input();
-    (!x.is_empty()).then(|| value_of(stream, |out| extremum_into(stream, false, x, out))).transpose()
+    value_unless_empty(stream, x.into_input(), |x, out| extremum_into(stream, false, x, out))
 }
 
 /// [`min`], written to the first element of `out` in stream order, without waiting for it. The least of nothing is the
@@ -266,8 +274,7 @@ pub fn min_into<'a, 'b, T: Number + 'a>(
 /// # Errors
 /// As [`sum`].
 pub fn max<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<Option<T>> {
-    let x = x.into_input();
-    (!x.is_empty()).then(|| value_of(stream, |out| extremum_into(stream, true, x, out))).transpose()
+    value_unless_empty(stream, x.into_input(), |x, out| extremum_into(stream, true, x, out))
 }
 
 /// [`max`], written to the first element of `out` in stream order, without waiting for it. The greatest of nothing is
@@ -299,8 +306,7 @@ pub fn max_into<'a, 'b, T: Number + 'a>(
 /// # Errors
 /// As [`sum`].
 pub fn argmin<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<Option<Indexed<T>>> {
-    let x = x.into_input();
-    (!x.is_empty()).then(|| value_of(stream, |out| position_into(stream, false, x, out))).transpose()
+    value_unless_empty(stream, x.into_input(), |x, out| position_into(stream, false, x, out))
 }
 
 /// [`argmin`], written to the first element of `out` in stream order, without waiting for it. The index is `u64::MAX` if
@@ -322,8 +328,7 @@ pub fn argmin_into<'a, 'b, T: Number + 'a>(
 /// # Errors
 /// As [`sum`].
 pub fn argmax<'a, T: Number + 'a>(stream: &Stream, x: impl DeviceInput<'a, T>) -> Result<Option<Indexed<T>>> {
-    let x = x.into_input();
-    (!x.is_empty()).then(|| value_of(stream, |out| position_into(stream, true, x, out))).transpose()
+    value_unless_empty(stream, x.into_input(), |x, out| position_into(stream, true, x, out))
 }
 
 /// [`argmax`], written to the first element of `out` in stream order, without waiting for it. The index is `u64::MAX` if

@@ -66,6 +66,15 @@ pub mod kernels {
         (before, total)
     }
 
+    /// The items, each with what comes before its row: the rows before it, and `start`.
+    #[inline(always)]
+    fn continued<T: Element>(mut items: [T; ROWS], before: &[T; ROWS], start: T) -> [T; ROWS] {
+        for row in 0..ROWS {
+            items[row] = start.add(before[row]).add(items[row]);
+        }
+        items
+    }
+
     /// y[i] <- x[0] + ... + x[i]
     #[kernel(block = THREADS, same_shape(x, y), wide, T = [u8, u16, u32, u64, f32, f64])]
     pub fn inclusive<T: Element>(
@@ -76,13 +85,10 @@ pub mod kernels {
         scratch: Shared<Scratch<T>>,
     ) {
         let warp = t.warp();
-        let mut items = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
+        let items = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
         let (before, total) = sums_before(&warp, &items);
         let start = order.exclusive_of_warps(&t, scratch, total, T::add).unwrap_or(T::ZERO);
-        for row in 0..ROWS {
-            items[row] = start.add(before[row]).add(items[row]);
-        }
-        y.fill_striped(&t, items);
+        y.fill_striped(&t, continued(items, &before, start));
     }
 
     /// y[i] <- first + x[0] + ... + x[i - 1]
@@ -103,9 +109,6 @@ pub mod kernels {
             items[row] = if warp.lane() == 0 { T::ZERO } else { up_to_previous };
         }
         let start = first.add(order.exclusive_of_warps(&t, scratch, total, T::add).unwrap_or(T::ZERO));
-        for row in 0..ROWS {
-            items[row] = start.add(before[row]).add(items[row]);
-        }
-        y.fill_striped(&t, items);
+        y.fill_striped(&t, continued(items, &before, start));
     }
 }
