@@ -2,6 +2,8 @@
 //! `FERROGRID_BENCH_LIBRARY` names): alternating in one process, on the same buffers, with results checked. It prints one
 //! JSON line per figure, for benches/runtime.py.
 
+#[path = "../setting.rs"]
+mod setting;
 #[path = "../runtime/turns.rs"]
 mod turns;
 
@@ -149,16 +151,7 @@ fn all(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
 }
 
 fn main() -> Outcome<()> {
-    // `cargo test --benches` runs this too; there is nothing to check where there is no GPU.
-    let device = match Device::cuda(0) {
-        Ok(device) => device,
-        Err(error) => {
-            println!("no GPU to measure: {error}");
-            return Ok(());
-        }
-    };
-    let Some(path) = std::env::var_os("FERROGRID_BENCH_LIBRARY") else {
-        println!("no CUB to measure against: FERROGRID_BENCH_LIBRARY is not set");
+    let Some((device, path)) = setting::gpu_and_file("FERROGRID_BENCH_LIBRARY", "CUB") else {
         return Ok(());
     };
     // SAFETY: the library of benches/cuda/cub.cu, which runs nothing when it is loaded except the CUDA runtime's own

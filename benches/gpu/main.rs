@@ -9,11 +9,9 @@ mod launches;
 mod matmul;
 mod memory;
 mod reduction;
+#[path = "../setting.rs"]
+mod setting;
 mod sorting;
-
-use std::path::PathBuf;
-
-use ferrogrid::prelude::*;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -39,16 +37,7 @@ const BENCHES: &[Bench] = &[
 ];
 
 fn main() -> Outcome<()> {
-    // `cargo test --benches` runs this too; there is nothing to check where there is no GPU.
-    let device = match Device::cuda(0) {
-        Ok(device) => device,
-        Err(error) => {
-            println!("no GPU to measure: {error}");
-            return Ok(());
-        }
-    };
-    let Some(cubin) = std::env::var_os("FERROGRID_BENCH_CUBIN").map(PathBuf::from) else {
-        println!("no CUDA C++ to measure against: FERROGRID_BENCH_CUBIN is not set");
+    let Some((device, cubin)) = setting::gpu_and_file("FERROGRID_BENCH_CUBIN", "CUDA C++") else {
         return Ok(());
     };
     let stream = device.new_stream()?;

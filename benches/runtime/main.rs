@@ -11,9 +11,9 @@ mod graphs;
 mod kernels;
 mod launches;
 mod pipeline;
+#[path = "../setting.rs"]
+mod setting;
 mod turns;
-
-use std::path::PathBuf;
 
 use ferrogrid::prelude::*;
 
@@ -32,16 +32,7 @@ const BENCHES: &[Bench] = &[
 ];
 
 fn main() -> Outcome<()> {
-    // `cargo test --benches` runs this too; there is nothing to check where there is no GPU.
-    let device = match Device::cuda(0) {
-        Ok(device) => device,
-        Err(error) => {
-            println!("no GPU to measure: {error}");
-            return Ok(());
-        }
-    };
-    let Some(library) = std::env::var_os("FERROGRID_BENCH_LIBRARY").map(PathBuf::from) else {
-        println!("no CUDA C++ to measure against: FERROGRID_BENCH_LIBRARY is not set");
+    let Some((device, library)) = setting::gpu_and_file("FERROGRID_BENCH_LIBRARY", "CUDA C++") else {
         return Ok(());
     };
     let cpp = cpp::Cpp::load(&library)?;
