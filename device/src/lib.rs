@@ -97,12 +97,16 @@ pub use atomic::DeviceAtomic;
 pub use block::cluster::leave_cluster;
 pub use block::cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
 pub use block::exchange::ExchangeScratch;
+#[doc(hidden)]
+pub use block::fold;
 pub use block::order::{BlockOrder, EarlierBlocks, Seen};
 pub use block::sort::{MergeSortScratch, SortScratch};
 pub use block::{fence, order, sort};
 pub use bytemuck;
 pub use element::aligned::Aligned16;
 pub use element::device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
+#[doc(hidden)]
+pub use element::group;
 pub use feedback::output;
 #[doc(hidden)]
 pub use feedback::{failure, message};
@@ -162,5 +166,5 @@ pub mod prelude {
         Index, MergeSortScratch, Padded, Plane, ScatterSlice, Scratch, Seen, Shared, SharedElement,
         SharedSlice, SortScratch, Surface, Texture, Thread, Tile, Volume, Warp, atomic, cache, fence, sort,
     };
-    pub use ferrogrid_macros::{constant, device, kernel};
+    pub use ferrogrid_macros::{constant, device, elementwise, kernel, reduction};
 }

@@ -261,6 +261,152 @@ pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced("`#[kernel]` belongs on functions directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
+/// Makes a function that computes one element of a `#[ferrogrid::module]` a kernel over whole slices (CuPy's and PyCUDA's
+/// `ElementwiseKernel`, Thrust's `transform`).
+///
+/// Each parameter says by its type what it stands for:
+///
+/// | in the function | for each element | at the launch |
+/// |---|---|---|
+/// | `&T` | its element of an input | `&DeviceBuffer<T>` or a view of one |
+/// | `&mut T` | its element of an output, to read and write | `&mut DeviceBuffer<T>` or a mutable view |
+/// | `-> T` | its element of an output | the same, as the last argument |
+/// | a `DeviceCopy` value, or a tuple of such | the same value | the value |
+/// | `&[T]`, `Plane<T>`, `Volume<T>`, `Texture<V, R>` | memory that all elements read | as for a `#[kernel]` |
+/// | `#[index] i: usize` | its number | nothing |
+///
+/// The launch function has the function's name and takes the stream before its arguments, but no grid. The inputs and outputs
+/// of elements have equal lengths, which it checks. They may have any length, 2^32 elements and more, and begin anywhere. A
+/// thread computes the elements that have 16 bytes together, and moves those bytes at once if all slices are aligned to
+/// 16 bytes.
+///
+/// The function may call others, read `#[constant]`s, and be generic: the attribute lists the instances,
+/// `#[elementwise(T = [f32, f64])]`. It has also the options for arithmetic of `#[kernel]`, such as `fast_math`, and
+/// `max_registers`.
+///
+/// ```
+/// use ferrogrid::prelude::*;
+///
+/// #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     /// y <- a*x + y
+///     #[elementwise(T = [f32, f64])]
+///     pub fn axpy<T: Float + DeviceCopy>(a: T, x: &T, y: &mut T) {
+///         *y = a * *x + *y;
+///     }
+///
+///     /// The names of the elements' classes, and how many elements stand before each.
+///     #[elementwise]
+///     pub fn classify(#[index] i: usize, class: &u8, names: &[u32], before: &mut u64) -> u32 {
+///         *before = i as u64;
+///         names[usize::from(*class)]
+///     }
+/// }
+///
+/// fn main() -> ferrogrid::Result<()> {
+/// #   let device = Device::cpu();
+/// #   #[cfg(any())]
+///     let device = Device::best()?;
+///     let stream = device.new_stream()?;
+///     let (x, mut y) = (stream.upload(&[1.0, 2.0, 3.0])?, stream.fill(0.5, 3)?);
+///     kernels::axpy(&stream, 10.0, &x, &mut y)?;
+///     assert_eq!(stream.download(&y)?, [10.5, 20.5, 30.5]);
+///
+///     let (classes, names) = (stream.upload(&[1_u8, 0, 1])?, stream.upload(&[70_u32, 80])?);
+///     let (mut before, mut found) = (stream.zeros(3)?, stream.zeros(3)?);
+///     kernels::classify(&stream, &classes, &names, &mut before, &mut found)?;
+///     assert_eq!(stream.download(&found)?, [80, 70, 80]);
+///     Ok(())
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn elementwise(_options: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced(
+        "`#[elementwise]` belongs on functions directly inside a module marked `#[ferrogrid::module]`",
+        item,
+    )
+}
+
+/// Makes a function of one element of a `#[ferrogrid::module]` a reduction of whole slices (CuPy's and PyCUDA's
+/// `ReductionKernel`, Thrust's `transform_reduce`).
+///
+/// The function returns what one element contributes, an accumulator, and these options say what becomes of it:
+///
+/// | option | meaning |
+/// |---|---|
+/// | `identity = 0.0` | the accumulator of no elements |
+/// | `combine = \|a, b\| a + b` | the accumulator of two parts: a closure or the path of a function, associative and commutative |
+/// | `finish = \|total: f32\| -> f32 { total.sqrt() }` | if there: the result from the last accumulator. A closure has its type behind the arrow; without one it is that of accumulators |
+///
+/// Parameters are those of [`#[elementwise]`](macro@elementwise) that are read. Accumulators are numbers, arrays and tuples of
+/// them, or structs with `#[derive(DeviceCopy)]` that take any bits, of any size: so one pass finds mean and variance, or sum
+/// and maximum. Nothing is stored for the elements.
+///
+/// `kernels::norm(&stream, &x)?` waits for the value and returns it. `kernels::norm_into(&stream, &x, &mut out)?` writes it to
+/// the first element of `out` in stream order, without waiting, and can be recorded in a graph. Both launch the kernels
+/// `norm_in_blocks` and, for more than 4096 elements or with `finish`, `norm_of_blocks`.
+///
+/// The order in which values are combined depends on the length alone. So floating-point results have the same bits in each
+/// run, on each GPU and on the CPU device, as far as the function itself has.
+///
+/// ```
+/// use ferrogrid::prelude::*;
+///
+/// #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     /// The Euclidean distance of two vectors.
+///     #[reduction(identity = 0.0, combine = |a, b| a + b, finish = |sum: f32| sum.sqrt())]
+///     pub fn distance(x: &f32, y: &f32) -> f32 {
+///         (x - y) * (x - y)
+///     }
+///
+///     /// The sum of some elements, and the greatest of them.
+///     #[derive(Clone, Copy, DeviceCopy)]
+///     #[repr(C)]
+///     pub struct Summary {
+///         pub sum: f64,
+///         pub greatest: f64,
+///     }
+///
+///     const NOTHING: Summary = Summary { sum: 0.0, greatest: f64::NEG_INFINITY };
+///
+///     fn both(a: Summary, b: Summary) -> Summary {
+///         Summary { sum: a.sum + b.sum, greatest: a.greatest.max(b.greatest) }
+///     }
+///
+///     #[reduction(identity = NOTHING, combine = both)]
+///     pub fn summary(x: &f64) -> Summary {
+///         Summary { sum: *x, greatest: *x }
+///     }
+/// }
+///
+/// fn main() -> ferrogrid::Result<()> {
+/// #   let device = Device::cpu();
+/// #   #[cfg(any())]
+///     let device = Device::best()?;
+///     let stream = device.new_stream()?;
+///     let (x, y) = (stream.upload(&[3.0, 0.0])?, stream.upload(&[0.0, 4.0])?);
+///     assert_eq!(kernels::distance(&stream, &x, &y)?, 5.0);
+///
+///     let mut summary = stream.upload(&[kernels::Summary { sum: 0.0, greatest: 0.0 }])?;
+///     kernels::summary_into(&stream, &stream.upload(&[1.0, 7.0, 2.0])?, &mut summary)?;
+///     let kernels::Summary { sum, greatest } = stream.download(&summary)?[0];
+///     assert_eq!((sum, greatest), (10.0, 7.0));
+///     Ok(())
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn reduction(_options: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced(
+        "`#[reduction]` belongs on functions directly inside a module marked `#[ferrogrid::module]`",
+        item,
+    )
+}
+
 /// Declares a value in the constant memory of devices: a `static` of a `#[ferrogrid::module]` of type
 /// `Constant<T>`, where `T` is `DeviceCopy`.
 ///

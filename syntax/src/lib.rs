@@ -7,6 +7,7 @@
 pub mod compiled;
 mod kernel;
 mod module;
+mod template;
 
 pub use kernel::{
     Argument, Arithmetic, Division, Instance, Kernel, LaunchBounds, Members, Parameter, ParameterKind,
@@ -16,3 +17,4 @@ pub use module::{
     Constant, ExternFunction, Externs, Fingerprint, Module, ModuleOptions, Part,
     SYMBOL_PREFIX as CONSTANT_PREFIX, fingerprint, is_module_attribute, is_placed_attribute, mention,
 };
+pub use template::{Argument as TemplateArgument, Elements, Reduction, Role};

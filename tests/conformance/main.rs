@@ -15,6 +15,7 @@ mod number;
 mod own_process;
 mod runtime;
 mod table;
+mod templates;
 mod texture;
 mod workers;
 
@@ -81,6 +82,8 @@ fn main() -> std::process::ExitCode {
         number::half::CASES,
         number::math::CASES,
         number::random::CASES,
+        templates::elementwise::CASES,
+        templates::reductions::CASES,
         texture::arrays::CASES,
         texture::sampling::CASES,
         texture::surfaces::CASES,

@@ -5,8 +5,8 @@
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 
-    use super::super::fold::folds::{ITEMS, THREADS, by_pairs, fold, fold_tiles};
     use crate::number::numbers::{Element, Key};
+    use ferrogrid::device::fold::{ITEMS, THREADS, by_pairs, fold, fold_tiles};
 
     /// found[b] <- the number sought in the tiles of block `b`.
     #[kernel(

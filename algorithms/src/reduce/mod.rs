@@ -1,24 +1,20 @@
 //! Reductions to one value.
 
 pub(crate) mod extrema;
-mod fold;
 pub(crate) mod totals;
 
 use bytemuck::AnyBitPattern;
 use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::shared::AnyBits;
+use ferrogrid_host::__private::{in_steps, value_of};
 
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
-use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
+use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream};
 use extrema::kernels::{best_position, extremum, position};
-use fold::folds::TILE;
 use totals::kernels::{dot as dot_kernel, totals as totals_kernel};
 
 pub use extrema::kernels::Indexed;
-
-/// The most blocks of a reduction: two for each of 8 places on 132 multiprocessors. A constant, because the order in which
-/// values are combined depends on it, and is the same on all devices.
-const BLOCKS: usize = 2112;
 
 /// A number that the ready-made algorithms take: an integer of 8 to 64 bits, `f32` or `f64`.
 #[diagnostic::on_unimplemented(
@@ -56,37 +52,8 @@ impl<T: AnyBitPattern + extremum::Instance + position::Instance + best_position:
 // SAFETY: any bits are an index, and any are a `T`; those of padding mean nothing.
 unsafe impl<T: AnyBitPattern + DeviceCopy> AnyBitPattern for Indexed<T> {}
 
-/// Combines `len` elements, in one step if a block can, else in two: `first` leaves a value for each block, which `last`
-/// combines.
-fn in_steps<S: DeviceCopy + AnyBitPattern>(
-    stream: &Stream,
-    len: usize,
-    out: DeviceViewMut<S>,
-    first: impl FnOnce(Grid<1>, DeviceViewMut<S>) -> Result<()>,
-    last: impl FnOnce(Grid<1>, DeviceView<S>, DeviceViewMut<S>) -> Result<()>,
-) -> Result<()> {
-    let blocks = len.div_ceil(TILE).min(BLOCKS);
-    if blocks <= 1 {
-        return first(Grid::blocks(1), out);
-    }
-    let mut of_blocks = stream.temporary::<S>(blocks)?;
-    first(Grid::blocks(blocks), of_blocks.view_mut())?;
-    last(Grid::blocks(1), of_blocks.view(), out)
-}
-
-/// The one value of a result.
-fn value_of<S: DeviceCopy + AnyBitPattern>(
-    stream: &Stream,
-    into: impl FnOnce(DeviceViewMut<S>) -> Result<()>,
-) -> Result<S> {
-    // Not `temporary`: a copy of padding that nothing wrote looks like a mistake to compute-sanitizer.
-    let mut out = stream.zeros::<S>(1)?;
-    into(out.view_mut())?;
-    Ok(stream.download(&out)?[0])
-}
-
 /// As [`value_of`], of the elements of `x`; `None` if there are none.
-fn value_unless_empty<T: DeviceCopy, S: DeviceCopy + AnyBitPattern>(
+fn value_unless_empty<T: DeviceCopy, S: DeviceCopy + AnyBits>(
     stream: &Stream,
     x: DeviceView<T>,
     into: impl FnOnce(DeviceView<T>, DeviceViewMut<S>) -> Result<()>,

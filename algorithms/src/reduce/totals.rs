@@ -5,8 +5,8 @@
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 
-    use super::super::fold::folds::{THREADS, fold, fold_pairs};
     use crate::number::numbers::{Add, Element, Multiply, Operation};
+    use ferrogrid::device::fold::{THREADS, fold, fold_pairs};
 
     /// totals[b] <- the total of the tiles of block `b`.
     #[kernel(

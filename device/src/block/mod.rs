@@ -2,11 +2,13 @@
 //!
 //! `barrier` has the barriers of block and grid, `cluster` the barrier and the shared memory of a cluster,
 //! and `fence` the memory fences. `exchange` rearranges a block's items and `sort` sorts them. `order`
-//! numbers blocks in the order in which they start, for algorithms such as decoupled look-back.
+//! numbers blocks in the order in which they start, for algorithms such as decoupled look-back. `fold` has what
+//! reductions of whole slices share.
 
 pub(crate) mod barrier;
 pub(crate) mod cluster;
 pub(crate) mod exchange;
 pub mod fence;
+pub mod fold;
 pub mod order;
 pub mod sort;

@@ -4,7 +4,7 @@
 //! calls the backend. `host_slice` says what slices of the host may stand for, and `parameters` lists those of
 //! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_output`,
 //! `zeros` and `sized_params` serve single kinds of parameter. `scratch` has memory of one recorded launch, `temporary`
-//! that of streams and recordings alike.
+//! that of streams and recordings alike. `reduction` has the two steps of a reduction.
 
 pub(crate) mod access_policy;
 pub(crate) mod attributes;
@@ -14,6 +14,7 @@ pub(crate) mod extent;
 pub(crate) mod grid;
 pub(crate) mod host_slice;
 pub(crate) mod parameters;
+pub(crate) mod reduction;
 pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod sized_params;

@@ -2,6 +2,7 @@
 
 use bytemuck::AnyBitPattern;
 use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::shared::AnyBits;
 
 use crate::error::Result;
 use crate::launch::scratch::Scratch;
@@ -68,6 +69,15 @@ impl Stream {
 }
 
 impl<T: DeviceCopy> Temporary<T> {
+    /// Arbitrary content.
+    pub(crate) fn arbitrary(stream: &Stream, len: usize) -> Result<Self>
+    where
+        T: AnyBits,
+    {
+        // SAFETY: any bits are a `T`.
+        Temporary::new(stream, len, || Ok(unsafe { stream.uninit(len)?.assume_init() }))
+    }
+
     /// Zero bytes, also at each launch of a graph.
     pub(crate) fn zeros(stream: &Stream, len: usize) -> Result<Self>
     where

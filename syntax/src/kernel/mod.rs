@@ -27,6 +27,7 @@ use syn::{
 };
 
 use crate::module::Fingerprint;
+use crate::template::Elements;
 use options::KernelOptions;
 use waiting::may_wait;
 
@@ -34,6 +35,7 @@ pub use arithmetic::Arithmetic;
 pub use bounds::LaunchBounds;
 pub use instance::{Argument, Instance};
 pub use members::Members;
+pub(crate) use parameter::kind_of;
 pub use parameter::{Division, Parameter, ParameterKind};
 pub use same_shape::Shapes;
 
@@ -57,6 +59,8 @@ pub struct Kernel {
     pub instances: Vec<Instance>,
     /// Whether a thread may wait for others, judged by the text.
     pub may_wait: bool,
+    /// If it is that of an `#[elementwise]` function, the shape of its grid.
+    pub elements: Option<Elements>,
 }
 
 impl Kernel {
@@ -102,7 +106,15 @@ impl Kernel {
             shapes,
             instances,
             may_wait,
+            elements: None,
         }))
+    }
+
+    /// The same as the kernel of an `#[elementwise]` function, if there are `elements`: its threads reach no others.
+    pub(crate) fn on_elements(mut self, elements: Option<Elements>) -> Self {
+        self.may_wait &= elements.is_none();
+        self.elements = elements;
+        self
     }
 
     /// The kernel's name.

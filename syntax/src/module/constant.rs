@@ -192,10 +192,10 @@ impl Readers {
         for item in items {
             let (text, is_code) = match item {
                 Item::Fn(function) if !is_public_code(item) => {
-                    let names = mention(&function.sig.to_token_stream(), "const");
+                    let constness = function.sig.constness.as_ref();
                     let reads = !self.of(&function.sig.ident).is_empty();
-                    if let Some(span) = names.filter(|_| reads) {
-                        return Err(Error::new(span, "a `const fn` cannot read memory of devices"));
+                    if let Some(token) = constness.filter(|_| reads) {
+                        return Err(Error::new(token.span(), "a `const fn` cannot read memory of devices"));
                     }
                     if let Some(span) = implementation(function).filter(|_| reads) {
                         return Err(Error::new(

@@ -15,6 +15,7 @@ use syn::spanned::Spanned;
 use syn::{AttrStyle, Attribute, Error, Expr, Ident, Item, ItemMod, Meta, Result, Token};
 
 use crate::kernel::{Kernel, is_kernel_attribute};
+use crate::template::{self, Reduction};
 use constant::Readers;
 
 pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute, mention};
@@ -90,9 +91,13 @@ pub struct Module {
     pub externs: Vec<Externs>,
     /// Its constants, whether or not their `cfg`s hold.
     pub constants: Vec<Constant>,
+    /// Its reductions, whether or not their `cfg`s hold.
+    pub reductions: Vec<Reduction>,
     readers: Readers,
     /// The module as written.
     pub item: ItemMod,
+    /// Its items, with functions and kernels in place of templates.
+    items: Vec<Item>,
 }
 
 impl Module {
@@ -110,11 +115,15 @@ impl Module {
         if let Some(token) = &item.unsafety {
             return Err(Error::new(token.span(), "a module cannot be `unsafe`"));
         }
+        let template::Expanded { items, elementwise, reductions } = template::expand(items)?;
         let (mut kernels, mut constants, mut externs) = (Vec::new(), Vec::new(), Vec::new());
         let mut errors: Option<Error> = None;
-        for item in items {
+        let mut elementwise = elementwise.into_iter().peekable();
+        for (number, item) in items.iter().enumerate() {
+            let elements = elementwise.next_if(|(at, _)| *at == number).map(|(_, elements)| elements);
             let read = match item {
-                Item::Fn(function) => Kernel::parse(function).map(|kernel| kernels.extend(kernel)),
+                Item::Fn(function) => Kernel::parse(function)
+                    .map(|kernel| kernels.extend(kernel.map(|it| it.on_elements(elements)))),
                 Item::ForeignMod(block) => Externs::parse(block).map(|found| externs.extend(found)),
                 other => Constant::parse(other).map(|constant| constants.extend(constant)),
             };
@@ -128,19 +137,18 @@ impl Module {
         if let Some(errors) = errors {
             return Err(errors);
         }
-        let readers = Readers::find(items, &constants);
-        readers.check(items)?;
+        let readers = Readers::find(&items, &constants);
+        readers.check(&items)?;
         let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
         // Inner attributes move before the module, where both halves expect them; the meaning is the same.
         item.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
-        Ok(Module { name, fingerprint, kernels, externs, constants, readers, item })
+        Ok(Module { name, fingerprint, kernels, externs, constants, reductions, readers, item, items })
     }
 
     /// Its items in order.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let mut kernels = self.kernels.iter();
-        let items = self.item.content.iter().flat_map(|(_, items)| items);
-        items.map(move |item| match item {
+        self.items.iter().map(move |item| match item {
             Item::Fn(function) if function.attrs.iter().any(is_kernel_attribute) => {
                 kernels.next().map_or(Part::Other(item), Part::Kernel)
             }

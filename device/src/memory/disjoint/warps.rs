@@ -199,6 +199,38 @@ impl<'a, T, const RUN: usize, const N: usize> DisjointWarps<'a, T, RUN, N> {
     }
 }
 
+impl<T, const RUN: usize> DisjointWarps<'_, T, RUN, 1> {
+    /// The thread's run, if all of its elements are in the slice.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Sorts each three neighbours; the elements that are left at the end stay as they are.
+    /// #[kernel]
+    /// pub fn sort_by_three(t: Thread<1>, mut x: DisjointWarps<u32, 3, 1>) {
+    ///     if let Some(three) = x.run_mut(&t) {
+    ///         three.sort_unstable();
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&[3, 1, 2, 9, 8, 7, 5, 4])?;
+    /// kernels::sort_by_three(&stream, Grid::cover(3), &mut x)?;
+    /// assert_eq!(stream.download(&x)?, [1, 2, 3, 7, 8, 9, 5, 4]);
+    /// # Ok(()) }
+    /// ```
+    #[inline(always)]
+    pub fn run_mut(&mut self, thread: &Thread<'_, 1>) -> Option<&mut [T; RUN]> {
+        let first = self.first(thread);
+        // SAFETY: in bounds. No other thread of the grid has this run, and this thread's access is exclusive by
+        // `&mut self`, whose borrow the result keeps.
+        (first + RUN <= self.len).then(|| unsafe { &mut *self.start.add(first).cast() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

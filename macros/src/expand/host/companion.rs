@@ -28,7 +28,11 @@ pub(super) fn module(kernel: &Kernel) -> TokenStream {
         (quote!(&super::#static_name), quote!(), quote!())
     };
     let parameters = generic::unbounded(kernel);
-    let grid = grid::function(kernel, &declared);
+    // The launch of an `#[elementwise]` function takes no grid.
+    let has_grid = kernel.elements.is_none();
+    let grid = has_grid.then(|| grid::function(kernel, &declared));
+    let grid_reexport =
+        has_grid.then(|| quote!(#[doc(inline)] #[allow(unused_imports)] pub use super::#grid_name as grid;));
     let block = block::within(kernel, &quote!(super::)).map(|block| {
         quote! {
             /// The shape of its blocks, x first, 1 above the rank of the kernel.
@@ -43,9 +47,7 @@ pub(super) fn module(kernel: &Kernel) -> TokenStream {
         #visibility mod #name {
             #reexport
             #block
-            #[doc(inline)]
-            #[allow(unused_imports)]
-            pub use super::#grid_name as grid;
+            #grid_reexport
 
             /// The kernel: its name, its PTX.
             #[allow(dead_code)]

@@ -1,6 +1,6 @@
 //! The typed launch function of a kernel: its arguments, checked and staged, and the call of the runtime.
 
-use ferrogrid_syntax::{Division, Kernel, Parameter, ParameterKind};
+use ferrogrid_syntax::{Division, Elements, Kernel, Parameter, ParameterKind};
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Lifetime};
@@ -39,10 +39,26 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     };
     let (params, passed) = params(kernel);
     let accesses = numbered().filter_map(access);
+    let with = if kernel.elements.is_some() {
+        "for all elements".to_owned()
+    } else {
+        format!("with the threads of `{grid}`")
+    };
     let summary = format!(
-        "Launches the kernel `{}` on `{stream}`, with the threads of `{grid}`, and returns without waiting for it (except for host slices that it writes: `Out`, `InOut`).",
+        "Launches the kernel `{}` on `{stream}`, {with}, and returns without waiting for it (except for host slices that it writes: `Out`, `InOut`).",
         kernel.bare_name()
     );
+    let (grid_parameter, grid) = match &kernel.elements {
+        None => (
+            Some(quote!(#grid: impl ::ferrogrid::__private::IntoGrid<#rank>,)),
+            quote!(::ferrogrid::__private::IntoGrid::into_grid(#grid)),
+        ),
+        Some(Elements { first, tile }) => {
+            let first = local(*first);
+            let blocks = quote!(::ferrogrid::__private::longest(&#first).div_ceil(#tile));
+            (None, quote!(::ferrogrid::__private::Grid::<#rank>::blocks(#blocks)))
+        }
+    };
     let safety = kernel.is_unsafe().then(|| {
         quote! {
             #[doc = "\n# Safety\nThe kernel's own requirements. Memory behind raw pointers must stay valid, and unused by other work, until the stream has run the kernel: launches do not order it."]
@@ -59,7 +75,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
         #[track_caller]
         #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
             #stream: &::ferrogrid::__private::Stream,
-            #grid: impl ::ferrogrid::__private::IntoGrid<#rank>,
+            #grid_parameter
             #(#parameters,)*
         ) -> ::ferrogrid::__private::Result<()>
         #bounds
@@ -69,7 +85,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             #narrow
             #(#same_shapes)*
             #(#claims)*
-            let __grid = ::ferrogrid::__private::IntoGrid::into_grid(#grid);
+            let __grid = #grid;
             #(#for_blocks)*
             #params
             // SAFETY: one address for each flattened parameter that has bytes, in the order and of the types that

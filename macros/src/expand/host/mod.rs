@@ -7,10 +7,12 @@
 //! | `launch.rs` | the launch function |
 //! | `cpu_entry.rs` | the function that runs a block on the CPU device |
 //! | `companion.rs` | the companion module |
+//! | `reduction.rs` | the functions of a reduction, which launch its kernels |
 
 mod companion;
 mod cpu_entry;
 mod launch;
+mod reduction;
 
 use ferrogrid_syntax::{Instance, Kernel, Module, Parameter, ParameterKind};
 use proc_macro2::{Span, TokenStream};
@@ -34,6 +36,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
     let limit = constants::limit(module);
     let warning = abort::warning(module);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, code));
+    let reductions = module.reductions.iter().map(|it| reduction::functions(module, it));
     let libraries = libraries::of(module, code);
     quote! {
         #embedded
@@ -52,6 +55,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
             #limit
             #warning
             #(#kernels)*
+            #(#reductions)*
         }
     }
 }

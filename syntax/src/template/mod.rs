@@ -1,0 +1,100 @@
+//! Kernels that are written as their operation on one element: `#[elementwise]` and `#[reduction]`. Both become functions
+//! and `#[kernel]`s of the module, so that everything that holds for kernels holds for them.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `signature.rs` | the function as written: what each parameter stands for |
+//! | `options.rs` | the options of the attribute: the template's own, and those of kernels that it passes on |
+//! | `elementwise.rs` | `#[elementwise]`: a kernel that moves 16 bytes at a time |
+//! | `reduction.rs` | `#[reduction]`: the kernels of both steps |
+
+mod elementwise;
+mod options;
+mod reduction;
+mod signature;
+
+use syn::{Attribute, Error, Item, Result};
+
+use crate::kernel::is_kernel_attribute;
+use elementwise::Elementwise;
+
+pub use reduction::Reduction;
+pub use signature::{Argument, Role};
+
+/// The threads of a block: those of `ferrogrid_device::fold`.
+const THREADS: usize = 256;
+
+/// The kernel of an `#[elementwise]` function: its launch takes no grid.
+pub struct Elements {
+    /// The number of the parameter whose length is that of all.
+    pub first: usize,
+    /// The elements of a block.
+    pub tile: usize,
+}
+
+/// The items of a module with functions and kernels in place of its templates.
+#[derive(Default)]
+pub(crate) struct Expanded {
+    pub(crate) items: Vec<Item>,
+    /// The numbers of the items that are kernels of `#[elementwise]` functions.
+    pub(crate) elementwise: Vec<(usize, Elements)>,
+    pub(crate) reductions: Vec<Reduction>,
+}
+
+/// Replaces the templates among `items`.
+///
+/// # Errors
+/// For every function that cannot be a template, with the span of the part at fault.
+pub(crate) fn expand(items: &[Item]) -> Result<Expanded> {
+    let mut expanded = Expanded::default();
+    let mut errors: Option<Error> = None;
+    for item in items {
+        if let Err(error) = expanded.add(item) {
+            match &mut errors {
+                Some(all) => all.combine(error),
+                None => errors = Some(error),
+            }
+        }
+    }
+    errors.map_or(Ok(expanded), Err)
+}
+
+impl Expanded {
+    fn add(&mut self, item: &Item) -> Result<()> {
+        let Item::Fn(function) = item else {
+            self.items.push(item.clone());
+            return Ok(());
+        };
+        let mut kinds = function.attrs.iter().filter(|it| is_template(it) || is_kernel_attribute(it));
+        let Some(attribute) = kinds.next().filter(|first| is_template(first) || kinds.clone().count() > 0)
+        else {
+            self.items.push(item.clone());
+            return Ok(());
+        };
+        if let Some(second) = kinds.next() {
+            let message = "a function is one of `#[kernel]`, `#[elementwise]` and `#[reduction]`";
+            return Err(Error::new_spanned(second, message));
+        }
+        let mut function = function.clone();
+        function.attrs.retain(|it| !is_template(it));
+        if ends_in(attribute, "elementwise") {
+            let Elementwise { items, elements } = Elementwise::parse(function, attribute)?;
+            self.items.extend(items);
+            self.elementwise.push((self.items.len() - 1, elements));
+        } else {
+            let (items, reduction) = Reduction::parse(function, attribute)?;
+            self.items.extend(items);
+            self.reductions.push(reduction);
+        }
+        Ok(())
+    }
+}
+
+/// Whether `attribute` is that of a template, or a path that ends in it.
+fn is_template(attribute: &Attribute) -> bool {
+    ends_in(attribute, "elementwise") || ends_in(attribute, "reduction")
+}
+
+fn ends_in(attribute: &Attribute, name: &str) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == name)
+}

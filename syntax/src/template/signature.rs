@@ -1,0 +1,234 @@
+//! The function of a template as written: what each of its parameters stands for.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, Error, FnArg, GenericParam, Ident, ItemFn, Pat, Result, ReturnType, Safety, Type, parse_quote,
+};
+
+use crate::kernel::{ParameterKind, kind_of};
+
+/// What a parameter of a template stands for.
+pub enum Role {
+    /// A value, the same for all elements.
+    Value,
+    /// `&[T]`, `Plane<T>` and the like: memory that every element may read.
+    Whole(ParameterKind),
+    /// `&T`: one element of an input.
+    Input(Type),
+    /// `&mut T`: one element of an output.
+    Output(Type),
+    /// `#[index] i: usize`: the number of the element.
+    Index,
+}
+
+/// A parameter of a template.
+pub struct Argument {
+    /// Its name.
+    pub name: Ident,
+    /// Its type as written.
+    pub ty: Type,
+    /// What it stands for.
+    pub role: Role,
+}
+
+/// A function that computes one element.
+pub(super) struct Signature {
+    /// Without the attributes `#[index]`.
+    pub(super) function: ItemFn,
+    pub(super) arguments: Vec<Argument>,
+    /// The type that it returns, if any.
+    pub(super) result: Option<Type>,
+}
+
+impl Signature {
+    /// Reads the function.
+    ///
+    /// # Errors
+    /// For what no element can be computed from, with the span of the part at fault.
+    pub(super) fn parse(mut function: ItemFn) -> Result<Self> {
+        check(&function)?;
+        let mut arguments = Vec::new();
+        for input in &mut function.sig.inputs {
+            arguments.push(argument(input)?);
+        }
+        if !arguments.iter().any(|it| matches!(it.role, Role::Input(_) | Role::Output(_)))
+            && !matches!(function.sig.output, ReturnType::Type(..))
+        {
+            return Err(Error::new(
+                function.sig.paren_token.span.join(),
+                "no parameter is an element: `x: &f32` is one of an input, `y: &mut f32` one of an output",
+            ));
+        }
+        let result = match &function.sig.output {
+            ReturnType::Default => None,
+            ReturnType::Type(_, ty) => Some((**ty).clone()),
+        };
+        Ok(Signature { function, arguments, result })
+    }
+
+    pub(super) fn name(&self) -> &Ident {
+        &self.function.sig.ident
+    }
+
+    /// The name of one of its functions.
+    pub(super) fn part(&self, part: &str) -> Ident {
+        let name = self.name().to_string();
+        format_ident!("__ferrogrid_{part}_{}", name.trim_start_matches("r#"), span = self.name().span())
+    }
+
+    /// The `cfg`s, which apply to all that it becomes.
+    pub(super) fn cfgs(&self) -> Vec<&Attribute> {
+        self.function.attrs.iter().filter(|it| it.path().is_ident("cfg")).collect()
+    }
+
+    /// Its documentation and `cfg`s.
+    pub(super) fn public_attributes(&self) -> Vec<&Attribute> {
+        let is_public = |it: &&Attribute| it.path().is_ident("cfg") || it.path().is_ident("doc");
+        self.function.attrs.iter().filter(is_public).collect()
+    }
+
+    /// The function itself under the name `name`, private.
+    pub(super) fn element(&self, name: &Ident) -> ItemFn {
+        let mut function = self.function.clone();
+        function.sig.ident = name.clone();
+        function.vis = syn::Visibility::Inherited;
+        function.attrs.retain(|it| !it.path().is_ident("doc"));
+        function.attrs.push(parse_quote!(#[inline(always)]));
+        // A template's parameters are those of its launch.
+        function.attrs.push(parse_quote!(
+            #[allow(
+                clippy::too_many_arguments,
+                clippy::needless_pass_by_value,
+                clippy::trivially_copy_pass_by_ref
+            )]
+        ));
+        function
+    }
+
+    /// `::<T, N>`, or nothing.
+    pub(super) fn turbofish(&self) -> TokenStream {
+        let names: Vec<&Ident> = self
+            .function
+            .sig
+            .generics
+            .params
+            .iter()
+            .filter_map(|it| match it {
+                GenericParam::Type(it) => Some(&it.ident),
+                GenericParam::Const(it) => Some(&it.ident),
+                GenericParam::Lifetime(_) => None,
+            })
+            .collect();
+        if names.is_empty() { TokenStream::new() } else { quote!(::<#(#names),*>) }
+    }
+
+    /// The arguments of the element's function, in order, where `input`, `output` and `index` say what stands for those.
+    pub(super) fn passed(
+        &self,
+        input: impl Fn(&Ident) -> TokenStream,
+        output: impl Fn(&Ident) -> TokenStream,
+        index: &TokenStream,
+    ) -> TokenStream {
+        let arguments = self.arguments.iter().map(|argument| {
+            let name = &argument.name;
+            match &argument.role {
+                Role::Value | Role::Whole(_) => quote!(#name),
+                Role::Input(_) => input(name),
+                Role::Output(_) => output(name),
+                Role::Index => index.clone(),
+            }
+        });
+        quote!(#(#arguments),*)
+    }
+
+    /// `same_shape(x, y),` for these parameters, if they are several.
+    pub(super) fn same_shape(names: &[&Ident]) -> TokenStream {
+        if names.len() < 2 { TokenStream::new() } else { quote!(same_shape(#(#names),*),) }
+    }
+
+    /// `dependent_launch,` unless a texture forbids it.
+    pub(super) fn dependent_launch(&self) -> (TokenStream, TokenStream) {
+        let reads_texture =
+            self.arguments.iter().any(|it| matches!(it.role, Role::Whole(ParameterKind::Texture { .. })));
+        if reads_texture {
+            (TokenStream::new(), TokenStream::new())
+        } else {
+            (quote!(dependent_launch,), quote!(__t.launch_dependents();))
+        }
+    }
+}
+
+fn check(function: &ItemFn) -> Result<()> {
+    let signature = &function.sig;
+    if let Safety::Unsafe(token) = &signature.safety {
+        return Err(Error::new(
+            token.span(),
+            "a template's function is safe: write an `unsafe` block in it, or a `#[kernel]`",
+        ));
+    }
+    if let Some(token) = &signature.asyncness {
+        return Err(Error::new(token.span(), "a template's function cannot be `async`: it runs on a device"));
+    }
+    if let Some(lifetime) = signature.generics.lifetimes().next() {
+        return Err(Error::new(lifetime.span(), "a template needs no lifetimes: leave them out"));
+    }
+    Ok(())
+}
+
+fn argument(input: &mut FnArg) -> Result<Argument> {
+    let FnArg::Typed(typed) = input else {
+        return Err(Error::new(input.span(), "a template is a free function: it cannot take `self`"));
+    };
+    let Pat::Ident(pattern) = &*typed.pat else {
+        return Err(Error::new(
+            typed.pat.span(),
+            "a template's parameter needs a plain name; destructure it in the body",
+        ));
+    };
+    let (name, ty) = (pattern.ident.clone(), (*typed.ty).clone());
+    let attributes = typed.attrs.len();
+    typed.attrs.retain(|it| !it.path().is_ident("index"));
+    let role = if typed.attrs.len() < attributes {
+        if !matches!(&ty, Type::Path(path) if path.path.is_ident("usize")) {
+            return Err(Error::new(ty.span(), "the index of an element is a `usize`"));
+        }
+        Role::Index
+    } else {
+        role(&ty)?
+    };
+    Ok(Argument { name, ty, role })
+}
+
+fn role(ty: &Type) -> Result<Role> {
+    if let Type::Reference(reference) = ty
+        && !matches!(&*reference.elem, Type::Slice(_))
+        && !matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str"))
+    {
+        if let Some(lifetime) = &reference.lifetime {
+            return Err(Error::new(
+                lifetime.span(),
+                "an element is lent for one call: leave the lifetime out",
+            ));
+        }
+        let element = (*reference.elem).clone();
+        return Ok(if reference.mutability.is_some() { Role::Output(element) } else { Role::Input(element) });
+    }
+    if let Type::Reference(reference) = ty
+        && reference.mutability.is_some()
+    {
+        return Err(Error::new(
+            ty.span(),
+            "`&mut [T]` would alias: every element would hold the whole slice at once; write `&mut T`, the element of an output",
+        ));
+    }
+    match kind_of(ty, false)? {
+        ParameterKind::Scalar | ParameterKind::Tuple { .. } => Ok(Role::Value),
+        kind @ (ParameterKind::Input { .. } | ParameterKind::Texture { .. }) => Ok(Role::Whole(kind)),
+        _ => Err(Error::new(
+            ty.span(),
+            "a template computes one element, without other threads: it takes values, elements (`&T`, `&mut T`) and memory to read (`&[T]`, `Plane<T>`, `Volume<T>`, `Texture<V, R>`); for anything else write a `#[kernel]`",
+        )),
+    }
+}
