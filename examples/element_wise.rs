@@ -1,9 +1,9 @@
-//! 1.5 element_wise: many quadratic equations, one per thread.
+//! 1.5 element_wise: many quadratic equations, each solved for itself.
 //!
-//! Shows: several inputs, a struct of results (`#[derive(DeviceCopy)]`), and branches that differ between
-//! threads.
-//! Look at: the struct is one element of a buffer, the same on both sides. The derive refuses fields that
-//! cannot be copied to a device, such as references.
+//! Shows: `#[elementwise]`, which needs the operation on one element only; the kernel that one would write by hand;
+//! several inputs, a struct of results (`#[derive(DeviceCopy)]`), and branches that differ between threads.
+//! Look at: the launch of the first takes no grid. The struct is one element of a buffer, the same on both sides. The
+//! derive refuses fields that cannot be copied to a device, such as references.
 //!
 //! `cargo ferrogrid run element_wise`
 
@@ -23,21 +23,30 @@ mod kernels {
         pub count: u64,
     }
 
-    /// Solves a x^2 + b x + c = 0 for each i; a is not 0.
-    #[kernel]
-    pub fn solve(t: Thread<1>, a: &[f64], b: &[f64], c: &[f64], mut roots: DisjointSlice<Roots>) {
+    /// Solves a x^2 + b x + c = 0; a is not 0.
+    #[elementwise]
+    pub fn solve(a: &f64, b: &f64, c: &f64) -> Roots {
+        roots_of(*a, *b, *c)
+    }
+
+    /// The same by hand: an equation for each thread.
+    #[kernel(same_shape(roots, a, b, c))]
+    pub fn solve_by_hand(t: Thread<1>, a: &[f64], b: &[f64], c: &[f64], mut roots: DisjointSlice<Roots>) {
         let i = t.index();
-        let Some(roots) = roots.get_mut(i) else { return };
-        let (a, b, c) = (a[i.get()], b[i.get()], c[i.get()]);
+        if let Some(roots) = roots.get_mut(i) {
+            *roots = roots_of(a[i.get()], b[i.get()], c[i.get()]);
+        }
+    }
+
+    fn roots_of(a: f64, b: f64, c: f64) -> Roots {
         let discriminant = b * b - 4.0 * a * c;
         if discriminant < 0.0 {
-            *roots = Roots { x: [f64::NAN; 2], count: 0 };
-            return;
+            return Roots { x: [f64::NAN; 2], count: 0 };
         }
         // The sum of two numbers of the same sign: -b + sqrt(..) would cancel for large b.
         let q = -0.5 * (b + discriminant.sqrt().copysign(b));
         let (first, second) = if q == 0.0 { (0.0, 0.0) } else { (q / a, c / q) };
-        *roots = Roots { x: [first.min(second), first.max(second)], count: 2 };
+        Roots { x: [first.min(second), first.max(second)], count: 2 }
     }
 }
 
@@ -55,8 +64,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [device_a, device_b, device_c] = &device_inputs;
     let poison = kernels::Roots { x: [7.0; 2], count: 7 };
     let mut device_roots = stream.upload(&vec![poison; n])?;
-    kernels::solve(&stream, Grid::cover(n), device_a, device_b, device_c, &mut device_roots)?;
+    kernels::solve(&stream, device_a, device_b, device_c, &mut device_roots)?;
     let roots = stream.download(&device_roots)?;
+    let mut device_roots = stream.upload(&vec![poison; n])?;
+    kernels::solve_by_hand(&stream, Grid::cover(n), device_a, device_b, device_c, &mut device_roots)?;
+    let bits = |roots: &kernels::Roots| (roots.x.map(f64::to_bits), roots.count);
+    if !stream.download(&device_roots)?.iter().map(bits).eq(roots.iter().map(bits)) {
+        return Err("the kernel written by hand has other results".into());
+    }
 
     let mut with_roots = 0;
     let mut largest_residue = 0.0_f64;

@@ -4,6 +4,7 @@
 mod book;
 mod kinds;
 mod modules;
+mod templates;
 
 use super::*;
 

@@ -1,0 +1,81 @@
+//! Kernels that are written as their operation on one element.
+
+use super::{between, has, has_not, on_device, on_host};
+
+const AXPY: &str = "mod m { #[elementwise] pub fn axpy(a: f32, x: &f32, y: &mut f32) { *y += a * x; } }";
+
+#[test]
+fn an_elementwise_function_becomes_a_kernel_that_takes_no_grid() {
+    let (host, device) = (on_host(AXPY), on_device(AXPY));
+    has(
+        &host,
+        "pub fn axpy<'p2,'p3>(stream:&p::Stream,a:f32,x:impl p::LaunchInput<'p2,f32,1usize>,\
+         y:impl p::LaunchOutput<'p3,f32,1usize>,)->p::Result<()>",
+    );
+    has(&host, "let __grid=p::Grid::<1usize>::blocks(p::longest(&__p2).div_ceil(1024usize));");
+    has(&host, "p::same_shape(&__FERROGRID_KERNEL_axpy,(\"x\",&__p2),(\"y\",&__p3))?;");
+    // Its threads wait for no others, whatever they are passed to.
+    has(&host, "__block.for_each_thread");
+    has_not(&host, "for_each_waiting_thread");
+    has_not(&host, "__ferrogrid_grid_axpy");
+    has(&device, "fn __ferrogrid_element_axpy(a:f32,x:&f32,y:&mut f32){*y+=a*x;}");
+    has(&device, "fn axpy(__t:d::Thread<1>,a:f32,x:&[f32],mut y:d::DisjointWarps<f32,4usize,1>)");
+}
+
+#[test]
+fn a_thread_has_the_elements_of_16_bytes() {
+    for (element, run) in [
+        ("u8", 16),
+        ("f16", 8),
+        ("f32", 4),
+        ("[f32; 2]", 2),
+        ("f64", 2),
+        ("[f32; 4]", 1),
+        ("[f64; 3]", 1),
+        ("Named", 1),
+    ] {
+        let text = format!("mod m {{ #[elementwise] fn k(x: &u8) -> {element} {{ f(x) }} }}");
+        let device = on_device(&text);
+        has(&device, &format!("mut out:d::DisjointWarps<{element},{run}usize,1>"));
+        let calls = between(&device, "let__items_out=[", "];");
+        assert_eq!(calls.matches("__ferrogrid_element_k(").count(), run, "{element}");
+    }
+}
+
+const NORM: &str = "mod m { #[reduction(T = [f32], fast_math, identity = T::ZERO, combine = |a, b| a + b, \
+                    finish = |sum: f64| -> f32 { sum as f32 })] \
+                    pub fn norm<T: Float>(scale: T, x: &T, y: &T, #[index] i: usize) -> f64 { f(scale, x, y, i) } }";
+
+#[test]
+fn a_reduction_becomes_two_kernels_and_two_functions() {
+    let (host, device) = (on_host(NORM), on_device(NORM));
+    has(&device, "fn norm_in_blocks<T:Float>(__t:d::Thread<1>,scale:T,x:&[T],y:&[T],mut out:d::DisjointChunks<f64,1>,");
+    has(&device, "fn norm_of_blocks<T:Float>(__t:d::Thread<1>,values:&[f64],mut out:d::DisjointChunks<f32,1>,");
+    has(&device, "__ferrogrid_element_norm::<T>(scale,&__items[__k],__items_y.get(__k),__first+__k*d::fold::THREADS)");
+    has(&device, "__ferrogrid_element_norm::<T>(scale,&__item,&y[__i],__i)");
+    has(&host, "pub fn norm<'p1,'p2,T:Float>(stream:&p::Stream,scale:T,x:impl p::DeviceInput<'p1,T>,");
+    has(&host, "out:impl p::DeviceOutput<'out,f32>,");
+    has(&host, "p::in_two_steps::<f64,f32>(stream,x.len(),");
+    has(&host, "norm_in_blocks::<T>(stream,__grid,scale,x,y,__values)");
+    let plain = on_host(
+        "mod m { #[reduction(identity = 0.0, combine = |a, b| a + b)] fn sum(x: &f32) -> f32 { *x } }",
+    );
+    has(&plain, "p::in_steps::<f32>(stream,x.len(),");
+}
+
+/// A disabled template leaves nothing in the expansion.
+#[test]
+fn conditions_hold_for_all_that_is_made_of_a_template() {
+    for text in [AXPY, NORM] {
+        let text = text.replace("#[elementwise]", "#[cfg(any())] #[elementwise]");
+        let text = text.replace("#[reduction", "#[cfg(any())] #[reduction");
+        for half in [on_host(&text), on_device(&text)] {
+            let functions = half.matches("__ferrogrid_element_").count();
+            assert!(functions > 0 && half.contains("#[cfg(any())]"), "{half}");
+            for (before, _) in half.match_indices("fn__ferrogrid_") {
+                let start = half[..before].rfind("#[cfg(any())]").expect("a condition");
+                assert!(before - start < 300, "{}", &half[start..before]);
+            }
+        }
+    }
+}
