@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn the_widest_access_divides_the_group() {
         assert_eq!((width::<f32, 4>(), width::<f64, 2>(), width::<u8, 16>()), (16, 16, 16));
-        assert_eq!((width::<[u8; 3], 1>(), width::<[u16; 3], 1>(), width::<[f32; 3], 1>()), (1, 2, 4));
-        assert_eq!((width::<[f64; 3], 1>(), width::<[f64; 3], 2>(), width::<(), 4>()), (8, 16, 16));
+        assert_eq!((width::<[u8; 3], 3>(), width::<[u16; 3], 3>(), width::<[f32; 3], 3>()), (1, 2, 4));
+        assert_eq!((width::<[f64; 3], 3>(), width::<[f64; 3], 2>(), width::<(), 4>()), (8, 16, 16));
     }
 
     #[test]

@@ -135,14 +135,14 @@ fn kernel(
     let parameters: Vec<TokenStream> = parameters.chain(returned).collect();
     let turbofish = signature.turbofish();
     let call = quote!(#element #turbofish);
-    let (wide, single) = (by_groups(signature, slices, run, &call), one_by_one(signature, slices, &call));
-    let leader = slices.iter().find(|it| it.access != Access::Read).map(|it| &it.name);
+    // A group of one is moved as it is.
+    let wide = (run > 1).then(|| by_groups(signature, slices, run, &call));
+    let single = one_by_one(signature, slices, &call);
     let mut kernel: ItemFn = parse_quote! {
         #(#attributes)*
         #[kernel(block = #THREADS, wide, #dependent_launch #same_shape #of_kernel)]
         #visibility fn #name<#generics>(__t: ::ferrogrid::device::Thread<1>, #(#parameters),*) #where_clause {
             #launch_dependents
-            let __first = #leader.first(&__t);
             #wide
             #single
         }
@@ -198,7 +198,9 @@ fn by_groups(signature: &Signature, slices: &[Slice], run: usize, call: &TokenSt
     };
     let stores = slices.iter().zip(groups.iter().zip(&items)).filter(|(it, _)| it.access != Access::Read);
     let stores = stores.map(|(_, (group, items))| quote!(#group.store(#items);));
+    let leader = slices.iter().find(|it| it.access != Access::Read).map(|it| &it.name);
     quote! {
+        let __first = #leader.first(&__t);
         if let (#(::core::option::Option::Some(#groups),)*) = (#(#found,)*) {
             #(#loads)*
             #computed
@@ -220,11 +222,11 @@ fn one_by_one(signature: &Signature, slices: &[Slice], call: &TokenStream) -> To
         all = quote!(#all.zip(#output));
         pattern = quote!((#pattern, (_, #element)));
     }
-    let passed = signature.passed(
-        |name| quote!(&#name[__i]),
-        |name| part_of(name, "element").into_token_stream(),
-        &quote!(__i),
-    );
+    let inputs: Vec<&Ident> =
+        slices.iter().filter(|it| it.access == Access::Read).map(|it| &it.name).collect();
+    let found: Vec<Ident> = inputs.iter().map(|name| part_of(name, "element")).collect();
+    let place = |name: &Ident| part_of(name, "element").into_token_stream();
+    let passed = signature.passed(place, place, &quote!(__i));
     let called = match slices.iter().find(|it| it.access == Access::Write) {
         Some(slice) => {
             let element = part_of(&slice.name, "element");
@@ -232,7 +234,14 @@ fn one_by_one(signature: &Signature, slices: &[Slice], call: &TokenStream) -> To
         }
         None => quote!(#call(#passed)),
     };
-    quote!(for #pattern in #all { #called; })
+    // All have the same length. Without a panic the kernel needs no record of one.
+    quote! {
+        for #pattern in #all {
+            if let (#(::core::option::Option::Some(#found),)*) = (#(#inputs.get(__i),)*) {
+                #called;
+            }
+        }
+    }
 }
 
 fn part_of(name: &Ident, part: &str) -> Ident {

@@ -23,6 +23,8 @@ pub use signature::{Argument, Role};
 
 /// The threads of a block: those of `ferrogrid_device::fold`.
 const THREADS: usize = 256;
+/// The elements of a thread in a tile: those of `ferrogrid_device::fold`.
+const ITEMS: usize = 16;
 
 /// The kernel of an `#[elementwise]` function: its launch takes no grid.
 pub struct Elements {

@@ -7,9 +7,9 @@ use syn::{
     Attribute, Error, Expr, Generics, Ident, Item, ItemFn, Result, ReturnType, Type, Visibility, parse_quote,
 };
 
-use super::THREADS;
 use super::options::Options;
 use super::signature::{Argument, Role, Signature};
+use super::{ITEMS, THREADS};
 
 /// A `#[reduction]` function, for the functions that launch its kernels.
 pub struct Reduction {
@@ -201,17 +201,15 @@ impl Steps<'_> {
             quote!(let #items = ::ferrogrid::device::fold::Items::of(#name, __first);)
         });
         let no_output = |_: &Ident| TokenStream::new();
-        let of_tile = self.signature.passed(
-            |name| match name {
-                name if name == first => quote!(&__items[__k]),
-                name => {
-                    let items = items_of(name);
-                    quote!(#items.get(__k))
-                }
-            },
-            no_output,
-            &quote!(__first + __k * ::ferrogrid::device::fold::THREADS),
-        );
+        // A call for each, because LLVM may leave a loop over a long function as it is, and items in local memory.
+        let of_tile = (0..ITEMS).map(|k| {
+            let input = |name: &Ident| {
+                let items = items_of(name);
+                if name == first { quote!(&__items[#k]) } else { quote!(#items.get(#k)) }
+            };
+            let passed = self.signature.passed(input, no_output, &quote!(__first + #k * #THREADS));
+            quote!(#element(#passed))
+        });
         let of_one = self.signature.passed(
             |name| match name {
                 name if name == first => quote!(&__item),
@@ -227,10 +225,7 @@ impl Steps<'_> {
                 #identity(),
                 |__first, __items| {
                     #(#others)*
-                    ::ferrogrid::device::fold::by_pairs(
-                        ::core::array::from_fn(|__k| #element(#of_tile)),
-                        #combine,
-                    )
+                    ::ferrogrid::device::fold::by_pairs([#(#of_tile),*], #combine)
                 },
                 |__i, __item| #element(#of_one),
                 #combine,
