@@ -12,7 +12,7 @@ const fn width<T, const N: usize>() -> usize {
 /// Whether a group at `start` can be moved by accesses of [`width`] bytes. The CPU moves any.
 #[inline(always)]
 fn is_aligned<T, const N: usize>(start: *const [T; N]) -> bool {
-    !cfg!(target_arch = "nvptx64") || start.addr() % const { width::<T, N>() } == 0
+    !cfg!(target_arch = "nvptx64") || start.addr().is_multiple_of(const { width::<T, N>() })
 }
 
 /// Copies a group by the widest accesses of device memory.
