@@ -9,6 +9,7 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
+use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use extrema::kernels::{best_position, extremum, position};
 use fold::folds::TILE;
@@ -31,6 +32,7 @@ pub trait Number:
     + dot_kernel::Instance
     + Ordered
     + Scanned
+    + Sorted
 {
 }
 
@@ -40,6 +42,7 @@ impl<T> Number for T where
         + dot_kernel::Instance
         + Ordered
         + Scanned
+        + Sorted
 {
 }
 
