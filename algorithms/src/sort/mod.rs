@@ -124,17 +124,14 @@ impl RadixSort {
     ///
     /// # Errors
     /// As [`RadixSort::keys`], for all four; and `Error::ViewCast` if values of 8 bytes do not start at a multiple of 8.
-    pub fn pairs<'a, 'b, 'c, 'd, T: Number + 'a, V: Pod + DeviceCopy>(
+    pub fn pairs<'a, 'b, 'c, 'd, T: Number + 'a, V: Pod + DeviceCopy + 'c>(
         &self,
         stream: &Stream,
         x: impl DeviceInput<'a, T>,
         values: impl DeviceInput<'c, V>,
         y: impl DeviceOutput<'b, T>,
         values_out: impl DeviceOutput<'d, V>,
-    ) -> Result<()>
-    where
-        V: 'c,
-    {
+    ) -> Result<()> {
         const { assert!(matches!(size_of::<V>(), 4 | 8), "the values of a sort have 4 or 8 bytes") };
         let keys = Column::new(x.into_input().cast()?, y.into_output().cast()?);
         let (values, values_out) = (values.into_input(), values_out.into_output());

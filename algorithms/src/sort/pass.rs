@@ -5,10 +5,6 @@
 /// A block ranks its tile: a warp finds the equal digits of a row, and counts them in shared memory. Thread `d` publishes the
 /// count of digit `d`, and looks back for those of earlier blocks. The elements go through shared memory, so that those with
 /// one digit are stored side by side.
-#[expect(
-    clippy::needless_range_loop,
-    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
-)]
 #[ferrogrid::module]
 pub mod kernels {
     use atomic::{AtomicCell, Ordering::Relaxed};
