@@ -1,4 +1,4 @@
-//! Device-wide algorithms: reductions and scans as typed functions, with the kernels compiled into this crate.
+//! Device-wide algorithms: reductions, scans and sorts as typed functions, with the kernels compiled into this crate.
 //!
 //! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. It
 //! works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
@@ -13,6 +13,9 @@
 //! | [`argmin`], [`argmin_into`], [`argmax`], [`argmax_into`] | `DeviceReduce::ArgMin`, `ArgMax` | `cupy.nanargmin`, `nanargmax` | `min_element`, `max_element` |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
+//! | [`sort`], [`sort_descending`] | `DeviceRadixSort::SortKeys`, `SortKeysDescending` | `cupy.sort` | `stable_sort` |
+//! | [`sort_pairs`], [`RadixSort`] | `DeviceRadixSort::SortPairs`, with a range of bits | | `stable_sort_by_key` |
+//! | [`argsort`] | | `cupy.argsort` | |
 //!
 //! # Floating-point results
 //! Sums, products and dot products have the same bits in every run, on every GPU and on the CPU device: the order of the
@@ -29,23 +32,29 @@ extern crate self as ferrogrid;
 pub use ferrogrid_device as device;
 #[doc(hidden)]
 pub use ferrogrid_host::__private;
-pub(crate) use ferrogrid_host::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
+pub(crate) use ferrogrid_host::{
+    DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream, Temporary,
+};
 pub(crate) use ferrogrid_macros::module;
 
 mod number;
 mod reduce;
 mod scan;
+mod sort;
 
 pub use reduce::{
     Indexed, Number, argmax, argmax_into, argmin, argmin_into, dot, dot_into, max, max_into, min, min_into,
     product, product_into, sum, sum_into,
 };
 pub use scan::{exclusive_sum, inclusive_sum};
+pub use sort::{RadixSort, argsort, sort, sort_descending, sort_pairs};
 
 #[cfg(test)]
 mod tests {
     use crate::reduce::{extrema, totals};
     use crate::scan::running::kernels as scans;
+    use crate::sort::digits::kernels as digits;
+    use crate::sort::pass::kernels as passes;
 
     /// Items that a loop indexes stay in registers only if LLVM unrolls the loop, which it does not if the loop is long.
     #[test]
@@ -54,6 +63,8 @@ mod tests {
             totals::kernels::dot::kernel::<f64>(),
             extrema::kernels::position::kernel::<f64>(),
             scans::inclusive::kernel::<f64>(),
+            digits::count::kernel::<u64>(),
+            passes::pairs::kernel::<u64, u64>(),
         ];
         for kernel in kernels {
             for architecture in ["sm_75", "sm_90"] {

@@ -147,6 +147,44 @@ fn all(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
     // The sums of these stay exact in `f64` and `i32`.
     algorithms!(i32, i64, random.i32(-3..=3), 0.0, "i32", [sum scans]);
     algorithms!(u64, u64, random.u64(..1 << 20), 0.0, "u64", [scans]);
+    sorts(bench, n, random)
+}
+
+fn sorts(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
+    macro_rules! sort {
+        ($t:ident, $name:literal, $of:expr, $compare:expr) => {{
+            let x: Vec<$t> = (0..n).map(|_| $of).collect();
+            let mut sorted = x.clone();
+            sorted.sort_unstable_by($compare);
+            bench.duel(
+                $name,
+                &x,
+                n,
+                |stream, x, y| algorithms::sort(stream, x, y),
+                |y: &[$t]| {
+                    y.iter()
+                        .zip(&sorted)
+                        .position(|(a, b)| a != b)
+                        .map(|at| format!("element {at} is {}", y[at]))
+                },
+            )?;
+        }};
+    }
+    sort!(u32, "sort_u32", random.u32(..), u32::cmp);
+    sort!(u64, "sort_u64", random.u64(..), u64::cmp);
+    sort!(f32, "sort_f32", random.f32() - 0.5, f32::total_cmp);
+    // The first half are keys, the second half their values.
+    let x: Vec<u32> = (0..n).map(|i| if i < n / 2 { random.u32(..) } else { i as u32 }).collect();
+    let mut sorted: Vec<_> = x[..n / 2].iter().copied().zip(x[n / 2..].iter().copied()).collect();
+    sorted.sort_unstable();
+    let pairs = |stream: &Stream, x: DeviceView<u32>, y: DeviceViewMut<u32>| {
+        let ((keys, values), (y, moved)) = (x.split_at(n / 2)?, y.split_at(n / 2)?);
+        algorithms::sort_pairs(stream, keys, values, y, moved)
+    };
+    bench.duel("sort_pairs_u32", &x, n, pairs, |y: &[u32]| {
+        let found = y[..n / 2].iter().zip(&y[n / 2..]);
+        found.zip(&sorted).position(|((a, b), pair)| (*a, *b) != *pair).map(|at| format!("pair {at} differs"))
+    })?;
     Ok(())
 }
 

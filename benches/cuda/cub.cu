@@ -16,6 +16,8 @@ struct Indexed {
     float value;
 };
 
+#define SORT(NAME, T) ALGORITHM(sort_##NAME, T, T, DeviceRadixSort::SortKeys(temp, *bytes, in, out, (int64_t)n, 0, sizeof(T) * 8, stream))
+
 SUM(f32, float)
 SUM(f64, double)
 SUM(i32, int32_t)
@@ -25,3 +27,9 @@ ALGORITHM(argmax_f32, float, Indexed,
 SCANS(f32, float)
 SCANS(i32, int32_t)
 SCANS(u64, uint64_t)
+SORT(u32, uint32_t)
+SORT(u64, uint64_t)
+SORT(f32, float)
+// Keys, then values, in both.
+ALGORITHM(sort_pairs_u32, uint32_t, uint32_t,
+          DeviceRadixSort::SortPairs(temp, *bytes, in, out, in + n / 2, out + n / 2, (int64_t)(n / 2), 0, 32, stream))

@@ -99,7 +99,7 @@ pub use block::cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice
 pub use block::exchange::ExchangeScratch;
 #[doc(hidden)]
 pub use block::fold;
-pub use block::order::{BlockOrder, EarlierBlocks, Seen};
+pub use block::order::{BlockOrder, EachThread, EarlierBlocks, Seen};
 pub use block::sort::{MergeSortScratch, SortScratch};
 pub use block::{fence, order, sort};
 pub use bytemuck;
@@ -162,9 +162,10 @@ pub mod prelude {
     pub use crate::warp::Exchange;
     pub use crate::{
         Aligned16, At, AtomicForm, BlockOrder, ClaimScratch, Constant, DeviceAtomic, DeviceCopy,
-        DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, Double, ExchangeScratch,
-        Index, MergeSortScratch, Padded, Plane, ScatterSlice, Scratch, Seen, Shared, SharedElement,
-        SharedSlice, SortScratch, Surface, Texture, Thread, Tile, Volume, Warp, atomic, cache, fence, sort,
+        DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, Double, EachThread,
+        ExchangeScratch, Index, MergeSortScratch, Padded, Plane, ScatterSlice, Scratch, Seen, Shared,
+        SharedElement, SharedSlice, SortScratch, Surface, Texture, Thread, Tile, Volume, Warp, atomic, cache,
+        fence, sort,
     };
     pub use ferrogrid_macros::{constant, device, elementwise, kernel, reduction};
 }

@@ -10,6 +10,7 @@ use ferrogrid_host::__private::{in_steps, value_of};
 
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
+use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream};
 use extrema::kernels::{best_position, extremum, position};
 use totals::kernels::{dot as dot_kernel, totals as totals_kernel};
@@ -27,6 +28,7 @@ pub trait Number:
     + dot_kernel::Instance
     + Ordered
     + Scanned
+    + Sorted
 {
 }
 
@@ -36,6 +38,7 @@ impl<T> Number for T where
         + dot_kernel::Instance
         + Ordered
         + Scanned
+        + Sorted
 {
 }
 

@@ -5,11 +5,10 @@ use crate::memory::disjoint::{
 };
 use crate::memory::plane::Plane;
 use crate::memory::volume::Volume;
-use crate::order::BlockOrder;
+use crate::order::{BlockOrder, Published};
 use crate::shared::{Shared, SharedSlice};
 use crate::surface::Surface;
 use crate::texture::Texture;
-use crate::warp::Exchange;
 
 /// Borrowed by the parameters of a block's threads. It lives while the block runs.
 #[derive(Debug)]
@@ -47,6 +46,6 @@ impl<'l, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Le
 }
 impl<'l, V, const R: usize> Lent<'l> for Texture<'l, V, R> {}
 impl<'l, T, const R: usize> Lent<'l> for Surface<'l, T, R> {}
-impl<'l, T: Exchange> Lent<'l> for BlockOrder<'l, T> {}
+impl<'l, T: Published> Lent<'l> for BlockOrder<'l, T> {}
 impl<'l, A, const ID: usize> Lent<'l> for Shared<'l, A, ID> {}
 impl<'l, T: 'static, const ID: usize> Lent<'l> for SharedSlice<'l, T, ID> {}

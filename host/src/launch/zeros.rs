@@ -4,8 +4,7 @@
 use std::ffi::c_void;
 use std::ptr::from_ref;
 
-use ferrogrid_device::order::words_for;
-use ferrogrid_device::warp::Exchange;
+use ferrogrid_device::order::{Published, words_for};
 
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -36,7 +35,7 @@ impl LaunchZeros {
     ///
     /// # Errors
     /// For a grid that cannot be launched; else as `claim_bits`.
-    pub fn block_order<T: Exchange, const R: usize>(
+    pub fn block_order<T: Published, const R: usize>(
         kernel: &'static Kernel,
         grid: Grid<R>,
         stream: &Stream,

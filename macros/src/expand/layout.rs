@@ -67,8 +67,8 @@ fn of_parameter(parameter: &Parameter, device: &TokenStream) -> Vec<Fact> {
             size(element, &format!("an element of `{name}`"))
         }
         ParameterKind::Order { element } => {
-            let bytes = quote!(<#element as #device::warp::Exchange>::BYTES as u64);
-            vec![Fact::number(format!("the number of bytes of a value of `{name}`"), bytes)]
+            let words = quote!(<#element as #device::order::Published>::STRIDE as u64);
+            vec![Fact::number(format!("the number of words of a block in `{name}`"), words)]
         }
         ParameterKind::Shared { array } => size(array, &format!("the shared memory `{name}`")),
         ParameterKind::SharedSlice { element } => {

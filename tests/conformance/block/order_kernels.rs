@@ -235,4 +235,43 @@ pub mod in_order {
             *y = value;
         }
     }
+
+    /// What comes before each element in its column of 64, by maps that do not commute.
+    #[kernel(block = 64)]
+    pub fn down_columns(
+        t: Thread<1>,
+        x: &[u32],
+        mut y: DisjointSlice<u32>,
+        order: BlockOrder<EachThread<u32, 64>>,
+    ) {
+        let own = x.get(t.index().get()).copied().unwrap_or(0);
+        let earlier = order.publish_each(&t, own);
+        // The first of two is kept, unless it is even.
+        let before = earlier.exclusive_each(&t, own, |a, b| if a % 2 == 1 { a } else { b });
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = before.unwrap_or(1000);
+        }
+    }
+
+    /// Adds up columns, but in block `bad` the threads leave (0), the first one panics (1), or the last one (2).
+    #[kernel]
+    pub fn columns_failing(
+        t: Thread<1>,
+        bad: u32,
+        how: u32,
+        mut y: DisjointSlice<u32>,
+        order: BlockOrder<EachThread<u32, 64>>,
+    ) {
+        if t.block_idx()[0] == bad {
+            if how == 0 {
+                return;
+            }
+            assert!(t.thread_rank() != if how == 1 { 0 } else { 63 }, "one thread of block {bad} panics");
+        }
+        let earlier = order.publish_each(&t, 1);
+        let before = earlier.exclusive_each(&t, 1, |a, b| a + b).unwrap_or(0);
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = before;
+        }
+    }
 }

@@ -21,6 +21,8 @@ pub(crate) const CASES: &[Case] = &[
         a_stack_that_is_used_up_ends_the_waits_for_its_block,
     ),
     ("a_block_may_end_without_a_value", a_block_may_end_without_a_value),
+    ("each_thread_looks_back_in_its_column", each_thread_looks_back_in_its_column),
+    ("no_wait_of_a_column_deadlocks", no_wait_of_a_column_deadlocks),
     ("each_launch_of_a_graph_has_an_order_of_its_own", each_launch_of_a_graph_has_an_order_of_its_own),
     ("blocks_in_order_leave_the_rest_of_shared_memory", blocks_in_order_leave_the_rest_of_shared_memory),
 ];
@@ -204,6 +206,50 @@ fn a_block_may_end_without_a_value(device: &Device) -> Outcome {
     in_order::every_other(&stream, Grid::new(101, 32), &mut y)?;
     let expected = (0..101 * 32).map(|i| if i / 32 % 2 == 0 { 5 + i / 64 } else { 0 }).collect();
     expect("values", stream.download(&y)?, expected)
+}
+
+fn each_thread_looks_back_in_its_column(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut random = fastrand::Rng::with_seed(162);
+    for blocks in [1, 2, 40, 300] {
+        let x: Vec<u32> = (0..64 * blocks).map(|_| random.u32(..100)).collect();
+        let mut y = stream.zeros(x.len())?;
+        in_order::down_columns(&stream, Grid::blocks(blocks), &stream.upload(&x)?, &mut y)?;
+        let mut expected = vec![1000; 64];
+        for i in 64..x.len() {
+            let (earlier, last) = (expected[i - 64], x[i - 64]);
+            expected.push(if i >= 128 && earlier % 2 == 1 { earlier } else { last });
+        }
+        expect(&format!("{blocks} blocks"), stream.download(&y)? == expected, true)?;
+    }
+    Ok(())
+}
+
+fn no_wait_of_a_column_deadlocks(device: &Device) -> Outcome {
+    for (how, what) in [
+        (0, "waits for the value of a block that ended without publishing one"),
+        (1, "one thread of block"),
+        (2, "one thread of block"),
+    ] {
+        for (bad, blocks) in [(0, 40), (13, 200)] {
+            let stream = device.new_stream()?;
+            let mut y = stream.zeros::<u32>(64 * blocks as usize)?;
+            let launched = in_order::columns_failing(&stream, Grid::new(blocks, 64), bad, how, &mut y);
+            let launched = launched.and_then(|()| stream.synchronize());
+            let text = expect_error(what, launched, |error| matches!(error, Error::KernelPanic { .. }))?;
+            names(&text, &[what])?;
+            // The device remains usable, and the next launch has a new order.
+            in_order::columns_failing(&stream, Grid::new(blocks, 64), u32::MAX, how, &mut y)?;
+            let expected = (0..64 * blocks).map(|i| i / 64).collect::<Vec<_>>();
+            expect(what, stream.download(&y)? == expected, true)?;
+        }
+    }
+    let stream = device.new_stream()?;
+    let mut y = stream.zeros::<u32>(320)?;
+    let launched = in_order::columns_failing(&stream, Grid::new(10, 32), u32::MAX, 0, &mut y);
+    let launched = launched.and_then(|()| stream.synchronize());
+    let text = expect_error("threads", launched, |error| matches!(error, Error::KernelPanic { .. }))?;
+    names(&text, &["64", "32"])
 }
 
 fn each_launch_of_a_graph_has_an_order_of_its_own(device: &Device) -> Outcome {

@@ -1,15 +1,17 @@
 //! Blocks numbered in the order in which they start, so that a block may wait for results of earlier ones
-//! whatever the scheduler does (decoupled look-back). `slots` is the memory in which blocks publish their values.
+//! whatever the scheduler does (decoupled look-back). `slots` is the memory in which blocks publish their values; `each` is for a value of each thread.
 
+mod each;
 mod slots;
 
 use crate::shared::{Scratch, Shared, SharedElement};
 use crate::thread::Thread;
 use crate::warp::Exchange;
+pub use each::EachThread;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use slots::EndOfBlock;
 use slots::{OWN, Slots, TOTAL};
-pub use slots::{assert_exchange, end_block, words_for};
+pub use slots::{Published, assert_published, end_block, words_for};
 
 /// Numbers the blocks of a kernel in the order in which they start, and lets each wait for values that
 /// earlier ones publish.
@@ -31,7 +33,8 @@ pub use slots::{assert_exchange, end_block, words_for};
 ///
 /// The launch passes nothing for it: it allocates zeroed memory of its own from the stream's pool. In a graph
 /// the memory belongs to the graph, and each launch zeroes it. The grid has rank 1, and 16 bytes of each
-/// block's shared memory are taken. Values are [`Exchange`] of up to 16 bytes: numbers, tuples, derived structs.
+/// block's shared memory are taken. Values are [`Exchange`] of up to 16 bytes: numbers, tuples, derived structs; or one for
+/// each thread, [`EachThread`].
 ///
 /// A single-pass scan by decoupled look-back (CUB's `DeviceScan`):
 ///
@@ -63,12 +66,12 @@ pub use slots::{assert_exchange, end_block, words_for};
 /// # Ok(()) }
 /// ```
 #[must_use = "later blocks wait for this block's value: publish it"]
-pub struct BlockOrder<'a, T: Exchange> {
+pub struct BlockOrder<'a, T: Published> {
     slots: Slots<'a, T>,
 }
 
 /// The blocks before one that has published its own value; returned by [`BlockOrder::publish`].
-pub struct EarlierBlocks<'a, T: Exchange> {
+pub struct EarlierBlocks<'a, T: Published> {
     slots: Slots<'a, T>,
 }
 
@@ -81,7 +84,7 @@ pub enum Seen<T> {
     Total(T),
 }
 
-impl<'a, T: Exchange> BlockOrder<'a, T> {
+impl<'a, T: Published> BlockOrder<'a, T> {
     /// The order of a launch whose state is at `state`.
     ///
     /// # Safety
@@ -94,7 +97,9 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
     pub unsafe fn from_raw(state: *const u64, thread: &Thread<'a, 1>) -> Self {
         BlockOrder { slots: Slots::of(state, thread) }
     }
+}
 
+impl<'a, T: Exchange> BlockOrder<'a, T> {
     /// The value of block `earlier`; waits until it is published. Any thread may call it, independently of
     /// the others.
     ///

@@ -21,8 +21,8 @@ const MISSING: u32 = 3;
 /// The number of 64-bit words that a launch of this many blocks needs: one that counts blocks, and a slot for
 /// each.
 #[doc(hidden)]
-pub const fn words_for<T: Exchange>(blocks: usize) -> Option<usize> {
-    match blocks.checked_mul(Slots::<T>::STRIDE) {
+pub const fn words_for<T: Published>(blocks: usize) -> Option<usize> {
+    match blocks.checked_mul(T::STRIDE) {
         Some(words) => words.checked_add(1),
         None => None,
     }
@@ -30,7 +30,30 @@ pub const fn words_for<T: Exchange>(blocks: usize) -> Option<usize> {
 
 /// Compiles if blocks may publish a `T`; generated code uses it to report errors at the type.
 #[doc(hidden)]
-pub const fn assert_exchange<T: Exchange>() {}
+pub const fn assert_published<T: Published>() {
+    let _ = T::STRIDE;
+}
+
+/// What blocks publish: an [`Exchange`], or one for each thread, [`EachThread`](super::EachThread).
+pub trait Published: sealed::Published + 'static {
+    /// The words of a block's slot. The first has its state.
+    #[doc(hidden)]
+    const STRIDE: usize;
+}
+
+/// The size of the memory depends on these types, so there are no others.
+pub(super) mod sealed {
+    pub trait Published {}
+}
+
+impl<T: Exchange> sealed::Published for T {}
+
+impl<T: Exchange> Published for T {
+    const STRIDE: usize = if T::BYTES <= 4 { 1 + T::BYTES.div_ceil(8) } else { 1 + 2 * T::BYTES.div_ceil(8) };
+}
+
+/// The first word of a thread in a slot with one for each: aligned to 128 bytes, as the words of all blocks are.
+pub(super) const HEAD: usize = 15;
 
 /// Marks the end of a block, however it ended: if it has no value, others stop waiting for one.
 ///
@@ -38,7 +61,7 @@ pub const fn assert_exchange<T: Exchange>() {}
 /// As for [`BlockOrder::from_raw`](super::BlockOrder::from_raw); and the thread with rank 0 executes nothing more of the kernel.
 #[doc(hidden)]
 #[inline(always)]
-pub unsafe fn end_block<'t, T: Exchange>(state: *const u64, thread: &Thread<'t, 1>) {
+pub unsafe fn end_block<'t, T: Published>(state: *const u64, thread: &Thread<'t, 1>) {
     if thread.thread_rank() == 0 {
         Slots::<'t, T>::of(state, thread).end();
     }
@@ -56,11 +79,7 @@ pub(super) struct Slots<'a, T> {
     values: PhantomData<(&'a (), T)>,
 }
 
-impl<'a, T: Exchange> Slots<'a, T> {
-    const IS_SMALL: bool = T::BYTES <= 4;
-    const WORDS: usize = T::BYTES.div_ceil(8);
-    const STRIDE: usize = if Self::IS_SMALL { 1 + Self::WORDS } else { 1 + 2 * Self::WORDS };
-
+impl<'a, T: Published> Slots<'a, T> {
     #[inline(always)]
     pub(super) fn of(state: *const u64, thread: &Thread<'a, 1>) -> Self {
         let [block] = thread.block_idx();
@@ -75,11 +94,68 @@ impl<'a, T: Exchange> Slots<'a, T> {
 
     /// Word of the slot of `block`.
     #[inline(always)]
-    fn word(&self, block: u32, word: usize) -> &DeviceAtomic<u64> {
+    pub(super) fn word(&self, block: u32, word: usize) -> &DeviceAtomic<u64> {
         // SAFETY: `from_raw` and `end_block` demand a slot for each block of the launch; `block` is one of them, and the slot has
         // that word. It is changed by atomic operations only.
-        unsafe { &*self.first.add(block as usize * Self::STRIDE + word) }
+        unsafe { &*self.first.add(block as usize * T::STRIDE + word) }
     }
+
+    /// Says that the block has a value for each thread.
+    #[inline(always)]
+    pub(super) fn set_published(&self) {
+        self.word(self.block, 0).store(u64::from(OWN) << 32, Ordering::Relaxed);
+    }
+
+    /// Word `place` of the slot of `earlier`, once it is filled.
+    #[track_caller]
+    #[inline(always)]
+    pub(super) fn filled(&self, earlier: u32, place: usize, order: Ordering) -> u64 {
+        assert!(earlier < self.block, "a block can wait only for those that have started before it");
+        let (word, block) = (self.word(earlier, place), self.word(earlier, 0));
+        let mut state = word.load(order);
+        if status(state) == EMPTY {
+            #[cfg(target_arch = "nvptx64")]
+            wait(word, block);
+            #[cfg(not(target_arch = "nvptx64"))]
+            self.wait(word, block);
+            state = word.load(order);
+        }
+        // It is empty only if the block has ended.
+        assert!(
+            !matches!(status(state), EMPTY | MISSING),
+            "a block waits for the value of a block that ended without publishing one"
+        );
+        state
+    }
+
+    /// Marks the own block as ended without a value, unless it has one.
+    #[inline(always)]
+    fn end(&self) {
+        let word = self.word(self.block, 0);
+        if status(word.load(Ordering::Relaxed)) == EMPTY {
+            word.store(u64::from(MISSING) << 32, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until a word is not empty, or its block has ended without a value. On the CPU device the other block runs on
+    /// another OS thread, and the first word of its slot is filled however it ends.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[cold]
+    fn wait(&self, word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>) {
+        let mut turns = 0_u32;
+        while is_awaited(word, block) {
+            turns = turns.saturating_add(1);
+            match self.native {
+                Some(block) => block.pause(turns),
+                None => core::hint::spin_loop(),
+            }
+        }
+    }
+}
+
+impl<T: Exchange> Slots<'_, T> {
+    const IS_SMALL: bool = T::BYTES <= 4;
+    const WORDS: usize = T::BYTES.div_ceil(8);
 
     /// Sets the state of the block's own slot.
     #[inline(always)]
@@ -131,55 +207,17 @@ impl<'a, T: Exchange> Slots<'a, T> {
     #[track_caller]
     #[inline(always)]
     fn state(&self, earlier: u32) -> u64 {
-        assert!(earlier < self.block, "a block can wait only for those that have started before it");
-        let word = self.word(earlier, 0);
-        let mut state = word.load(Ordering::Acquire);
-        if status(state) == EMPTY {
-            #[cfg(target_arch = "nvptx64")]
-            wait(word);
-            #[cfg(not(target_arch = "nvptx64"))]
-            self.wait(word);
-            state = word.load(Ordering::Acquire);
-        }
-        assert!(
-            status(state) != MISSING,
-            "a block waits for the value of a block that ended without publishing one"
-        );
-        state
-    }
-
-    /// Marks the own block as ended without a value, unless it has one.
-    #[inline(always)]
-    fn end(&self) {
-        let word = self.word(self.block, 0);
-        if status(word.load(Ordering::Relaxed)) == EMPTY {
-            word.store(u64::from(MISSING) << 32, Ordering::Relaxed);
-        }
-    }
-
-    /// Waits until the slot with this first word is not empty. On the CPU device the other block runs on
-    /// another OS thread, and its slot is filled however it ends.
-    #[cfg(not(target_arch = "nvptx64"))]
-    #[cold]
-    fn wait(&self, word: &DeviceAtomic<u64>) {
-        let mut turns = 0_u32;
-        while status(word.load(Ordering::Relaxed)) == EMPTY {
-            turns = turns.saturating_add(1);
-            match self.native {
-                Some(block) => block.pause(turns),
-                None => core::hint::spin_loop(),
-            }
-        }
+        self.filled(earlier, 0, Ordering::Acquire)
     }
 }
 
-/// Waits until the slot with this first word is not empty, or until a thread has panicked, whose block may
-/// never publish.
+/// Waits until a word is not empty, or its block has ended without a value, or until a thread has panicked, whose block
+/// may never publish.
 #[cfg(target_arch = "nvptx64")]
 #[inline(never)]
-fn wait(word: &DeviceAtomic<u64>) {
+fn wait(word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>) {
     let mut turns = 0_u32;
-    while status(word.load(Ordering::Relaxed)) == EMPTY {
+    while is_awaited(word, block) {
         turns = turns.wrapping_add(1);
         // Polling is slow: the record is in the host's memory.
         if turns % 1024 == 0 && crate::feedback::panic::is_reported() {
@@ -188,19 +226,25 @@ fn wait(word: &DeviceAtomic<u64>) {
     }
 }
 
-/// The state in the first word of a slot.
+/// Whether a word of the slot with the first word `block` will still be filled.
 #[inline(always)]
-fn status(word: u64) -> u32 {
+fn is_awaited(word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>) -> bool {
+    status(word.load(Ordering::Relaxed)) == EMPTY && status(block.load(Ordering::Relaxed)) != MISSING
+}
+
+/// The state in a word of a slot.
+#[inline(always)]
+pub(super) fn status(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
 /// Marks the end of a native block when it is dropped, also after a panic.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
-pub struct EndOfBlock<'a, T: Exchange>(Slots<'a, T>);
+pub struct EndOfBlock<'a, T: Published>(Slots<'a, T>);
 
 #[cfg(not(target_arch = "nvptx64"))]
-impl<T: Exchange> EndOfBlock<'_, T> {
+impl<T: Published> EndOfBlock<'_, T> {
     /// For `block`, whose order has its state at `state`.
     ///
     /// # Safety
@@ -212,7 +256,7 @@ impl<T: Exchange> EndOfBlock<'_, T> {
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-impl<T: Exchange> Drop for EndOfBlock<'_, T> {
+impl<T: Published> Drop for EndOfBlock<'_, T> {
     fn drop(&mut self) {
         self.0.end();
     }

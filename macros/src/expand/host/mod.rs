@@ -296,7 +296,7 @@ fn travels(parameter: &Parameter) -> TokenStream {
         ParameterKind::Output { element, .. } | ParameterKind::Pointer { element, .. } => {
             (vec![element], quote!(assert_device_copy))
         }
-        ParameterKind::Order { element } => (vec![element], quote!(order::assert_exchange)),
+        ParameterKind::Order { element } => (vec![element], quote!(order::assert_published)),
     };
     let assertions = types.into_iter().map(|ty| {
         quote_spanned! {ty.span()=>

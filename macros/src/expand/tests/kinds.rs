@@ -195,7 +195,7 @@ const KINDS: [Kind; 18] = [
         on_device: "p1_ordered",
         on_cpu: "__loan.lend(__ordered1)",
         shapes: "(8,8)",
-        travels: "order::assert_exchange::<u32>()",
+        travels: "order::assert_published::<u32>()",
         accesses: "__p1.access()",
     },
     Kind {

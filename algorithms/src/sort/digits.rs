@@ -1,0 +1,191 @@
+//! Keys as bits, and how often each digit occurs: what the passes of a radix sort start from.
+
+/// Device code that the passes share, and the kernels that count.
+#[ferrogrid::module]
+pub mod kernels {
+    use atomic::{CellValue, Ordering::Relaxed};
+    use ferrogrid::device::prelude::*;
+
+    /// The threads of a block: one for each digit.
+    pub const THREADS: usize = 256;
+    /// The bits of a digit.
+    pub const DIGIT: u32 = 8;
+    /// The values of a digit.
+    pub const DIGITS: usize = 256;
+    /// The items of a thread.
+    pub const ROWS: usize = 16;
+    /// The elements of a block.
+    pub const TILE: usize = THREADS * ROWS;
+    /// The digits of the longest keys.
+    pub const PASSES: usize = 8;
+
+    /// Bits of a key or a value.
+    pub trait Bits: DeviceCopy + Exchange + SharedElement + CellValue {
+        /// All bits if the highest one is set, else none.
+        fn sign(self) -> Self;
+        /// The bits that are set in one of both.
+        fn xor(self, other: Self) -> Self;
+        /// The bits that are set in both.
+        fn and(self, other: Self) -> Self;
+        /// The others.
+        fn not(self) -> Self;
+        /// The lowest bits from `first` on.
+        fn from(self, first: u32) -> u32;
+        /// As 64 bits.
+        fn widen(self) -> u64;
+        /// The low half of 64 bits, or a part of it.
+        fn narrow(bits: u64) -> Self;
+    }
+
+    macro_rules! bits {
+        ($($t:ident as $signed:ident),*) => {
+            $(impl Bits for $t {
+                #[inline(always)]
+                fn sign(self) -> Self {
+                    (self as $signed >> ($t::BITS - 1)) as $t
+                }
+                #[inline(always)]
+                fn xor(self, other: Self) -> Self {
+                    self ^ other
+                }
+                #[inline(always)]
+                fn and(self, other: Self) -> Self {
+                    self & other
+                }
+                #[inline(always)]
+                fn not(self) -> Self {
+                    !self
+                }
+                #[inline(always)]
+                fn from(self, first: u32) -> u32 {
+                    self.wrapping_shr(first) as u32
+                }
+                #[inline(always)]
+                fn widen(self) -> u64 {
+                    self.into()
+                }
+                #[inline(always)]
+                fn narrow(bits: u64) -> Self {
+                    bits as $t
+                }
+            })*
+        };
+    }
+    bits!(u8 as i8, u16 as i16, u32 as i32, u64 as i64);
+
+    /// An order of keys: bits to flip, so that unsigned numbers have that order. Keys keep their bits in memory.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    #[repr(C)]
+    pub struct Flips<K> {
+        /// In keys whose highest bit is set.
+        pub negative: K,
+        /// In all keys.
+        pub all: K,
+    }
+
+    /// A digit: some bits of a key.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    #[repr(C)]
+    pub struct Digit {
+        /// The lowest bit.
+        pub first: u32,
+        /// As many ones as there are bits.
+        pub mask: u32,
+    }
+
+    /// The digit of a key, below `DIGITS`.
+    #[inline(always)]
+    pub fn digit_of<K: Bits>(key: K, flips: Flips<K>, digit: Digit) -> u32 {
+        let ordered = key.xor(key.sign().and(flips.negative)).xor(flips.all);
+        ordered.from(digit.first) & digit.mask & (DIGITS as u32 - 1)
+    }
+
+    /// The results of `f` for the number of each item. LLVM does not unroll so long a loop, and its items would go to memory.
+    #[inline(always)]
+    pub fn each<U>(mut f: impl FnMut(usize) -> U) -> [U; ROWS] {
+        [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)]
+    }
+
+    /// The key that is after all others.
+    #[inline(always)]
+    pub fn last<K: Bits>(flips: Flips<K>) -> K {
+        let key = flips.all.not();
+        key.xor(key.sign().and(flips.negative))
+    }
+
+    /// counts[pass * DIGITS + digit] += how many elements of `x` have that digit in that pass. The digits are those of the bits
+    /// from `first` on, up to `end`.
+    #[kernel(block = THREADS, K = [u8, u16, u32, u64])]
+    pub fn count<K: Bits>(
+        t: Thread<1>,
+        flips: Flips<K>,
+        first: u32,
+        end: u32,
+        x: &[K],
+        counts: &[DeviceAtomic<u32>],
+        mut own: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
+    ) {
+        own.fill_with(&t, |_| DeviceAtomic::new(0));
+        let own = t.publish(own);
+        let rank = t.thread_rank() as usize % THREADS;
+        let ([block], [blocks]) = (t.block_idx(), t.grid_dim());
+        let passes = (counts.len() / DIGITS).min(PASSES);
+        let (tiles, rest) = x.as_chunks::<TILE>();
+        let add = |key: K, pass: usize| {
+            let begin = first + DIGIT * pass as u32;
+            let mask = (1 << (end - begin).min(DIGIT)) - 1;
+            let digit = digit_of(key, flips, Digit { first: begin, mask });
+            own[(pass * DIGITS + digit as usize) % (PASSES * DIGITS)].fetch_add(1, Relaxed);
+        };
+        let mut tile = block as usize;
+        while tile < tiles.len() {
+            let items: [K; ROWS] = core::array::from_fn(|k| tiles[tile][k * THREADS + rank]);
+            for pass in 0..passes {
+                each(|k| add(items[k], pass));
+            }
+            tile += blocks as usize;
+        }
+        if tile == tiles.len() {
+            let mut place = rank;
+            while place < rest.len() {
+                for pass in 0..passes {
+                    add(rest[place], pass);
+                }
+                place += THREADS;
+            }
+        }
+        t.sync_threads();
+        for pass in 0..passes {
+            let place = pass * DIGITS + rank;
+            let count = own[place % (PASSES * DIGITS)].load(Relaxed);
+            if let Some(sum) = counts.get(place)
+                && count > 0
+            {
+                sum.fetch_add(count, Relaxed);
+            }
+        }
+    }
+
+    /// x[i] <- i
+    #[kernel]
+    pub fn number(t: Thread<1>, mut x: DisjointSlice<u32>) {
+        if let Some(x) = x.get_mut(t.index()) {
+            *x = t.index().get32();
+        }
+    }
+
+    /// starts[pass * DIGITS + digit] <- where that digit begins: a block for each pass.
+    #[kernel(block = THREADS, same_shape(counts, starts))]
+    pub fn starts(
+        t: Thread<1>,
+        counts: &[u32],
+        mut starts: DisjointSlice<u32>,
+        mut scratch: Shared<Scratch<u32>>,
+    ) {
+        let own = counts.get(t.index().get()).copied().unwrap_or(0);
+        let before = t.block_exclusive_scan(&mut scratch, own, 0, |a, b| a + b);
+        if let Some(start) = starts.get_mut(t.index()) {
+            *start = before;
+        }
+    }
+}

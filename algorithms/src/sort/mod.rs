@@ -1,0 +1,322 @@
+//! Stable radix sorts of keys, and of keys with values.
+
+pub(crate) mod digits;
+pub(crate) mod pass;
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+use ferrogrid_device::DeviceCopy;
+
+use crate::reduce::Number;
+use crate::{
+    DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream, Temporary,
+};
+use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, TILE, count};
+use pass::kernels::{keys, pairs};
+
+/// The most blocks that count: some for each place on 132 multiprocessors.
+const COUNTING_BLOCKS: usize = 1056;
+
+/// A number as bits that kernels sort.
+pub trait Sorted: Pod + DeviceCopy {
+    /// Unsigned integers of its size.
+    type Unsigned: Pod + Bits + count::Instance + keys::Instance + pairs::Instance<u32> + pairs::Instance<u64>;
+    /// The bits to flip for the ascending order, and all bits.
+    const ORDER: (Flips<Self::Unsigned>, Self::Unsigned);
+}
+
+macro_rules! sorted {
+    ($($t:ty: $bits:ty, $negative:expr, $all:expr;)*) => {
+        $(impl Sorted for $t {
+            type Unsigned = $bits;
+            const ORDER: (Flips<$bits>, $bits) = (Flips { negative: $negative, all: $all }, <$bits>::MAX);
+        })*
+    };
+}
+sorted! {
+    u8: u8, 0, 0;
+    u16: u16, 0, 0;
+    u32: u32, 0, 0;
+    u64: u64, 0, 0;
+    i8: u8, 0, 1 << 7;
+    i16: u16, 0, 1 << 15;
+    i32: u32, 0, 1 << 31;
+    i64: u64, 0, 1 << 63;
+    f32: u32, u32::MAX >> 1, 1 << 31;
+    f64: u64, u64::MAX >> 1, 1 << 63;
+}
+
+/// A radix sort: its direction, and the bits that it compares. It is stable: keys that are equal there stay in order.
+///
+/// Floats have the order of `total_cmp`: negative NaN, negative infinity, negative numbers, -0.0, 0.0, positive numbers, infinity,
+/// NaN. (CUB treats -0.0 and 0.0 as equal.) Bits count from the lowest of the key, after the map to unsigned integers of that
+/// order. Fewer bits take fewer passes: one for each 8.
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// use algorithms::RadixSort;
+///
+/// let (x, mut y) = (stream.upload(&[0x31_u32, 0x12, 0x21, 0x22])?, stream.zeros(4)?);
+/// RadixSort::descending().of_bits(0..4).keys(&stream, &x, &mut y)?;
+/// assert_eq!(stream.download(&y)?, [0x12, 0x22, 0x31, 0x21]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RadixSort {
+    descending: bool,
+    bits: Range<u32>,
+}
+
+impl RadixSort {
+    /// The least key first.
+    pub const fn ascending() -> Self {
+        RadixSort { descending: false, bits: 0..u32::MAX }
+    }
+
+    /// The greatest key first.
+    pub const fn descending() -> Self {
+        RadixSort { descending: true, bits: 0..u32::MAX }
+    }
+
+    /// By these bits alone. What is beyond the highest bit of a key does not count.
+    #[must_use]
+    pub const fn of_bits(self, bits: Range<u32>) -> Self {
+        RadixSort { bits, ..self }
+    }
+
+    /// Writes the elements of `x` to `y`, in order (CUB's `DeviceRadixSort::SortKeys`).
+    ///
+    /// # Errors
+    /// Those of a launch. `x` and `y` have the same length, of less than 2^32 elements.
+    pub fn keys<'a, 'b, T: Number + 'a>(
+        &self,
+        stream: &Stream,
+        x: impl DeviceInput<'a, T>,
+        y: impl DeviceOutput<'b, T>,
+    ) -> Result<()> {
+        let mut column = Column::<T::Unsigned>::new(x.into_input().cast()?, y.into_output().cast()?);
+        let flips = self.flips::<T>();
+        self.passes::<T>(stream, column.input, column.longest(), |turn, digit, starts, grid| {
+            let (x, y) = column.turn(stream, turn)?;
+            pass::kernels::keys::<T::Unsigned>(stream, grid, flips, digit, starts, x, y)
+        })
+    }
+
+    /// Writes the elements of `x` to `y`, in order, and to `values_out` each element of `values` at the place of its key (CUB's
+    /// `DeviceRadixSort::SortPairs`). Values have 4 or 8 bytes.
+    ///
+    /// ```
+    /// # use ferrogrid_host::{Device, Result};
+    /// # fn main() -> Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// # use ferrogrid_algorithms as algorithms;
+    /// let (keys, values) = (stream.upload(&[2_u8, 0, 1, 0])?, stream.upload(&[0.5, 1.5, 2.5, 3.5])?);
+    /// let (mut sorted, mut moved) = (stream.zeros(4)?, stream.zeros(4)?);
+    /// algorithms::RadixSort::ascending().pairs(&stream, &keys, &values, &mut sorted, &mut moved)?;
+    /// assert_eq!(stream.download(&sorted)?, [0, 0, 1, 2]);
+    /// assert_eq!(stream.download(&moved)?, [1.5, 3.5, 2.5, 0.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`RadixSort::keys`], for all four; and `Error::ViewCast` if values of 8 bytes do not start at a multiple of 8.
+    pub fn pairs<'a, 'b, 'c, 'd, T: Number + 'a, V: Pod + DeviceCopy + 'c>(
+        &self,
+        stream: &Stream,
+        x: impl DeviceInput<'a, T>,
+        values: impl DeviceInput<'c, V>,
+        y: impl DeviceOutput<'b, T>,
+        values_out: impl DeviceOutput<'d, V>,
+    ) -> Result<()> {
+        const { assert!(matches!(size_of::<V>(), 4 | 8), "the values of a sort have 4 or 8 bytes") };
+        let keys = Column::new(x.into_input().cast()?, y.into_output().cast()?);
+        let (values, values_out) = (values.into_input(), values_out.into_output());
+        match size_of::<V>() {
+            4 => self.pairs_of::<T, u32>(stream, keys, Column::new(values.cast()?, values_out.cast()?)),
+            _ => self.pairs_of::<T, u64>(stream, keys, Column::new(values.cast()?, values_out.cast()?)),
+        }
+    }
+
+    fn pairs_of<T: Number, V: Pod + Bits>(
+        &self,
+        stream: &Stream,
+        mut keys: Column<T::Unsigned>,
+        mut values: Column<V>,
+    ) -> Result<()>
+    where
+        T::Unsigned: pairs::Instance<V>,
+    {
+        let flips = self.flips::<T>();
+        let longest = keys.longest().max(values.longest());
+        self.passes::<T>(stream, keys.input, longest, |turn, digit, starts, grid| {
+            let (x, y) = keys.turn(stream, turn)?;
+            let (values, values_out) = values.turn(stream, turn)?;
+            pass::kernels::pairs::<T::Unsigned, V>(
+                stream, grid, flips, digit, starts, x, values, y, values_out,
+            )
+        })
+    }
+
+    fn flips<T: Sorted>(&self) -> Flips<T::Unsigned> {
+        let (flips, ones) = T::ORDER;
+        if self.descending { Flips { all: flips.all.xor(ones), ..flips } } else { flips }
+    }
+
+    /// Counts the digits of `x`, and calls `pass` for each, the lowest first, with where its values begin. `longest` is the
+    /// greatest of all lengths, which kernels compare.
+    fn passes<T: Sorted>(
+        &self,
+        stream: &Stream,
+        x: DeviceView<T::Unsigned>,
+        longest: usize,
+        mut pass: impl FnMut(Turn, Digit, DeviceView<u32>, Grid<1>) -> Result<()>,
+    ) -> Result<()> {
+        if longest == 0 {
+            return Ok(());
+        }
+        let end = self.bits.end.min(8 * size_of::<T>() as u32);
+        let first = self.bits.start.min(end);
+        // No bits are a pass that copies.
+        let passes = (end - first).div_ceil(DIGIT).max(1);
+        let tiles = x.len().div_ceil(TILE).max(1);
+        let mut counts = stream.temporary::<u32>(passes as usize * DIGITS)?;
+        let mut starts = stream.temporary::<u32>(passes as usize * DIGITS)?;
+        stream.fill_into(0, counts.view_mut())?;
+        let grid = Grid::blocks(tiles.min(COUNTING_BLOCKS));
+        let all = counts.view_mut().into_atomic();
+        digits::kernels::count::<T::Unsigned>(stream, grid, self.flips::<T>(), first, end, x, all)?;
+        digits::kernels::starts(stream, Grid::blocks(passes as usize), counts.view(), starts.view_mut())?;
+        for number in 0..passes {
+            let turn = Turn { is_first: number == 0, to_output: (passes - number) % 2 == 1 };
+            let begin = first + number * DIGIT;
+            let digit = Digit { first: begin, mask: (1 << (end - begin).min(DIGIT)) - 1 };
+            let place = number as usize * DIGITS;
+            pass(turn, digit, starts.view().slice(place..place + DIGITS)?, Grid::blocks(tiles))?;
+        }
+        Ok(())
+    }
+}
+
+/// From where to where a pass moves elements: the last one ends in the output.
+#[derive(Clone, Copy)]
+struct Turn {
+    is_first: bool,
+    to_output: bool,
+}
+
+/// Keys or values: passes alternate between the output and memory of their own.
+struct Column<'a, 'b, T> {
+    input: DeviceView<'a, T>,
+    output: DeviceViewMut<'b, T>,
+    other: Option<Temporary<T>>,
+}
+
+impl<'a, 'b, T: Pod + DeviceCopy> Column<'a, 'b, T> {
+    fn new(input: DeviceView<'a, T>, output: DeviceViewMut<'b, T>) -> Self {
+        Column { input, output, other: None }
+    }
+
+    fn longest(&self) -> usize {
+        self.input.len().max(self.output.len())
+    }
+
+    fn turn(&mut self, stream: &Stream, turn: Turn) -> Result<(DeviceView<'_, T>, DeviceAtomicView<'_, T>)> {
+        let needs_other = !(turn.is_first && turn.to_output);
+        if needs_other && self.other.is_none() {
+            self.other = Some(stream.temporary(self.input.len())?);
+        }
+        let output = &mut self.output;
+        Ok(match (turn, &mut self.other) {
+            (Turn { is_first: true, to_output: false }, Some(other)) => {
+                (self.input, other.view_mut().into_atomic())
+            }
+            (Turn { to_output: true, .. }, Some(other)) => (other.view(), output.reborrow().into_atomic()),
+            (Turn { .. }, Some(other)) => (output.view(), other.view_mut().into_atomic()),
+            (Turn { .. }, None) => (self.input, output.reborrow().into_atomic()),
+        })
+    }
+}
+
+/// Writes the elements of `x` to `y`, the least first (CUB's `DeviceRadixSort::SortKeys`, CuPy's `sort`). [`RadixSort`] says more
+/// about the order, and sorts by some of the bits.
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// let (x, mut y) = (stream.upload(&[0.5, f32::INFINITY, -0.0, 0.0, -1.5])?, stream.zeros(5)?);
+/// algorithms::sort(&stream, &x, &mut y)?;
+/// assert_eq!(stream.download(&y)?, [-1.5, -0.0, 0.0, 0.5, f32::INFINITY]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`RadixSort::keys`].
+pub fn sort<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    y: impl DeviceOutput<'b, T>,
+) -> Result<()> {
+    RadixSort::ascending().keys(stream, x, y)
+}
+
+/// As [`sort`], the greatest first (CUB's `SortKeysDescending`).
+///
+/// # Errors
+/// As [`RadixSort::keys`].
+pub fn sort_descending<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    y: impl DeviceOutput<'b, T>,
+) -> Result<()> {
+    RadixSort::descending().keys(stream, x, y)
+}
+
+/// Writes the elements of `x` to `y`, the least first, and to `values_out` each element of `values` at the place of its key (CUB's
+/// `DeviceRadixSort::SortPairs`, Thrust's `stable_sort_by_key`). [`RadixSort::pairs`] has an example.
+///
+/// # Errors
+/// As [`RadixSort::pairs`].
+pub fn sort_pairs<'a, 'b, 'c, 'd, T: Number + 'a, V: Pod + DeviceCopy + 'c>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    values: impl DeviceInput<'c, V>,
+    y: impl DeviceOutput<'b, T>,
+    values_out: impl DeviceOutput<'d, V>,
+) -> Result<()> {
+    RadixSort::ascending().pairs(stream, x, values, y, values_out)
+}
+
+/// Writes to `indices` where the elements of `x` are that come first, second and so on (CuPy's `argsort`). Equal ones stay in
+/// order.
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// let (x, mut indices) = (stream.upload(&[3, 1, 4, 1])?, stream.zeros(4)?);
+/// algorithms::argsort(&stream, &x, &mut indices)?;
+/// assert_eq!(stream.download(&indices)?, [1, 3, 0, 2]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`RadixSort::keys`], for `x` and `indices`.
+pub fn argsort<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    indices: impl DeviceOutput<'b, u32>,
+) -> Result<()> {
+    let x = x.into_input();
+    let (mut keys, mut numbers) = (stream.temporary::<T>(x.len())?, stream.temporary::<u32>(x.len())?);
+    if !x.is_empty() {
+        digits::kernels::number(stream, Grid::cover(x.len()), numbers.view_mut())?;
+    }
+    sort_pairs(stream, x, numbers.view(), keys.view_mut(), indices)
+}
