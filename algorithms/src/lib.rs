@@ -1,4 +1,4 @@
-//! Device-wide algorithms: reductions and scans as typed functions, with the kernels compiled into this crate.
+//! Device-wide algorithms: reductions, scans and selections as typed functions, with the kernels compiled into this crate.
 //!
 //! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. It
 //! works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
@@ -13,6 +13,11 @@
 //! | [`argmin`], [`argmin_into`], [`argmax`], [`argmax_into`] | `DeviceReduce::ArgMin`, `ArgMax` | `cupy.nanargmin`, `nanargmax` | `min_element`, `max_element` |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
+//! | [`select`], [`select_into`] | `DeviceSelect::Flagged` | `x[flags]` | `copy_if` with a stencil |
+//! | [`partition`], [`partition_into`] | `DevicePartition::Flagged`, but stable | | `stable_partition_copy` |
+//! | [`unique`], [`unique_into`] | `DeviceSelect::Unique` | `cupy.unique` of sorted elements | `unique_copy` |
+//! | [`run_length_encode`], [`run_length_encode_into`] | `DeviceRunLengthEncode::Encode` | | `reduce_by_key` of ones |
+//! | [`run_length_decode`], [`run_length_decode_into`] | `BlockRunLengthDecode` | `x.repeat` | |
 //!
 //! # Floating-point results
 //! Sums, products and dot products have the same bits in every run, on every GPU and on the CPU device: the order of the
@@ -29,23 +34,31 @@ extern crate self as ferrogrid;
 pub use ferrogrid_device as device;
 #[doc(hidden)]
 pub use ferrogrid_host::__private;
-pub(crate) use ferrogrid_host::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
+pub(crate) use ferrogrid_host::{
+    DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream,
+};
 pub(crate) use ferrogrid_macros::module;
 
 mod number;
 mod reduce;
 mod scan;
+mod select;
 
 pub use reduce::{
     Indexed, Number, argmax, argmax_into, argmin, argmin_into, dot, dot_into, max, max_into, min, min_into,
     product, product_into, sum, sum_into,
 };
 pub use scan::{exclusive_sum, inclusive_sum};
+pub use select::{
+    partition, partition_into, run_length_decode, run_length_decode_into, run_length_encode,
+    run_length_encode_into, select, select_into, unique, unique_into,
+};
 
 #[cfg(test)]
 mod tests {
     use crate::reduce::{extrema, totals};
     use crate::scan::running::kernels as scans;
+    use crate::select::{flagged, runs};
 
     /// Items that a loop indexes stay in registers only if LLVM unrolls the loop, which it does not if the loop is long.
     #[test]
@@ -54,6 +67,8 @@ mod tests {
             totals::kernels::dot::kernel::<f64>(),
             extrema::kernels::position::kernel::<f64>(),
             scans::inclusive::kernel::<f64>(),
+            flagged::kernels::partition::kernel::<u64>(),
+            runs::kernels::encode::kernel::<f64>(),
         ];
         for kernel in kernels {
             for architecture in ["sm_75", "sm_90"] {

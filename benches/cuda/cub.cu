@@ -25,3 +25,11 @@ ALGORITHM(argmax_f32, float, Indexed,
 SCANS(f32, float)
 SCANS(i32, int32_t)
 SCANS(u64, uint64_t)
+
+// Results of unknown length: their number follows the elements of `out`, and the lengths of runs follow that.
+ALGORITHM(select_i32, int32_t, int32_t,
+          DeviceSelect::Flagged(temp, *bytes, in, (const uint8_t*)(in + n), out, (int64_t*)(out + n), (int64_t)n, stream))
+ALGORITHM(unique_i32, int32_t, int32_t,
+          DeviceSelect::Unique(temp, *bytes, in, out, (int64_t*)(out + n), (int64_t)n, stream))
+ALGORITHM(run_length_i32, int32_t, int32_t,
+          DeviceRunLengthEncode::Encode(temp, *bytes, in, out, out + n + 2, (int64_t*)(out + n), (int64_t)n, stream))

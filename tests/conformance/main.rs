@@ -42,6 +42,7 @@ fn main() -> std::process::ExitCode {
     let cases = [
         algorithms::reductions::CASES,
         algorithms::scans::CASES,
+        algorithms::selections::CASES,
         block::barrier_functions::CASES,
         block::blocks::CASES,
         block::clusters::CASES,

@@ -1,7 +1,7 @@
 //! Reductions to one value.
 
 pub(crate) mod extrema;
-mod fold;
+pub(crate) mod fold;
 pub(crate) mod totals;
 
 use bytemuck::AnyBitPattern;
@@ -9,6 +9,7 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
+use crate::select::Selected;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use extrema::kernels::{best_position, extremum, position};
 use fold::folds::TILE;
@@ -31,6 +32,7 @@ pub trait Number:
     + dot_kernel::Instance
     + Ordered
     + Scanned
+    + Selected
 {
 }
 
@@ -40,6 +42,7 @@ impl<T> Number for T where
         + dot_kernel::Instance
         + Ordered
         + Scanned
+        + Selected
 {
 }
 
@@ -58,7 +61,7 @@ unsafe impl<T: AnyBitPattern + DeviceCopy> AnyBitPattern for Indexed<T> {}
 
 /// Combines `len` elements, in one step if a block can, else in two: `first` leaves a value for each block, which `last`
 /// combines.
-fn in_steps<S: DeviceCopy + AnyBitPattern>(
+pub(crate) fn in_steps<S: DeviceCopy + AnyBitPattern>(
     stream: &Stream,
     len: usize,
     out: DeviceViewMut<S>,
@@ -75,7 +78,7 @@ fn in_steps<S: DeviceCopy + AnyBitPattern>(
 }
 
 /// The one value of a result.
-fn value_of<S: DeviceCopy + AnyBitPattern>(
+pub(crate) fn value_of<S: DeviceCopy + AnyBitPattern>(
     stream: &Stream,
     into: impl FnOnce(DeviceViewMut<S>) -> Result<()>,
 ) -> Result<S> {

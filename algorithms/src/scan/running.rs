@@ -22,7 +22,7 @@ pub mod kernels {
 
     /// The thread's elements of its warp's run, one of each row; `none` beyond the end.
     #[inline(always)]
-    fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], first: usize, none: T) -> [T; ROWS] {
+    pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], first: usize, none: T) -> [T; ROWS] {
         let lane = t.thread_rank() as usize % 32;
         match x.get(first..).and_then(|rest| rest.first_chunk::<RUN>()) {
             Some(run) => core::array::from_fn(|row| run[row * 32 + lane]),
@@ -32,7 +32,7 @@ pub mod kernels {
 
     /// The running sums of each row.
     #[inline(always)]
-    fn scan_rows<T: Element>(warp: &Warp, items: [T; ROWS]) -> [T; ROWS] {
+    pub fn scan_rows<T: Element>(warp: &Warp, items: [T; ROWS]) -> [T; ROWS] {
         const HALF: usize = ROWS / 2;
         let half = |first: usize| scan_half::<T, HALF>(warp, core::array::from_fn(|row| items[first + row]));
         let (low, high) = (half(0), half(HALF));
@@ -57,7 +57,7 @@ pub mod kernels {
 
     /// The sum of all rows before each one, and that of all rows, of rows of running sums.
     #[inline(always)]
-    fn sums_before<T: Element>(warp: &Warp, rows: &[T; ROWS]) -> ([T; ROWS], T) {
+    pub fn sums_before<T: Element>(warp: &Warp, rows: &[T; ROWS]) -> ([T; ROWS], T) {
         let (mut before, mut total) = ([T::ZERO; ROWS], T::ZERO);
         for row in 0..ROWS {
             before[row] = total;
@@ -68,7 +68,7 @@ pub mod kernels {
 
     /// The items, each with what comes before its row: the rows before it, and `start`.
     #[inline(always)]
-    fn continued<T: Element>(mut items: [T; ROWS], before: &[T; ROWS], start: T) -> [T; ROWS] {
+    pub fn continued<T: Element>(mut items: [T; ROWS], before: &[T; ROWS], start: T) -> [T; ROWS] {
         for row in 0..ROWS {
             items[row] = start.add(before[row]).add(items[row]);
         }

@@ -1,7 +1,8 @@
-//! Device-wide algorithms: reductions and scans.
+//! Device-wide algorithms: reductions, scans, selections and runs.
 
 pub(crate) mod reductions;
 pub(crate) mod scans;
+pub(crate) mod selections;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the
 /// next block.
