@@ -1,10 +1,6 @@
 //! Kernels for elements with flags, in one pass over memory by decoupled look-back.
 
 /// The kernels. Only the size of an element matters.
-#[expect(
-    clippy::needless_range_loop,
-    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
-)]
 #[ferrogrid::module]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
