@@ -408,6 +408,7 @@ fn copy_core(cache: &Path) {
 }
 
 #[test]
+#[ignore = "builds the device half of Ferrogrid anew; `.ci/run` runs it"]
 fn without_a_usable_cache_a_package_builds_for_itself() {
     let folder = Folder::new();
     folder.local_package("homeless", "[workspace]\n");
@@ -439,6 +440,7 @@ fn without_a_usable_cache_a_package_builds_for_itself() {
 }
 
 #[test]
+#[ignore = "builds the device half of Ferrogrid anew; `.ci/run` runs it"]
 fn damaged_crates_in_the_cache_are_built_again() {
     damage_is_repaired("careful", "crates", "libferrogrid_device-");
 }

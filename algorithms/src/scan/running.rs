@@ -15,64 +15,94 @@ pub mod kernels {
     pub const THREADS: usize = 256;
     /// The rows of 32 elements that a warp scans.
     pub const ROWS: usize = 16;
+    /// The rows that are treated together: a short loop is unrolled, so that the items stay in registers.
+    pub const GROUP: usize = 8;
     /// The consecutive elements of a warp.
     pub const RUN: usize = 32 * ROWS;
     /// The elements of a block.
     pub const TILE: usize = THREADS * ROWS;
 
-    /// The thread's elements of its warp's run, one of each row; `none` beyond the end.
+    /// A thread's elements, one of each row, in groups.
+    pub type Rows<T> = [[T; GROUP]; ROWS / GROUP];
+
+    /// The thread's elements of its warp's run; `none` beyond the end.
     #[inline(always)]
-    pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], first: usize, none: T) -> [T; ROWS] {
+    pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], first: usize, none: T) -> Rows<T> {
         let lane = t.thread_rank() as usize % 32;
         match x.get(first..).and_then(|rest| rest.first_chunk::<RUN>()) {
-            Some(run) => core::array::from_fn(|row| run[row * 32 + lane]),
-            None => core::array::from_fn(|row| x.get(first + row * 32 + lane).copied().unwrap_or(none)),
+            Some(run) => rows(|row| run[row * 32 + lane]),
+            None => rows(|row| x.get(first + row * 32 + lane).copied().unwrap_or(none)),
         }
     }
 
-    /// The running sums of each row.
     #[inline(always)]
-    pub fn scan_rows<T: Element>(warp: &Warp, items: [T; ROWS]) -> [T; ROWS] {
-        const HALF: usize = ROWS / 2;
-        let half = |first: usize| scan_half::<T, HALF>(warp, core::array::from_fn(|row| items[first + row]));
-        let (low, high) = (half(0), half(HALF));
-        core::array::from_fn(|row| if row < HALF { low[row] } else { high[row - HALF] })
+    fn rows<T>(item: impl Fn(usize) -> T) -> Rows<T> {
+        core::array::from_fn(|group| core::array::from_fn(|row| item(group * GROUP + row)))
     }
 
-    /// Rows advance together, and only half of them, because a short loop is unrolled, so that the items stay in registers.
+    /// The running sums of each row. The rows of a group advance together.
     #[inline(always)]
-    fn scan_half<T: Element, const N: usize>(warp: &Warp, mut items: [T; N]) -> [T; N] {
+    pub fn scan_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> Rows<T> {
+        [scan_group(warp, low), scan_group(warp, high)]
+    }
+
+    #[inline(always)]
+    fn scan_group<T: Element>(warp: &Warp, mut group: [T; GROUP]) -> [T; GROUP] {
         let mut distance = 1;
         while distance < 32 {
-            for item in 0..N {
-                let before = warp.shuffle_up(items[item], distance);
+            for row in 0..GROUP {
+                let before = warp.shuffle_up(group[row], distance);
                 if warp.lane() >= distance {
-                    items[item] = before.add(items[item]);
+                    group[row] = before.add(group[row]);
                 }
             }
             distance *= 2;
         }
-        items
+        group
     }
 
-    /// The sum of all rows before each one, and that of all rows, of rows of running sums.
+    /// Lets each row of running sums continue from the row before it; also returns the sum of all. Each sum goes through a
+    /// shuffle at once: what LLVM can delay until after the look-back needs twice the registers, and with fewer of these more
+    /// blocks have loads on their way.
     #[inline(always)]
-    pub fn sums_before<T: Element>(warp: &Warp, rows: &[T; ROWS]) -> ([T; ROWS], T) {
-        let (mut before, mut total) = ([T::ZERO; ROWS], T::ZERO);
-        for row in 0..ROWS {
-            before[row] = total;
-            total = total.add(warp.shuffle(rows[row], 31));
-        }
-        (before, total)
+    pub fn chain_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> (Rows<T>, T) {
+        let (low, total) = chain_group(warp, low, T::ZERO);
+        let (high, total) = chain_group(warp, high, total);
+        ([low, high], total)
     }
 
-    /// The items, each with what comes before its row: the rows before it, and `start`.
     #[inline(always)]
-    pub fn continued<T: Element>(mut items: [T; ROWS], before: &[T; ROWS], start: T) -> [T; ROWS] {
-        for row in 0..ROWS {
-            items[row] = start.add(before[row]).add(items[row]);
+    fn chain_group<T: Element>(warp: &Warp, mut group: [T; GROUP], mut total: T) -> ([T; GROUP], T) {
+        for row in 0..GROUP {
+            group[row] = total.add(group[row]);
+            total = warp.shuffle(group[row], 31);
         }
-        items
+        (group, total)
+    }
+
+    /// Moves all elements to the next place; zero is the first.
+    #[inline(always)]
+    fn shift_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> Rows<T> {
+        let (low, last) = shift_group(warp, low, T::ZERO);
+        [low, shift_group(warp, high, last).0]
+    }
+
+    /// Also returns the group's last element, in lane 0.
+    #[inline(always)]
+    fn shift_group<T: Element>(warp: &Warp, mut group: [T; GROUP], mut before: T) -> ([T; GROUP], T) {
+        let (lane, previous) = (warp.lane(), (warp.lane() + 31) % 32);
+        for row in 0..GROUP {
+            let turned = warp.shuffle(group[row], previous);
+            group[row] = if lane == 0 { before } else { turned };
+            before = turned;
+        }
+        (group, before)
+    }
+
+    /// The rows where they continue from `start`.
+    #[inline(always)]
+    pub fn continued<T: Element>(rows: Rows<T>, start: T) -> [T; ROWS] {
+        core::array::from_fn(|row| start.add(rows[row / GROUP][row % GROUP]))
     }
 
     /// y[i] <- x[0] + ... + x[i]
@@ -85,10 +115,10 @@ pub mod kernels {
         scratch: Shared<Scratch<T>>,
     ) {
         let warp = t.warp();
-        let items = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
-        let (before, total) = sums_before(&warp, &items);
+        let rows = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
+        let (rows, total) = chain_rows(&warp, rows);
         let start = order.exclusive_of_warps(&t, scratch, total, T::add).unwrap_or(T::ZERO);
-        y.fill_striped(&t, continued(items, &before, start));
+        y.fill_striped(&t, continued(rows, start));
     }
 
     /// y[i] <- first + x[0] + ... + x[i - 1]
@@ -102,13 +132,9 @@ pub mod kernels {
         scratch: Shared<Scratch<T>>,
     ) {
         let warp = t.warp();
-        let mut items = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
-        let (before, total) = sums_before(&warp, &items);
-        for row in 0..ROWS {
-            let up_to_previous = warp.shuffle_up(items[row], 1);
-            items[row] = if warp.lane() == 0 { T::ZERO } else { up_to_previous };
-        }
+        let rows = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
+        let (rows, total) = chain_rows(&warp, rows);
         let start = first.add(order.exclusive_of_warps(&t, scratch, total, T::add).unwrap_or(T::ZERO));
-        y.fill_striped(&t, continued(items, &before, start));
+        y.fill_striped(&t, continued(shift_rows(&warp, rows), start));
     }
 }

@@ -5,14 +5,16 @@
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 
-    use super::super::placing::placing::{HALF, count, first, lanes_before, part, put, put_count, put_kept};
+    use super::super::placing::placing::{
+        HALF, count, first, lanes_before, load, part, put, put_count, put_kept,
+    };
     use crate::reduce::fold::folds;
-    use crate::scan::running::kernels::{ROWS, THREADS, load};
+    use crate::scan::running::kernels::{ROWS, THREADS};
 
     /// The flags of the warp's elements that are not 0, a bit each.
     #[inline(always)]
     fn flagged(t: &Thread<'_, 1>, flags: &[u8]) -> [u32; ROWS] {
-        let (warp, flags) = (t.warp(), load(t, flags, first(t), 0));
+        let (warp, flags) = (t.warp(), load(t, flags, 0));
         let mut kept = [0; ROWS];
         for row in 0..ROWS {
             kept[row] = warp.ballot(flags[row] != 0);
@@ -32,7 +34,7 @@ pub mod kernels {
         scratch: Shared<Scratch<u32>>,
     ) {
         let warp = t.warp();
-        let (kept, items) = (flagged(&t, flags), load(&t, x, first(&t), T::default()));
+        let (kept, items) = (flagged(&t, flags), load(&t, x, T::default()));
         let start = order.exclusive_of_warps(&t, scratch, count(&kept), |a, b| a + b);
         let end = put_kept(&warp, y, &kept, &items, start.unwrap_or(0));
         put_count(&t, results, end);
@@ -50,7 +52,7 @@ pub mod kernels {
         scratch: Shared<Scratch<u32>>,
     ) {
         let (warp, all) = (t.warp(), results[0] as u32);
-        let (kept, items) = (flagged(&t, flags), load(&t, x, first(&t), T::default()));
+        let (kept, items) = (flagged(&t, flags), load(&t, x, T::default()));
         let start = order.exclusive_of_warps(&t, scratch, count(&kept), |a, b| a + b);
         let put_half = |first_row: usize, mut place: u32| {
             let (kept, items): ([u32; HALF], [T; HALF]) = (part(&kept, first_row), part(&items, first_row));

@@ -9,13 +9,20 @@
 pub mod placing {
     use ferrogrid::device::prelude::*;
 
-    use crate::scan::running::kernels::{ROWS, RUN, THREADS, TILE};
+    use crate::scan::running::kernels::{self as running, GROUP, ROWS, RUN, THREADS, TILE};
 
     /// The index of the first element of the thread's warp.
     #[inline(always)]
     pub fn first(t: &Thread<'_, 1>) -> usize {
         let [block] = t.block_idx();
         block as usize * TILE + t.thread_rank() as usize / 32 * RUN
+    }
+
+    /// The thread's elements of its warp's, one of each row; `none` beyond the end.
+    #[inline(always)]
+    pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], none: T) -> [T; ROWS] {
+        let rows = running::load(t, x, first(t), none);
+        core::array::from_fn(|row| rows[row / GROUP][row % GROUP])
     }
 
     /// The number of kept elements of a warp, of which `kept` has a bit each.

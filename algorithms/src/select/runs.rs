@@ -10,10 +10,10 @@ pub mod kernels {
     use ferrogrid::device::prelude::*;
 
     use super::super::placing::placing::{
-        HALF, count, first, is_last, lanes_before, part, put, put_count, put_kept,
+        HALF, count, first, is_last, lanes_before, load, part, put, put_count, put_kept,
     };
     use crate::number::numbers::Element;
-    use crate::scan::running::kernels::{ROWS, RUN, THREADS, continued, load, scan_rows, sums_before};
+    use crate::scan::running::kernels::{self as running, ROWS, RUN, THREADS};
 
     /// The warp's elements that differ from the one before them, a bit each.
     #[inline(always)]
@@ -63,7 +63,7 @@ pub mod kernels {
         order: BlockOrder<u32>,
         scratch: Shared<Scratch<u32>>,
     ) {
-        let (warp, items) = (t.warp(), load(&t, x, first(&t), T::ZERO));
+        let (warp, items) = (t.warp(), load(&t, x, T::ZERO));
         let heads = heads(&t, x, &items);
         let start = order.exclusive_of_warps(&t, scratch, count(&heads), |a, b| a + b);
         let end = put_kept(&warp, y, &heads, &items, start.unwrap_or(0));
@@ -114,7 +114,7 @@ pub mod kernels {
         order: BlockOrder<(u32, u32)>,
         scratch: Shared<Scratch<(u32, u32)>>,
     ) {
-        let (warp, items, first) = (t.warp(), load(&t, x, first(&t), T::ZERO), first(&t) as u32);
+        let (warp, items, first) = (t.warp(), load(&t, x, T::ZERO), first(&t) as u32);
         let heads = heads(&t, x, &items);
         // The number of runs that begin in the warp's elements, and where the last of them begins.
         let mut last = 0;
@@ -148,10 +148,10 @@ pub mod kernels {
         scratch: Shared<Scratch<u64>>,
     ) {
         let warp = t.warp();
-        let items = scan_rows(&warp, load(&t, lengths, ends.first(&t), 0).map(u64::from));
-        let (before, total) = sums_before(&warp, &items);
+        let rows = running::load(&t, lengths, ends.first(&t), 0).map(|group| group.map(u64::from));
+        let (rows, total) = running::chain_rows(&warp, running::scan_rows(&warp, rows));
         let start = order.exclusive_of_warps(&t, scratch, total, |a, b| a + b).unwrap_or(0);
-        ends.fill_striped(&t, continued(items, &before, start));
+        ends.fill_striped(&t, running::continued(rows, start));
         if is_last(&t) {
             results[0].store(start + total, Ordering::Relaxed);
         }

@@ -15,7 +15,9 @@ pub(super) fn of_failures(printed: &str) -> Vec<&str> {
             _ if line.starts_with("test result: ") => in_section = false,
             _ => {}
         }
-        if in_section && !in_backtrace {
+        // trybuild's line for a case; its section says no more than how many there are.
+        let is_case = line.contains("test ") && line.ends_with("mismatch");
+        if is_case || in_section && !in_backtrace {
             found.push(line);
         }
         if in_backtrace && (line.is_empty() || line.starts_with("note: ")) {
@@ -60,6 +62,14 @@ mod tests {
         let found = of_failures(mimic);
         assert_eq!(found[2..4], ["---- cpu::bad ----", "is 3"]);
         assert!(found.contains(&"    cpu::bad") && !found.contains(&"afterwards"), "{found:?}");
+    }
+
+    #[test]
+    fn cases_of_trybuild_are_named() {
+        let printed = "\x1b[0mtest \x1b[1mtests/ui/a.rs\x1b[0m ... \x1b[31mmismatch\n\x1b[0mEXPECTED:\nerror\n\n\
+            failures:\n\n---- mistakes ----\n1 of 112 tests failed\n\ntest result: FAILED\n";
+        let found = of_failures(printed);
+        assert!(found[0].contains("tests/ui/a.rs") && found[1] == "failures:", "{found:?}");
     }
 
     #[test]

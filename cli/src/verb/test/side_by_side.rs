@@ -29,7 +29,8 @@ const AT_A_TIME: usize = 3;
 pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
     let mut build = cargo::command();
     build.args(["test", "--no-run"]).args(which).envs(incremental());
-    let programs = cargo::build_tests(&mut build)?;
+    let mut programs = cargo::build_tests(&mut build)?;
+    largest_first(&mut programs);
     let (_, packages) = cargo::workspace(Stdio::inherit)?;
     let libraries = rustc_libraries();
     let job = |program: &TestProgram| job(program, &packages, libraries.as_deref());
@@ -59,6 +60,14 @@ pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
 fn incremental() -> Option<(&'static str, &'static str)> {
     const VARIABLE: &str = "CARGO_INCREMENTAL";
     env::var_os(VARIABLE).is_none().then_some((VARIABLE, "0"))
+}
+
+/// Moves the largest program to the front: it usually takes long, and at the end it would leave processors idle.
+fn largest_first(programs: &mut [TestProgram]) {
+    let size = |program: &TestProgram| program.path.metadata().map_or(0, |it| it.len());
+    if let Some(largest) = (0..programs.len()).max_by_key(|&at| size(&programs[at])) {
+        programs[..=largest].rotate_right(1);
+    }
 }
 
 /// The failed programs among `count`, and of each the names of its failed tests with their messages.
@@ -170,6 +179,21 @@ mod tests {
         assert!(run_all(jobs.into(), 2, &mut printed).is_empty());
         let text = String::from_utf8(printed).unwrap();
         assert_eq!(text.matches("s)\nfirst\nsecond\nthird\n").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn the_largest_program_starts_first_and_the_others_keep_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = |(name, size): (&str, usize)| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, vec![0; size]).unwrap();
+            TestProgram { manifest: PathBuf::new(), source: name.into(), path }
+        };
+        let mut programs = [("a", 3), ("b", 1), ("c", 4), ("d", 2)].map(program);
+        largest_first(&mut programs);
+        let names: Vec<_> = programs.iter().map(|it| it.source.to_str().unwrap()).collect();
+        assert_eq!(names, ["c", "a", "b", "d"]);
+        largest_first(&mut []);
     }
 
     #[test]
