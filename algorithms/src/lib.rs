@@ -1,4 +1,4 @@
-//! Device-wide algorithms: reductions, scans and sorts as typed functions, with the kernels compiled into this crate.
+//! Device-wide algorithms: reductions, scans, selections and sorts as typed functions, with the kernels compiled into this crate.
 //!
 //! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. It
 //! works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
@@ -13,6 +13,11 @@
 //! | [`argmin`], [`argmin_into`], [`argmax`], [`argmax_into`] | `DeviceReduce::ArgMin`, `ArgMax` | `cupy.nanargmin`, `nanargmax` | `min_element`, `max_element` |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
+//! | [`select`], [`select_into`] | `DeviceSelect::Flagged` | `x[flags]` | `copy_if` with a stencil |
+//! | [`partition`], [`partition_into`] | `DevicePartition::Flagged`, but stable | | `stable_partition_copy` |
+//! | [`unique`], [`unique_into`] | `DeviceSelect::Unique` | `cupy.unique` of sorted elements | `unique_copy` |
+//! | [`run_length_encode`], [`run_length_encode_into`] | `DeviceRunLengthEncode::Encode` | | `reduce_by_key` of ones |
+//! | [`run_length_decode`], [`run_length_decode_into`] | `BlockRunLengthDecode` | `x.repeat` | |
 //! | [`sort`], [`sort_descending`] | `DeviceRadixSort::SortKeys`, `SortKeysDescending` | `cupy.sort` | `stable_sort` |
 //! | [`sort_pairs`], [`RadixSort`] | `DeviceRadixSort::SortPairs`, with a range of bits | | `stable_sort_by_key` |
 //! | [`argsort`] | | `cupy.argsort` | |
@@ -33,13 +38,14 @@ pub use ferrogrid_device as device;
 #[doc(hidden)]
 pub use ferrogrid_host::__private;
 pub(crate) use ferrogrid_host::{
-    DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream, Temporary,
+    DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream, Temporary,
 };
 pub(crate) use ferrogrid_macros::module;
 
 mod number;
 mod reduce;
 mod scan;
+mod select;
 mod sort;
 
 pub use reduce::{
@@ -47,12 +53,17 @@ pub use reduce::{
     product, product_into, sum, sum_into,
 };
 pub use scan::{exclusive_sum, inclusive_sum};
+pub use select::{
+    partition, partition_into, run_length_decode, run_length_decode_into, run_length_encode,
+    run_length_encode_into, select, select_into, unique, unique_into,
+};
 pub use sort::{RadixSort, argsort, sort, sort_descending, sort_pairs};
 
 #[cfg(test)]
 mod tests {
     use crate::reduce::{extrema, totals};
     use crate::scan::running::kernels as scans;
+    use crate::select::{flagged, runs};
     use crate::sort::digits::kernels as digits;
     use crate::sort::pass::kernels as passes;
 
@@ -63,6 +74,8 @@ mod tests {
             totals::kernels::dot::kernel::<f64>(),
             extrema::kernels::position::kernel::<f64>(),
             scans::inclusive::kernel::<f64>(),
+            flagged::kernels::partition::kernel::<u64>(),
+            runs::kernels::encode::kernel::<f64>(),
             digits::count::kernel::<u64>(),
             passes::pairs::kernel::<u64, u64>(),
         ];

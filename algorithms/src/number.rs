@@ -25,6 +25,8 @@ pub mod numbers {
         fn key(self) -> Self::Key;
         /// The number with that key.
         fn of_key(key: Self::Key) -> Self;
+        /// Whether the keys are equal.
+        fn is_same(self, other: Self) -> bool;
         /// The number that stands where this one does in the opposite order; NaN remains NaN.
         fn mirrored(self) -> Self;
     }
@@ -70,6 +72,10 @@ pub mod numbers {
                 #[inline(always)]
                 fn of_key(key: $key) -> Self {
                     key as $t ^ <$t>::MIN
+                }
+                #[inline(always)]
+                fn is_same(self, other: Self) -> bool {
+                    self == other
                 }
                 #[inline(always)]
                 fn mirrored(self) -> Self {
@@ -121,6 +127,10 @@ pub mod numbers {
                 fn of_key(key: $key) -> Self {
                     const SIGN: $key = 1 << (<$key>::BITS - 1);
                     <$t>::from_bits(if key & SIGN == 0 { !key } else { key & !SIGN })
+                }
+                #[inline(always)]
+                fn is_same(self, other: Self) -> bool {
+                    self == other || self.is_nan() && other.is_nan()
                 }
                 #[inline(always)]
                 fn mirrored(self) -> Self {

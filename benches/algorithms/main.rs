@@ -44,17 +44,18 @@ impl Bench {
         Ok(end.elapsed_since(&start)?.as_secs_f64() / f64::from(calls))
     }
 
-    /// CUB's function `name`, with its temporary memory, from `x` to `y`.
+    /// CUB's function `name`, with its temporary memory, from `len` elements of `x` to `y`.
     fn cub<T: ferrogrid::DeviceCopy, U: ferrogrid::DeviceCopy>(
         &self,
         name: &str,
         x: DeviceView<T>,
+        len: usize,
         y: &mut DeviceBuffer<U>,
     ) -> Outcome<impl FnMut() -> Outcome<()>> {
         // SAFETY: benches/cuda/cub.cu declares it so.
         let function: Algorithm = unsafe { *self.cub.get(name.as_bytes())? };
         let stream = self.stream.as_raw().ok_or("a stream of a GPU")?;
-        let (from, to, len) = (x.as_device_ptr().as_raw(), y.as_device_ptr_mut().as_raw(), x.len());
+        let (from, to) = (x.as_device_ptr().as_raw(), y.as_device_ptr_mut().as_raw());
         let call = move |temporary: *mut c_void, bytes: &mut usize| {
             // SAFETY: the buffers are the caller's, which outlive the calls, and have the elements of the function's types.
             match unsafe { function(temporary, bytes, from.cast(), to.cast(), len, stream) } {
@@ -68,10 +69,11 @@ impl Bench {
         Ok(move || call(temporary.as_device_ptr_mut().as_raw().cast(), &mut bytes.clone()))
     }
 
-    /// Times `ours` and CUB's `name` from `x` to outputs of `len` elements, and gives ours to `check`.
+    /// Times `ours` and CUB's `name` for `n` elements, from `x` to outputs of `len` elements, and gives ours to `check`.
     fn duel<T: ferrogrid::DeviceCopy, U: ferrogrid::DeviceCopy + bytemuck::AnyBitPattern>(
         &self,
         name: &str,
+        n: usize,
         x: &[T],
         len: usize,
         ours: impl Fn(&Stream, DeviceView<T>, DeviceViewMut<U>) -> ferrogrid::Result<()>,
@@ -82,12 +84,12 @@ impl Bench {
             poisoned.chunks_exact(size_of::<U>()).map(bytemuck::pod_read_unaligned).collect();
         let device_x = self.stream.upload(x)?;
         let (mut y, mut other) = (self.stream.upload(&poisoned)?, self.stream.upload(&poisoned)?);
-        let mut theirs = self.cub(name, device_x.view(), &mut other)?;
+        let mut theirs = self.cub(name, device_x.view(), n, &mut other)?;
         theirs()?;
         let calls = (ROUND.as_secs_f64() / self.time(1, &mut theirs)?).ceil().clamp(1.0, 500.0) as u32;
         let y_cell = RefCell::new(&mut y);
         turns::duel(
-            &format!("{name}_{}", x.len()),
+            &format!("{name}_{n}"),
             ROUNDS,
             1.0,
             || self.time(calls, || Ok(ours(&self.stream, device_x.view(), y_cell.borrow_mut().view_mut())?)),
@@ -95,7 +97,7 @@ impl Bench {
         )?;
         match check(&self.stream.download(&y)?) {
             None => Ok(()),
-            Some(found) => Err(format!("{name} of {}: {found}", x.len()).into()),
+            Some(found) => Err(format!("{name} of {n}: {found}").into()),
         }
     }
 }
@@ -113,7 +115,7 @@ fn all(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
         }};
         (@sum $x:ident, $t:ident, $total:ident, $precision:expr, $name:literal) => {
             let [exact, size] = [$x.iter().map(|&x| x as f64).sum::<f64>(), $x.iter().map(|&x| (x as f64).abs()).sum()];
-            bench.duel(concat!("sum_", $name), &$x, 1, |stream, x, y: DeviceViewMut<$total>| algorithms::sum_into(stream, x, y), |y| {
+            bench.duel(concat!("sum_", $name), n, &$x, 1, |stream, x, y: DeviceViewMut<$total>| algorithms::sum_into(stream, x, y), |y| {
                 near(y[0] as f64, exact, size, $precision)
             })?;
         };
@@ -127,16 +129,16 @@ fn all(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
                     near(y as f64, if inclusive { sum } else { before }, size, $precision)
                 })
             };
-            bench.duel(concat!("inclusive_sum_", $name), &$x, n, |stream, x, y| algorithms::inclusive_sum(stream, x, y), |y| check(y, true))?;
-            bench.duel(concat!("exclusive_sum_", $name), &$x, n, |stream, x, y| algorithms::exclusive_sum(stream, x, <$t>::default(), y), |y| check(y, false))?;
+            bench.duel(concat!("inclusive_sum_", $name), n, &$x, n, |stream, x, y| algorithms::inclusive_sum(stream, x, y), |y| check(y, true))?;
+            bench.duel(concat!("exclusive_sum_", $name), n, &$x, n, |stream, x, y| algorithms::exclusive_sum(stream, x, <$t>::default(), y), |y| check(y, false))?;
         };
         (@extrema $x:ident, $t:ident, $total:ident, $precision:expr, $name:literal) => {
             let least = $x.iter().copied().fold($t::INFINITY, $t::min);
             let greatest = $x.iter().copied().fold($t::NEG_INFINITY, $t::max);
-            bench.duel(concat!("min_", $name), &$x, 1, |stream, x, y| algorithms::min_into(stream, x, y), |y: &[$t]| {
+            bench.duel(concat!("min_", $name), n, &$x, 1, |stream, x, y| algorithms::min_into(stream, x, y), |y: &[$t]| {
                 (y[0] != least).then(|| format!("{}, expected {least}", y[0]))
             })?;
-            bench.duel(concat!("argmax_", $name), &$x, 1, |stream, x, y| algorithms::argmax_into(stream, x, y), |y: &[Indexed<$t>]| {
+            bench.duel(concat!("argmax_", $name), n, &$x, 1, |stream, x, y| algorithms::argmax_into(stream, x, y), |y: &[Indexed<$t>]| {
                 let is_first = $x.iter().position(|&x| x == greatest) == Some(y[0].index as usize);
                 (!is_first || y[0].value != greatest).then(|| format!("{:?}, expected {greatest}", y[0]))
             })?;
@@ -147,7 +149,8 @@ fn all(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
     // The sums of these stay exact in `f64` and `i32`.
     algorithms!(i32, i64, random.i32(-3..=3), 0.0, "i32", [sum scans]);
     algorithms!(u64, u64, random.u64(..1 << 20), 0.0, "u64", [scans]);
-    sorts(bench, n, random)
+    sorts(bench, n, random)?;
+    results_of_unknown_length(bench, n, random)
 }
 
 fn sorts(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
@@ -186,6 +189,52 @@ fn sorts(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
         found.zip(&sorted).position(|((a, b), pair)| (*a, *b) != *pair).map(|at| format!("pair {at} differs"))
     })?;
     Ok(())
+}
+
+/// The layout is that of benches/cuda/cub.cu: the flags follow the elements of `x`; in `y` the number of results follows `n`
+/// elements, and then come the lengths of runs.
+fn results_of_unknown_length(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
+    let check = |y: &[i32], expected: &[i32], lengths: &[i32]| {
+        let count = y[n] as u32 as usize;
+        if count != expected.len() {
+            return Some(format!("{count} results, expected {}", expected.len()));
+        }
+        let found = y[..count].iter().chain(y[n + 2..].iter().take(lengths.len()));
+        found
+            .zip(expected.iter().chain(lengths))
+            .find(|(a, b)| a != b)
+            .map(|(a, b)| format!("{a}, expected {b}"))
+    };
+    let flags: Vec<u8> = (0..n).map(|_| random.u8(..2)).collect();
+    let mut x: Vec<i32> = (0..n).map(|_| random.i32(..)).collect();
+    let kept: Vec<i32> = x.iter().zip(&flags).filter(|(_, flag)| **flag != 0).map(|(x, _)| *x).collect();
+    x.extend(flags.chunks_exact(4).map(bytemuck::pod_read_unaligned::<i32>));
+    let select = |stream: &Stream, x: DeviceView<i32>, y: DeviceViewMut<i32>| {
+        let ((x, flags), (y, count)) = (x.split_at(n)?, y.split_at(n)?);
+        algorithms::select_into(stream, x, flags.cast::<u8>()?, y, count.cast::<u64>()?)
+    };
+    bench.duel("select_i32", n, &x, n + 2, select, |y| check(y, &kept, &[]))?;
+
+    // Runs of 1 to 7 elements.
+    let mut runs = Vec::with_capacity(n + 7);
+    while runs.len() < n {
+        runs.extend(std::iter::repeat_n(random.i32(..), random.usize(1..8)));
+    }
+    runs.truncate(n);
+    let (first, lengths): (Vec<i32>, Vec<i32>) =
+        runs.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as i32)).unzip();
+    let unique = |stream: &Stream, x: DeviceView<i32>, y: DeviceViewMut<i32>| {
+        let (y, count) = y.split_at(n)?;
+        algorithms::unique_into(stream, x, y, count.cast::<u64>()?)
+    };
+    bench.duel("unique_i32", n, &runs, n + 2, unique, |y| check(y, &first, &[]))?;
+    let encode = |stream: &Stream, x: DeviceView<i32>, y: DeviceViewMut<i32>| {
+        let (values, rest) = y.split_at(n)?;
+        let (count, lengths) = rest.split_at(2)?;
+        let (lengths, count) = (lengths.cast::<u32>()?, count.cast::<u64>()?);
+        algorithms::run_length_encode_into(stream, x, values, lengths, count)
+    };
+    bench.duel("run_length_i32", n, &runs, 2 * n + 2, encode, |y| check(y, &first, &lengths))
 }
 
 fn main() -> Outcome<()> {

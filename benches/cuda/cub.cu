@@ -33,3 +33,11 @@ SORT(f32, float)
 // Keys, then values, in both.
 ALGORITHM(sort_pairs_u32, uint32_t, uint32_t,
           DeviceRadixSort::SortPairs(temp, *bytes, in, out, in + n / 2, out + n / 2, (int64_t)(n / 2), 0, 32, stream))
+
+// Results of unknown length: their number follows the elements of `out`, and the lengths of runs follow that.
+ALGORITHM(select_i32, int32_t, int32_t,
+          DeviceSelect::Flagged(temp, *bytes, in, (const uint8_t*)(in + n), out, (int64_t*)(out + n), (int64_t)n, stream))
+ALGORITHM(unique_i32, int32_t, int32_t,
+          DeviceSelect::Unique(temp, *bytes, in, out, (int64_t*)(out + n), (int64_t)n, stream))
+ALGORITHM(run_length_i32, int32_t, int32_t,
+          DeviceRunLengthEncode::Encode(temp, *bytes, in, out, out + n + 2, (int64_t*)(out + n), (int64_t)n, stream))

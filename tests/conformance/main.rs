@@ -43,6 +43,7 @@ fn main() -> std::process::ExitCode {
     let cases = [
         algorithms::reductions::CASES,
         algorithms::scans::CASES,
+        algorithms::selections::CASES,
         algorithms::sorts::CASES,
         block::barrier_functions::CASES,
         block::blocks::CASES,

@@ -92,6 +92,18 @@ mod kernels {
         let _ = cell.compare_exchange(old, x, Relaxed, Relaxed);
     }
 
+    /// Loads and stores of integers that have no other atomic operations.
+    #[kernel(T = [u8, i16])]
+    pub fn small<T: DeviceCopy + atomic::AtomicLoadStore>(
+        t: Thread<1>,
+        from: &[DeviceAtomic<T>],
+        to: &[DeviceAtomic<T>],
+    ) {
+        let i = t.index().get();
+        let (Some(from), Some(to)) = (from.get(i), to.get(i)) else { return };
+        to.store(from.load(Relaxed), Relaxed);
+    }
+
     /// The same operations on shared memory.
     #[kernel(block = 32)]
     pub fn shared(
@@ -202,6 +214,14 @@ fn every_atomic_operation_of_integers_is_one_instruction() {
             assert_eq!(count(&lines, "atom.relaxed.gpu.global.add."), 1, "{architecture}: {lines:#?}");
             assert_eq!(count(&lines, "atom."), 8, "{architecture}: {lines:#?}");
         }
+    }
+}
+
+#[test]
+fn small_integers_are_loaded_and_stored_by_one_instruction_each() {
+    for (kernel, bits) in [(kernels::small::kernel::<u8>(), "b8"), (kernels::small::kernel::<i16>(), "b16")] {
+        let opcodes = ["ld", "st"].map(|kind| format!("{kind}.relaxed.gpu.global.{bits}"));
+        demand(kernel, &[(&opcodes[0], 1), (&opcodes[1], 1), ("atom.", 0)]);
     }
 }
 

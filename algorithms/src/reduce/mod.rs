@@ -10,6 +10,7 @@ use ferrogrid_host::__private::{in_steps, value_of};
 
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
+use crate::select::Selected;
 use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream};
 use extrema::kernels::{best_position, extremum, position};
@@ -28,6 +29,7 @@ pub trait Number:
     + dot_kernel::Instance
     + Ordered
     + Scanned
+    + Selected
     + Sorted
 {
 }
@@ -38,6 +40,7 @@ impl<T> Number for T where
         + dot_kernel::Instance
         + Ordered
         + Scanned
+        + Selected
         + Sorted
 {
 }

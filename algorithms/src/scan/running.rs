@@ -16,18 +16,18 @@ pub mod kernels {
     /// The rows of 32 elements that a warp scans.
     pub const ROWS: usize = 16;
     /// The rows that are treated together: a short loop is unrolled, so that the items stay in registers.
-    const GROUP: usize = 8;
+    pub const GROUP: usize = 8;
     /// The consecutive elements of a warp.
     pub const RUN: usize = 32 * ROWS;
     /// The elements of a block.
     pub const TILE: usize = THREADS * ROWS;
 
     /// A thread's elements, one of each row, in groups.
-    type Rows<T> = [[T; GROUP]; ROWS / GROUP];
+    pub type Rows<T> = [[T; GROUP]; ROWS / GROUP];
 
     /// The thread's elements of its warp's run; `none` beyond the end.
     #[inline(always)]
-    fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], first: usize, none: T) -> Rows<T> {
+    pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], first: usize, none: T) -> Rows<T> {
         let lane = t.thread_rank() as usize % 32;
         match x.get(first..).and_then(|rest| rest.first_chunk::<RUN>()) {
             Some(run) => rows(|row| run[row * 32 + lane]),
@@ -42,7 +42,7 @@ pub mod kernels {
 
     /// The running sums of each row. The rows of a group advance together.
     #[inline(always)]
-    fn scan_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> Rows<T> {
+    pub fn scan_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> Rows<T> {
         [scan_group(warp, low), scan_group(warp, high)]
     }
 
@@ -65,7 +65,7 @@ pub mod kernels {
     /// shuffle at once: what LLVM can delay until after the look-back needs twice the registers, and with fewer of these more
     /// blocks have loads on their way.
     #[inline(always)]
-    fn chain_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> (Rows<T>, T) {
+    pub fn chain_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> (Rows<T>, T) {
         let (low, total) = chain_group(warp, low, T::ZERO);
         let (high, total) = chain_group(warp, high, total);
         ([low, high], total)
@@ -101,7 +101,7 @@ pub mod kernels {
 
     /// The rows where they continue from `start`.
     #[inline(always)]
-    fn continued<T: Element>(rows: Rows<T>, start: T) -> [T; ROWS] {
+    pub fn continued<T: Element>(rows: Rows<T>, start: T) -> [T; ROWS] {
         core::array::from_fn(|row| start.add(rows[row / GROUP][row % GROUP]))
     }
 

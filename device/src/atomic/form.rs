@@ -1,6 +1,6 @@
 //! Structs of atomics: how threads see elements that a buffer stores as plain numbers.
 
-use super::{AtomicValue, DeviceAtomic, Scope};
+use super::{AtomicLoadStore, DeviceAtomic, Scope};
 use crate::element::device_copy::{DeviceCopy, SliceElement};
 use crate::element::layout::of_atomic;
 
@@ -70,7 +70,7 @@ pub unsafe trait AtomicForm: SliceElement {
 }
 
 // SAFETY: transparent over `T`, any bits of which are a value.
-unsafe impl<T: AtomicValue, S: Scope> AtomicForm for DeviceAtomic<T, S> {
+unsafe impl<T: AtomicLoadStore, S: Scope> AtomicForm for DeviceAtomic<T, S> {
     type Value = T;
 }
 
@@ -89,9 +89,9 @@ pub unsafe trait AtomicField<Plain> {}
 // SAFETY: the same type, and threads that share one only read it.
 unsafe impl<T: DeviceCopy> AtomicField<T> for T {}
 // SAFETY: as for `AtomicForm`.
-unsafe impl<T: AtomicValue, S: Scope> AtomicField<T> for DeviceAtomic<T, S> {}
+unsafe impl<T: AtomicLoadStore, S: Scope> AtomicField<T> for DeviceAtomic<T, S> {}
 // SAFETY: its elements, one after the other.
-unsafe impl<T: AtomicValue, S: Scope, const N: usize> AtomicField<[T; N]> for [DeviceAtomic<T, S>; N] {}
+unsafe impl<T: AtomicLoadStore, S: Scope, const N: usize> AtomicField<[T; N]> for [DeviceAtomic<T, S>; N] {}
 
 macro_rules! core_atomics {
     ($($atomic:ident $value:ident),*) => { $(

@@ -38,16 +38,16 @@ pub use core::sync::atomic::Ordering;
 pub use form::AtomicField;
 pub use form::AtomicForm;
 pub use scope::{Block, Device, Scope, System};
-pub use value::{AtomicInteger, AtomicValue};
+pub use value::{AtomicInteger, AtomicLoadStore, AtomicValue};
 
 use crate::element::device_copy::SliceElement;
 use crate::element::layout::of_atomic;
-use value::{Manner, Word};
+use value::{Cell, Manner, Word};
 
 /// A number in device memory that threads change atomically.
 ///
 /// `T` is `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, or one of the pairs `F16x2` and `Bf16x2` of
-/// `ferrogrid::device::half`. The scope `S` says among which threads the operations are atomic: those of a
+/// `ferrogrid::device::half`. Integers of 8 and 16 bits have loads and stores only. The scope `S` says among which threads the operations are atomic: those of a
 /// [`Block`], of the [`Device`] (the default), or of the whole [`System`]. A kernel takes
 /// `&[DeviceAtomic<u32>]`; the launch passes `buffer.as_atomic()`.
 ///
@@ -126,7 +126,7 @@ use value::{Manner, Word};
 /// # Ok(()) }
 /// ```
 #[repr(transparent)]
-pub struct DeviceAtomic<T: AtomicValue, S: Scope = Device> {
+pub struct DeviceAtomic<T: AtomicLoadStore, S: Scope = Device> {
     value: UnsafeCell<T>,
     scope: PhantomData<S>,
 }
@@ -134,14 +134,14 @@ pub struct DeviceAtomic<T: AtomicValue, S: Scope = Device> {
 // SAFETY: it is changed through `&self` by atomic operations only. With a scope that is too narrow for
 // the threads at work, updates may be lost, but every value read is one that was written: PTX defines
 // races between accesses of one size.
-unsafe impl<T: AtomicValue, S: Scope> Sync for DeviceAtomic<T, S> {}
+unsafe impl<T: AtomicLoadStore, S: Scope> Sync for DeviceAtomic<T, S> {}
 
 // SAFETY: transparent over a number, and `Sync`.
-unsafe impl<T: AtomicValue, S: Scope> SliceElement for DeviceAtomic<T, S> {
+unsafe impl<T: AtomicLoadStore, S: Scope> SliceElement for DeviceAtomic<T, S> {
     const LAYOUT: u64 = of_atomic(T::LAYOUT);
 }
 
-impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
+impl<T: AtomicLoadStore, S: Scope> DeviceAtomic<T, S> {
     /// An atomic number with value `value`.
     pub const fn new(value: T) -> Self {
         DeviceAtomic { value: UnsafeCell::new(value), scope: PhantomData }
@@ -172,6 +172,18 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
         unsafe { T::Word::store(self.word(), value.into_word(), Self::manner(order)) }
     }
 
+    #[inline(always)]
+    fn word(&self) -> *mut T::Word {
+        self.value.get().cast()
+    }
+
+    #[inline(always)]
+    fn manner(order: Ordering) -> Manner {
+        Manner { order, reach: S::REACH }
+    }
+}
+
+impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
     /// Writes `value` and returns the previous one (PTX `atom.exch`).
     ///
     /// ```
@@ -284,16 +296,6 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
         // SAFETY: the place is this number's.
         unsafe { T::fetch_max(self.value.get(), value, Self::manner(order)) }
     }
-
-    #[inline(always)]
-    fn word(&self) -> *mut T::Word {
-        self.value.get().cast()
-    }
-
-    #[inline(always)]
-    fn manner(order: Ordering) -> Manner {
-        Manner { order, reach: S::REACH }
-    }
 }
 
 impl<T: AtomicInteger, S: Scope> DeviceAtomic<T, S> {
@@ -319,7 +321,7 @@ impl<T: AtomicInteger, S: Scope> DeviceAtomic<T, S> {
     }
 }
 
-impl<T: AtomicValue + fmt::Debug, S: Scope> fmt::Debug for DeviceAtomic<T, S> {
+impl<T: AtomicLoadStore + fmt::Debug, S: Scope> fmt::Debug for DeviceAtomic<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.load(Ordering::Relaxed).fmt(f)
     }

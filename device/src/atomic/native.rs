@@ -1,16 +1,16 @@
 //! Atomic operations of the CPU device: those of `core::sync::atomic`, which are system-wide whatever the
 //! scope.
 
-use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::value::sealed::Arithmetic;
-use super::value::{Manner, Word, update};
+use super::value::{Cell, Manner, Word, update};
 #[cfg(feature = "half")]
 use crate::half::{Bf16x2, F16x2};
 
-macro_rules! word {
+macro_rules! cell {
     ($($ty:ident in $atomic:ident),*) => { $(
-        impl Word for $ty {
+        impl Cell for $ty {
             #[inline(always)]
             unsafe fn load(place: *mut Self, manner: Manner) -> Self {
                 // SAFETY: the caller's.
@@ -22,7 +22,15 @@ macro_rules! word {
                 // SAFETY: the caller's.
                 unsafe { $atomic::from_ptr(place) }.store(value, manner.order)
             }
+        }
+    )* };
+}
 
+cell!(u8 in AtomicU8, u16 in AtomicU16, u32 in AtomicU32, u64 in AtomicU64);
+
+macro_rules! word {
+    ($($ty:ident in $atomic:ident),*) => { $(
+        impl Word for $ty {
             #[inline(always)]
             unsafe fn swap(place: *mut Self, value: Self, manner: Manner) -> Self {
                 // SAFETY: the caller's.

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 
 use super::scope::Reach;
 use super::value::sealed::Arithmetic;
-use super::value::{Manner, Word};
+use super::value::{Cell, Manner, Word};
 #[cfg(feature = "half")]
 use crate::half::{Bf16x2, F16x2};
 
@@ -173,9 +173,9 @@ macro_rules! st_in {
     };
 }
 
-macro_rules! word {
+macro_rules! cell {
     ($ty:ident, $class:ident, $bits:literal) => {
-        impl Word for $ty {
+        impl Cell for $ty {
             #[inline(always)]
             unsafe fn load(place: *mut Self, manner: Manner) -> Self {
                 // SAFETY: the caller's.
@@ -215,7 +215,18 @@ macro_rules! word {
                     }
                 }
             }
+        }
+    };
+}
 
+cell!(u8, reg16, "b8");
+cell!(u16, reg16, "b16");
+cell!(u32, reg32, "b32");
+cell!(u64, reg64, "b64");
+
+macro_rules! word {
+    ($ty:ident, $class:ident, $bits:literal) => {
+        impl Word for $ty {
             #[inline(always)]
             unsafe fn swap(place: *mut Self, value: Self, manner: Manner) -> Self {
                 // SAFETY: the caller's.

@@ -27,7 +27,31 @@ use crate::half::{Bf16x2, F16x2};
     label = "has no atomic operations",
     note = "atomic are `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, `F16x2` and `Bf16x2`"
 )]
-pub trait AtomicValue: DeviceCopy + sealed::Arithmetic {}
+pub trait AtomicValue: AtomicLoadStore + sealed::Arithmetic {}
+
+/// A type that threads load and store atomically: each [`AtomicValue`], and `u8`, `i8`, `u16` and `i16`, which have no
+/// other atomic operations (as Rust's `target_has_atomic_load_store`).
+///
+/// ```
+/// use ferrogrid_device::atomic::{AtomicLoadStore, DeviceAtomic, Ordering::Relaxed};
+///
+/// /// Writes `value` to the place of that number, if there is one.
+/// fn put<T: AtomicLoadStore>(places: &[DeviceAtomic<T>], number: usize, value: T) {
+///     if let Some(place) = places.get(number) {
+///         place.store(value, Relaxed);
+///     }
+/// }
+/// let places = [const { DeviceAtomic::<i8>::new(0) }; 2];
+/// put(&places, 1, -3);
+/// put(&places, 2, 5);
+/// assert_eq!(places.map(DeviceAtomic::into_inner), [0, -3]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be atomic on a device",
+    label = "has no atomic operations",
+    note = "atomic are integers of 8 to 64 bits, `f32`, `f64`, `F16x2` and `Bf16x2`"
+)]
+pub trait AtomicLoadStore: DeviceCopy + sealed::Bits {}
 
 /// An integer with atomic operations: `u32`, `i32`, `u64`, `i64`.
 ///
@@ -58,17 +82,21 @@ pub struct Manner {
     pub(super) reach: Reach,
 }
 
-/// Words with atomic hardware instructions: `u32`, `u64`; `ptx` and `native` implement it.
+/// Words with atomic loads and stores: `u8` to `u64`; `ptx` and `native` implement it.
 ///
 /// For each method `place` must be valid and aligned, and other threads may change it only through these
-/// methods while the call runs.
-pub trait Word: Copy + Eq {
+/// methods and those of [`Word`] while the call runs.
+pub trait Cell: Copy {
     /// # Safety
     /// See the trait.
     unsafe fn load(place: *mut Self, manner: Manner) -> Self;
     /// # Safety
     /// See the trait.
     unsafe fn store(place: *mut Self, value: Self, manner: Manner);
+}
+
+/// Words with all atomic hardware instructions: `u32`, `u64`; `ptx` and `native` implement it. For `place` see [`Cell`].
+pub trait Word: Cell + Eq {
     /// # Safety
     /// See the trait.
     unsafe fn swap(place: *mut Self, value: Self, manner: Manner) -> Self;
@@ -89,15 +117,19 @@ pub trait Word: Copy + Eq {
 }
 
 pub(super) mod sealed {
-    use super::{Manner, Word, update};
+    use super::{Cell, Manner, Word, update};
 
-    /// A number as its bits, and the operations that need no machine support.
-    pub trait Number: Copy {
+    /// A number as its bits.
+    pub trait Bits: Copy {
         /// The bits.
-        type Word: Word;
+        type Word: Cell;
 
         fn into_word(self) -> Self::Word;
         fn from_word(word: Self::Word) -> Self;
+    }
+
+    /// The operations of a number that need no machine support.
+    pub trait Number: Bits<Word: Word> {
         fn negated(self) -> Self;
         fn lesser(self, other: Self) -> Self;
         fn greater(self, other: Self) -> Self;
@@ -128,12 +160,12 @@ pub(super) mod sealed {
     }
 }
 
-use sealed::Number;
+use sealed::{Bits, Number};
 
-macro_rules! number {
-    ($ty:ident as $word:ident, $into_word:expr, $from_word:expr, $negated:expr, $lesser:expr, $greater:expr) => {
-        impl AtomicValue for $ty {}
-        impl Number for $ty {
+macro_rules! bits {
+    ($ty:ident as $word:ident, $into_word:expr, $from_word:expr) => {
+        impl AtomicLoadStore for $ty {}
+        impl Bits for $ty {
             type Word = $word;
 
             #[inline(always)]
@@ -145,7 +177,21 @@ macro_rules! number {
             fn from_word(word: $word) -> Self {
                 $from_word(word)
             }
+        }
+    };
+}
 
+macro_rules! small_integer {
+    ($($ty:ident as $word:ident),*) => { $(
+        bits!($ty as $word, |n| n as $word, |w| w as $ty);
+    )* };
+}
+
+macro_rules! number {
+    ($ty:ident as $word:ident, $into_word:expr, $from_word:expr, $negated:expr, $lesser:expr, $greater:expr) => {
+        bits!($ty as $word, $into_word, $from_word);
+        impl AtomicValue for $ty {}
+        impl Number for $ty {
             #[inline(always)]
             fn negated(self) -> Self {
                 $negated(self)
@@ -184,6 +230,7 @@ macro_rules! pair {
     )* };
 }
 
+small_integer!(u8 as u8, i8 as u8, u16 as u16, i16 as u16);
 integer!(u32 as u32, i32 as u32, u64 as u64, i64 as u64);
 float!(f32 as u32, f64 as u64);
 #[cfg(feature = "half")]

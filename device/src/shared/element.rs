@@ -6,7 +6,7 @@ use core::num::Wrapping;
 
 use bytemuck::Pod;
 
-use crate::atomic::{AtomicValue, DeviceAtomic, Scope};
+use crate::atomic::{AtomicLoadStore, DeviceAtomic, Scope};
 use crate::element::aligned::Aligned16;
 use crate::element::device_copy::DeviceCopy;
 
@@ -124,9 +124,9 @@ const fn plain<T: Pod>() {}
 shared_element!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
 
 // SAFETY: transparent over a number, any bits of which are valid; shared changes are atomic.
-unsafe impl<T: AtomicValue, S: Scope> AnyBits for DeviceAtomic<T, S> {}
+unsafe impl<T: AtomicLoadStore, S: Scope> AnyBits for DeviceAtomic<T, S> {}
 // SAFETY: as above.
-unsafe impl<T: AtomicValue, S: Scope> SharedElement for DeviceAtomic<T, S> {}
+unsafe impl<T: AtomicLoadStore, S: Scope> SharedElement for DeviceAtomic<T, S> {}
 // SAFETY: sixteen bytes of numbers.
 unsafe impl<T: DeviceCopy + Pod> AnyBits for Aligned16<T> {}
 // SAFETY: as above.

@@ -1,7 +1,8 @@
-//! Device-wide algorithms: reductions, scans and sorts.
+//! Device-wide algorithms: reductions, scans, selections, runs and sorts.
 
 pub(crate) mod reductions;
 pub(crate) mod scans;
+pub(crate) mod selections;
 pub(crate) mod sorts;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the

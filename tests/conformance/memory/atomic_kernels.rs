@@ -3,7 +3,9 @@
 /// One operation per thread, each on its own element.
 #[ferrogrid::module]
 pub mod operations {
-    use ferrogrid::device::atomic::{AtomicInteger, AtomicValue, Block, Ordering, Scope, System};
+    use ferrogrid::device::atomic::{
+        AtomicInteger, AtomicLoadStore, AtomicValue, Block, Ordering, Scope, System,
+    };
     use ferrogrid::device::prelude::*;
 
     /// The number of operations of [`numeric`].
@@ -76,6 +78,20 @@ pub mod operations {
             0 => cell.fetch_and(operand, order),
             1 => cell.fetch_or(operand, order),
             _ => cell.fetch_xor(operand, order),
+        }
+    }
+
+    /// to[2 * i] <- the i-th last element of `from`
+    #[kernel(T = [u8, i8, u16, i16])]
+    pub fn reverse<T: AtomicLoadStore>(
+        t: Thread<1>,
+        order: u32,
+        from: &[DeviceAtomic<T>],
+        to: &[DeviceAtomic<T>],
+    ) {
+        let (i, order) = (t.index().get(), ordering(order));
+        if i < from.len() {
+            to[2 * i].store(from[from.len() - 1 - i].load(for_reading(order)), for_writing(order));
         }
     }
 

@@ -8,6 +8,7 @@ use crate::{Case, Outcome, expect};
 pub(crate) const CASES: &[Case] = &[
     ("every_integer_operation_is_correct", every_integer_operation_is_correct),
     ("every_float_operation_is_correct", every_float_operation_is_correct),
+    ("small_integers_are_loaded_and_stored", small_integers_are_loaded_and_stored),
     ("float_exchanges_compare_bits", float_exchanges_compare_bits),
     ("no_ticket_is_taken_twice", no_ticket_is_taken_twice),
     ("a_histogram_agrees_with_the_host", a_histogram_agrees_with_the_host),
@@ -103,6 +104,24 @@ fn every_float_operation_is_correct(device: &Device) -> Outcome {
     floats!(stream, operations::on_f32, f32, cases);
     let cases = [(1.5, 2.25), (2.25, 1.5), (-1.0, 0.5), (0.1, -0.3), (3.0e300, -1.0e-300)];
     floats!(stream, operations::on_f64, f64, cases);
+    Ok(())
+}
+
+fn small_integers_are_loaded_and_stored(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    macro_rules! small {
+        ($($t:ident),*) => {
+            $(for order in 0..5 {
+                let x: Vec<$t> = (0..1000).map(|i| i as $t).collect();
+                let (mut from, mut to) = (stream.upload(&x)?, stream.fill(<$t>::MAX, 2000)?);
+                operations::reverse::<$t>(&stream, Grid::cover(1000), order, from.as_atomic(), to.as_atomic())?;
+                // The neighbours in the same word are unchanged.
+                let expected: Vec<$t> = x.iter().rev().flat_map(|x| [*x, <$t>::MAX]).collect();
+                expect(&format!("{}, ordering {order}", stringify!($t)), stream.download(&to)?, expected)?;
+            })*
+        };
+    }
+    small!(u8, i8, u16, i16);
     Ok(())
 }
 

@@ -1,0 +1,235 @@
+//! Selections: the elements that a flag, or the element before them, singles out.
+//!
+//! `placing` is device code for all of them, `flagged` and `runs` have the kernels; `run_length` has the functions for runs.
+
+pub(crate) mod flagged;
+mod placing;
+mod run_length;
+pub(crate) mod runs;
+
+use bytemuck::Pod;
+use ferrogrid_device::DeviceCopy;
+use ferrogrid_host::__private::{in_steps, value_of};
+
+use crate::number::numbers::Add;
+use crate::reduce::{Number, totals};
+use crate::scan::running::kernels::TILE;
+use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
+use flagged::kernels::{partition as partition_kernel, select as select_kernel};
+use runs::kernels::{decode, encode, unique as unique_kernel};
+
+pub use run_length::{run_length_decode, run_length_decode_into, run_length_encode, run_length_encode_into};
+
+/// A number that kernels move as `Word`, the unsigned integer of its size, and whose runs are those of `Run`: unsigned
+/// integers stand for signed ones.
+pub trait Selected: Pod + DeviceCopy {
+    /// The integer that kernels move.
+    type Word: Pod + select_kernel::Instance + partition_kernel::Instance + decode::Instance;
+    /// The number that kernels compare.
+    type Run: Pod + unique_kernel::Instance + encode::Instance;
+}
+
+macro_rules! selected {
+    ($($t:ty: $word:ty, $run:ty;)*) => {
+        $(impl Selected for $t {
+            type Word = $word;
+            type Run = $run;
+        })*
+    };
+}
+selected! {
+    i8: u8, u8; i16: u16, u16; i32: u32, u32; i64: u64, u64;
+    u8: u8, u8; u16: u16, u16; u32: u32, u32; u64: u64, u64;
+    f32: u32, f32; f64: u64, f64;
+}
+
+/// What marks an element: a `bool`, or a `u8` that is not 0.
+pub trait Flag: DeviceCopy + bytemuck::NoUninit {}
+
+impl Flag for bool {}
+impl Flag for u8 {}
+
+/// The blocks for `len` elements: one at least, which writes the number of results.
+fn grid(len: usize) -> Grid<1> {
+    Grid::blocks(len.div_ceil(TILE).max(1))
+}
+
+/// The number that `into` writes, if `room` elements suffice for so many results.
+fn count_within(
+    stream: &Stream,
+    room: usize,
+    into: impl FnOnce(DeviceViewMut<u64>) -> Result<()>,
+) -> Result<usize> {
+    let count = value_of(stream, into)? as usize;
+    if count > room {
+        return Err(crate::Error::OutOfRange { start: 0, end: count, length: room });
+    }
+    Ok(count)
+}
+
+fn select_of<T: Number>(
+    stream: &Stream,
+    x: DeviceView<T>,
+    flags: DeviceView<impl Flag>,
+    y: DeviceViewMut<T>,
+    count: DeviceViewMut<u64>,
+) -> Result<()> {
+    let (flags, count) = (flags.cast::<u8>()?, count.slice(..1)?.into_atomic());
+    let (x, y) = (x.cast::<T::Word>()?, y.cast::<T::Word>()?.into_atomic());
+    flagged::kernels::select::<T::Word>(stream, grid(x.len()), x, flags, y, count)
+}
+
+fn partition_of<T: Number>(
+    stream: &Stream,
+    x: DeviceView<T>,
+    flags: DeviceView<impl Flag>,
+    y: DeviceViewMut<T>,
+    count: DeviceViewMut<u64>,
+) -> Result<()> {
+    let (flags, mut count) = (flags.cast::<u8>()?, count.slice(..1)?);
+    in_steps(
+        stream,
+        flags.len(),
+        count.reborrow(),
+        |grid, counts| flagged::kernels::flags(stream, grid, flags, counts),
+        |grid, counts, out| totals::kernels::totals::<u64, Add>(stream, grid, counts, out),
+    )?;
+    let (x, y) = (x.cast::<T::Word>()?, y.cast::<T::Word>()?.into_atomic());
+    flagged::kernels::partition::<T::Word>(stream, grid(x.len()), x, flags, y, count.view())
+}
+
+fn unique_of<T: Number>(
+    stream: &Stream,
+    x: DeviceView<T>,
+    y: DeviceViewMut<T>,
+    count: DeviceViewMut<u64>,
+) -> Result<()> {
+    let (x, y) = (x.cast::<T::Run>()?, y.cast::<T::Run>()?.into_atomic());
+    runs::kernels::unique::<T::Run>(stream, grid(x.len()), x, y, count.slice(..1)?.into_atomic())
+}
+
+/// Writes the elements of `x` whose flag is set to the beginning of `y`, in their order, and returns how many they are (CUB's
+/// `DeviceSelect::Flagged`, Thrust's `copy_if` with a stencil). The rest of `y` is unchanged.
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// let (x, flags) = (stream.upload(&[3, 1, 4, 1, 5])?, stream.upload(&[true, false, true, false, true])?);
+/// let mut y = stream.zeros(5)?;
+/// assert_eq!(algorithms::select(&stream, &x, &flags, &mut y)?, 3);
+/// assert_eq!(stream.download(y.slice(..3)?)?, [3, 4, 5]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of a launch and of a copy: `x` and `flags` have the same length, below 2^32. `Error::OutOfRange` if `y` is too
+/// short for the result: then it has as many of the elements as it can take.
+pub fn select<'a, 'b, 'c, T: Number + 'a, F: Flag + 'b>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    flags: impl DeviceInput<'b, F>,
+    y: impl DeviceOutput<'c, T>,
+) -> Result<usize> {
+    let (x, flags, y) = (x.into_input(), flags.into_input(), y.into_output());
+    count_within(stream, y.len(), |count| select_of(stream, x, flags, y, count))
+}
+
+/// [`select`], with the number of elements written to `count[0]` in stream order, without waiting for it. If `y` is too short,
+/// it has as many of the elements as it can take, and the number is that of all.
+///
+/// # Errors
+/// Those of a launch. `x` and `flags` have the same length, below 2^32, and `count` has at least one element.
+pub fn select_into<'a, 'b, 'c, 'd, T: Number + 'a, F: Flag + 'b>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    flags: impl DeviceInput<'b, F>,
+    y: impl DeviceOutput<'c, T>,
+    count: impl DeviceOutput<'d, u64>,
+) -> Result<()> {
+    select_of(stream, x.into_input(), flags.into_input(), y.into_output(), count.into_output())
+}
+
+/// Writes to `y` the elements of `x` whose flag is set, then the others, and returns how many have it. Both parts keep their
+/// order (Thrust's `stable_partition_copy`; CUB's `DevicePartition::Flagged` reverses the second part).
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// let (x, flags) = (stream.upload(&[3, 1, 4, 1, 5])?, stream.upload(&[0_u8, 1, 0, 1, 0])?);
+/// let mut y = stream.zeros(5)?;
+/// assert_eq!(algorithms::partition(&stream, &x, &flags, &mut y)?, 2);
+/// assert_eq!(stream.download(&y)?, [1, 1, 3, 4, 5]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of a launch and of a copy: `x`, `flags` and `y` have the same length, below 2^32.
+pub fn partition<'a, 'b, 'c, T: Number + 'a, F: Flag + 'b>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    flags: impl DeviceInput<'b, F>,
+    y: impl DeviceOutput<'c, T>,
+) -> Result<usize> {
+    let (x, flags, y) = (x.into_input(), flags.into_input(), y.into_output());
+    count_within(stream, y.len(), |count| partition_of(stream, x, flags, y, count))
+}
+
+/// [`partition`], with the number of flagged elements written to `count[0]` in stream order, without waiting for it.
+///
+/// # Errors
+/// Those of a launch. `x`, `flags` and `y` have the same length, below 2^32, and `count` has at least one element.
+pub fn partition_into<'a, 'b, 'c, 'd, T: Number + 'a, F: Flag + 'b>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    flags: impl DeviceInput<'b, F>,
+    y: impl DeviceOutput<'c, T>,
+    count: impl DeviceOutput<'d, u64>,
+) -> Result<()> {
+    partition_of(stream, x.into_input(), flags.into_input(), y.into_output(), count.into_output())
+}
+
+/// Writes the first of each run of equal elements of `x` to the beginning of `y`, and returns how many runs there are (CUB's
+/// `DeviceSelect::Unique`; of sorted elements, NumPy's `unique`). The rest of `y` is unchanged.
+///
+/// Floats are equal as in their order: the zeros are equal, and so are all NaN. (For `==`, and so for CUB, each NaN is a run.)
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// let (x, mut y) = (stream.upload(&[3, 3, 1, 1, 1, 3])?, stream.zeros(6)?);
+/// assert_eq!(algorithms::unique(&stream, &x, &mut y)?, 3);
+/// assert_eq!(stream.download(y.slice(..3)?)?, [3, 1, 3]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of a launch and of a copy: `x` has fewer than 2^32 elements. `Error::OutOfRange` if `y` is too short for the
+/// result: then it has as many of the elements as it can take.
+pub fn unique<'a, 'b, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    y: impl DeviceOutput<'b, T>,
+) -> Result<usize> {
+    let (x, y) = (x.into_input(), y.into_output());
+    count_within(stream, y.len(), |count| unique_of(stream, x, y, count))
+}
+
+/// [`unique`], with the number of runs written to `count[0]` in stream order, without waiting for it. If `y` is too short, it
+/// has as many of the elements as it can take, and the number is that of all.
+///
+/// # Errors
+/// Those of a launch. `x` has fewer than 2^32 elements, and `count` has at least one.
+pub fn unique_into<'a, 'b, 'c, T: Number + 'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, T>,
+    y: impl DeviceOutput<'b, T>,
+    count: impl DeviceOutput<'c, u64>,
+) -> Result<()> {
+    unique_of(stream, x.into_input(), y.into_output(), count.into_output())
+}
