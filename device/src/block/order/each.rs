@@ -25,7 +25,7 @@ use crate::warp::{Exchange, value_of, words_of};
 ///     let own: [u32; 4] = core::array::from_fn(|row| x[first + 32 * row]);
 ///     let earlier = order.publish_each(&t, own.iter().sum());
 ///     let before = earlier.exclusive_each(&t, own.iter().sum(), |a, b| a + b).unwrap_or(0);
-///     sums.fill_with(&t, |place| before + own[..=place / 32].iter().sum::<u32>());
+///     sums.fill_with(&t, |place| before + own[..=place % 128 / 32].iter().sum::<u32>());
 /// }
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
