@@ -13,7 +13,7 @@ mod options;
 mod reduction;
 mod signature;
 
-use syn::{Attribute, Error, Item, Result};
+use syn::{Attribute, Error, Item, Result, parse_quote};
 
 use crate::kernel::is_kernel_attribute;
 use elementwise::Elementwise;
@@ -55,6 +55,14 @@ pub(crate) fn expand(items: &[Item]) -> Result<Expanded> {
             match &mut errors {
                 Some(all) => all.combine(error),
                 None => errors = Some(error),
+            }
+        }
+    }
+    if !(expanded.elementwise.is_empty() && expanded.reductions.is_empty()) {
+        // The prelude may have been imported for the attributes alone, which are gone.
+        for item in &mut expanded.items {
+            if let Item::Use(import) = item {
+                import.attrs.push(parse_quote!(#[allow(unused_imports)]));
             }
         }
     }
