@@ -38,7 +38,8 @@ pub use ferrogrid_device as device;
 #[doc(hidden)]
 pub use ferrogrid_host::__private;
 pub(crate) use ferrogrid_host::{
-    DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream, Temporary,
+    DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream,
+    Temporary,
 };
 pub(crate) use ferrogrid_macros::module;
 

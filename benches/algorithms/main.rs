@@ -161,6 +161,7 @@ fn sorts(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
             sorted.sort_unstable_by($compare);
             bench.duel(
                 $name,
+                n,
                 &x,
                 n,
                 |stream, x, y| algorithms::sort(stream, x, y),
@@ -184,7 +185,7 @@ fn sorts(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
         let ((keys, values), (y, moved)) = (x.split_at(n / 2)?, y.split_at(n / 2)?);
         algorithms::sort_pairs(stream, keys, values, y, moved)
     };
-    bench.duel("sort_pairs_u32", &x, n, pairs, |y: &[u32]| {
+    bench.duel("sort_pairs_u32", n, &x, n, pairs, |y: &[u32]| {
         let found = y[..n / 2].iter().zip(&y[n / 2..]);
         found.zip(&sorted).position(|((a, b), pair)| (*a, *b) != *pair).map(|at| format!("pair {at} differs"))
     })?;

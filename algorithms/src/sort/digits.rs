@@ -3,7 +3,7 @@
 /// Device code that the passes share, and the kernels that count.
 #[ferrogrid::module]
 pub mod kernels {
-    use atomic::{CellValue, Ordering::Relaxed};
+    use atomic::{AtomicLoadStore, Ordering::Relaxed};
     use ferrogrid::device::prelude::*;
 
     /// The threads of a block: one for each digit.
@@ -20,7 +20,7 @@ pub mod kernels {
     pub const PASSES: usize = 8;
 
     /// Bits of a key or a value.
-    pub trait Bits: DeviceCopy + Exchange + SharedElement + CellValue {
+    pub trait Bits: DeviceCopy + Exchange + SharedElement + AtomicLoadStore {
         /// All bits if the highest one is set, else none.
         fn sign(self) -> Self;
         /// The bits that are set in one of both.

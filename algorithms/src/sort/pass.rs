@@ -7,7 +7,7 @@
 /// one digit are stored side by side.
 #[ferrogrid::module]
 pub mod kernels {
-    use atomic::{AtomicCell, Ordering::Relaxed};
+    use atomic::Ordering::Relaxed;
     use ferrogrid::device::prelude::*;
 
     use super::super::digits::kernels::{
@@ -85,14 +85,14 @@ pub mod kernels {
     #[inline(always)]
     fn scatter<T: Bits>(
         t: &Thread<'_, 1>,
-        tile: &[AtomicCell<T>; TILE],
+        tile: &[DeviceAtomic<T, atomic::Block>; TILE],
         ranks: [u32; ROWS],
         item: impl Fn(usize) -> T,
     ) -> [T; ROWS] {
-        each(|row| tile[ranks[row] as usize % TILE].store(item(row)));
+        each(|row| tile[ranks[row] as usize % TILE].store(item(row), Relaxed));
         t.sync_threads();
         let thread = t.thread_rank() as usize % THREADS;
-        core::array::from_fn(|k| tile[k * THREADS + thread].load())
+        core::array::from_fn(|k| tile[k * THREADS + thread].load(Relaxed))
     }
 
     /// Calls `store` with the number of each item of the sorted tile, and its place in the output.
@@ -124,12 +124,12 @@ pub mod kernels {
         digit: Digit,
         starts: &[u32],
         x: &[K],
-        out: &[AtomicCell<K>],
+        out: &[DeviceAtomic<K>],
         order: BlockOrder<EachThread<u32, 256>>,
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         mut offsets: Shared<[u32; 256]>,
         mut scan: Shared<Scratch<u32>>,
-        tile: Shared<[AtomicCell<K>; 4096]>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 4096]>,
     ) {
         let items = load(&t, x, last(flips));
         let digits = each(|row| digit_of(items[row], flips, digit));
@@ -139,7 +139,7 @@ pub mod kernels {
         let offsets = t.publish(offsets);
         places(&t, (items, flips, digit), &offsets, x.len(), |k, place| {
             if let Some(out) = out.get(place) {
-                out.store(items[k]);
+                out.store(items[k], Relaxed);
             }
         });
     }
@@ -153,13 +153,13 @@ pub mod kernels {
         starts: &[u32],
         x: &[K],
         values: &[V],
-        out: &[AtomicCell<K>],
-        values_out: &[AtomicCell<V>],
+        out: &[DeviceAtomic<K>],
+        values_out: &[DeviceAtomic<V>],
         order: BlockOrder<EachThread<u32, 256>>,
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         mut offsets: Shared<[u32; 256]>,
         mut scan: Shared<Scratch<u32>>,
-        tile: Shared<[AtomicCell<u64>; 4096]>,
+        tile: Shared<[DeviceAtomic<u64, atomic::Block>; 4096]>,
     ) {
         let items = load(&t, x, last(flips));
         let digits = each(|row| digit_of(items[row], flips, digit));
@@ -179,8 +179,8 @@ pub mod kernels {
         let offsets = t.publish(offsets);
         places(&t, (items, flips, digit), &offsets, x.len(), |k, place| {
             if let (Some(out), Some(value_out)) = (out.get(place), values_out.get(place)) {
-                out.store(items[k]);
-                value_out.store(values[k]);
+                out.store(items[k], Relaxed);
+                value_out.store(values[k], Relaxed);
             }
         });
     }

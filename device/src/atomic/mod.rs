@@ -2,7 +2,7 @@
 //! orderings.
 //!
 //! [`DeviceAtomic`] is here; the other files hold its scopes (`scope`), the types that it takes (`value`),
-//! structs of atomics (`form`), numbers of any size that are only stored and loaded (`cell`), and the operations themselves (`ptx` for GPUs, `native` for the CPU device).
+//! structs of atomics (`form`), and the operations themselves (`ptx` for GPUs, `native` for the CPU device).
 //!
 //! A function is generic over the [`Scope`]; the type of each atomic fixes it:
 //!
@@ -19,7 +19,6 @@
 //! assert_eq!(ticket(&of_device), 4);
 //! ```
 
-mod cell;
 mod form;
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
@@ -32,7 +31,6 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 
-pub use cell::{AtomicCell, CellValue};
 pub use core::sync::atomic::Ordering;
 #[doc(hidden)]
 pub use form::AtomicField;

@@ -80,7 +80,8 @@ fn keys_in_any_arrangement_are_sorted(device: &Device) -> Outcome {
         check(&format!("{n} at random"), &stream, &random, u16::cmp, |x| *x)?;
     }
     let n = 5000;
-    let arrangements: [(&str, fn(u32) -> u32); 5] = [
+    type Arrangement = (&'static str, fn(u32) -> u32);
+    let arrangements: [Arrangement; 5] = [
         ("equal", |_| 7),
         ("all bits", |_| u32::MAX),
         ("ascending", |i| i * 3),

@@ -52,7 +52,7 @@ pub(crate) mod templates {
             *x = -*x;
         }
         for _ in 0..N {
-            *x = *x + T::ONE;
+            *x += T::ONE;
         }
         if *OFFSET > 1.0 {
             *x = T::ZERO;
