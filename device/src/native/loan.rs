@@ -5,7 +5,7 @@ use crate::memory::disjoint::{
 };
 use crate::memory::plane::Plane;
 use crate::memory::volume::Volume;
-use crate::order::{BlockOrder, Published};
+use crate::order::{BlockOrder, OrderValue};
 use crate::shared::{Shared, SharedSlice};
 use crate::surface::Surface;
 use crate::texture::Texture;
@@ -46,6 +46,6 @@ impl<'l, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Le
 }
 impl<'l, V, const R: usize> Lent<'l> for Texture<'l, V, R> {}
 impl<'l, T, const R: usize> Lent<'l> for Surface<'l, T, R> {}
-impl<'l, T: Published> Lent<'l> for BlockOrder<'l, T> {}
+impl<'l, T: OrderValue> Lent<'l> for BlockOrder<'l, T> {}
 impl<'l, A, const ID: usize> Lent<'l> for Shared<'l, A, ID> {}
 impl<'l, T: 'static, const ID: usize> Lent<'l> for SharedSlice<'l, T, ID> {}

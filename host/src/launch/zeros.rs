@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::ptr::from_ref;
 
-use ferrogrid_device::order::{Published, words_for};
+use ferrogrid_device::order::{OrderValue, words_for};
 
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -35,7 +35,7 @@ impl LaunchZeros {
     ///
     /// # Errors
     /// For a grid that cannot be launched; else as `claim_bits`.
-    pub fn block_order<T: Published, const R: usize>(
+    pub fn block_order<T: OrderValue, const R: usize>(
         kernel: &'static Kernel,
         grid: Grid<R>,
         stream: &Stream,

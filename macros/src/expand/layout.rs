@@ -67,7 +67,7 @@ fn of_parameter(parameter: &Parameter, device: &TokenStream) -> Vec<Fact> {
             size(element, &format!("an element of `{name}`"))
         }
         ParameterKind::Order { element } => {
-            let words = quote!(<#element as #device::order::Published>::STRIDE as u64);
+            let words = quote!(<#element as #device::order::OrderValue>::STRIDE as u64);
             vec![Fact::number(format!("the number of words of a block in `{name}`"), words)]
         }
         ParameterKind::Shared { array } => size(array, &format!("the shared memory `{name}`")),

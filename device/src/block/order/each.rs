@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use super::slots::{HEAD, OWN, Published, Slots, TOTAL, sealed, status};
+use super::slots::{HEAD, OWN, OrderValue, Slots, TOTAL, sealed, status};
 use super::{BlockOrder, EarlierBlocks};
 use crate::atomic::Ordering;
 use crate::thread::Thread;
@@ -39,9 +39,9 @@ use crate::warp::{Exchange, value_of, words_of};
 /// ```
 pub struct EachThread<T, const N: usize>(PhantomData<T>);
 
-impl<T: Exchange, const N: usize> sealed::Published for EachThread<T, N> {}
+impl<T: Exchange, const N: usize> sealed::OrderValue for EachThread<T, N> {}
 
-impl<T: Exchange, const N: usize> Published for EachThread<T, N> {
+impl<T: Exchange, const N: usize> OrderValue for EachThread<T, N> {
     /// The state of the block in the first word, and one word for each thread. Blocks begin 128 bytes apart, or a multiple.
     const STRIDE: usize = {
         assert!(T::BYTES <= 4, "each thread publishes a value of at most 4 bytes");

@@ -11,7 +11,7 @@ pub use each::EachThread;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use slots::EndOfBlock;
 use slots::{OWN, Slots, TOTAL};
-pub use slots::{Published, assert_published, end_block, words_for};
+pub use slots::{OrderValue, assert_published, end_block, words_for};
 
 /// Numbers the blocks of a kernel in the order in which they start, and lets each wait for values that
 /// earlier ones publish.
@@ -66,12 +66,12 @@ pub use slots::{Published, assert_published, end_block, words_for};
 /// # Ok(()) }
 /// ```
 #[must_use = "later blocks wait for this block's value: publish it"]
-pub struct BlockOrder<'a, T: Published> {
+pub struct BlockOrder<'a, T: OrderValue> {
     slots: Slots<'a, T>,
 }
 
 /// The blocks before one that has published its own value; returned by [`BlockOrder::publish`].
-pub struct EarlierBlocks<'a, T: Published> {
+pub struct EarlierBlocks<'a, T: OrderValue> {
     slots: Slots<'a, T>,
 }
 
@@ -84,7 +84,7 @@ pub enum Seen<T> {
     Total(T),
 }
 
-impl<'a, T: Published> BlockOrder<'a, T> {
+impl<'a, T: OrderValue> BlockOrder<'a, T> {
     /// The order of a launch whose state is at `state`.
     ///
     /// # Safety

@@ -21,7 +21,7 @@ const MISSING: u32 = 3;
 /// The number of 64-bit words that a launch of this many blocks needs: one that counts blocks, and a slot for
 /// each.
 #[doc(hidden)]
-pub const fn words_for<T: Published>(blocks: usize) -> Option<usize> {
+pub const fn words_for<T: OrderValue>(blocks: usize) -> Option<usize> {
     match blocks.checked_mul(T::STRIDE) {
         Some(words) => words.checked_add(1),
         None => None,
@@ -30,12 +30,12 @@ pub const fn words_for<T: Published>(blocks: usize) -> Option<usize> {
 
 /// Compiles if blocks may publish a `T`; generated code uses it to report errors at the type.
 #[doc(hidden)]
-pub const fn assert_published<T: Published>() {
+pub const fn assert_published<T: OrderValue>() {
     let _ = T::STRIDE;
 }
 
 /// What blocks publish: an [`Exchange`], or one for each thread, [`EachThread`](super::EachThread).
-pub trait Published: sealed::Published + 'static {
+pub trait OrderValue: sealed::OrderValue + 'static {
     /// The words of a block's slot. The first has its state.
     #[doc(hidden)]
     const STRIDE: usize;
@@ -43,12 +43,12 @@ pub trait Published: sealed::Published + 'static {
 
 /// The size of the memory depends on these types, so there are no others.
 pub(super) mod sealed {
-    pub trait Published {}
+    pub trait OrderValue {}
 }
 
-impl<T: Exchange> sealed::Published for T {}
+impl<T: Exchange> sealed::OrderValue for T {}
 
-impl<T: Exchange> Published for T {
+impl<T: Exchange> OrderValue for T {
     const STRIDE: usize = if T::BYTES <= 4 { 1 + T::BYTES.div_ceil(8) } else { 1 + 2 * T::BYTES.div_ceil(8) };
 }
 
@@ -61,7 +61,7 @@ pub(super) const HEAD: usize = 15;
 /// As for [`BlockOrder::from_raw`](super::BlockOrder::from_raw); and the thread with rank 0 executes nothing more of the kernel.
 #[doc(hidden)]
 #[inline(always)]
-pub unsafe fn end_block<'t, T: Published>(state: *const u64, thread: &Thread<'t, 1>) {
+pub unsafe fn end_block<'t, T: OrderValue>(state: *const u64, thread: &Thread<'t, 1>) {
     if thread.thread_rank() == 0 {
         Slots::<'t, T>::of(state, thread).end();
     }
@@ -79,7 +79,7 @@ pub(super) struct Slots<'a, T> {
     values: PhantomData<(&'a (), T)>,
 }
 
-impl<'a, T: Published> Slots<'a, T> {
+impl<'a, T: OrderValue> Slots<'a, T> {
     #[inline(always)]
     pub(super) fn of(state: *const u64, thread: &Thread<'a, 1>) -> Self {
         let [block] = thread.block_idx();
@@ -241,10 +241,10 @@ pub(super) fn status(word: u64) -> u32 {
 /// Marks the end of a native block when it is dropped, also after a panic.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
-pub struct EndOfBlock<'a, T: Published>(Slots<'a, T>);
+pub struct EndOfBlock<'a, T: OrderValue>(Slots<'a, T>);
 
 #[cfg(not(target_arch = "nvptx64"))]
-impl<T: Published> EndOfBlock<'_, T> {
+impl<T: OrderValue> EndOfBlock<'_, T> {
     /// For `block`, whose order has its state at `state`.
     ///
     /// # Safety
@@ -256,7 +256,7 @@ impl<T: Published> EndOfBlock<'_, T> {
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-impl<T: Published> Drop for EndOfBlock<'_, T> {
+impl<T: OrderValue> Drop for EndOfBlock<'_, T> {
     fn drop(&mut self) {
         self.0.end();
     }
