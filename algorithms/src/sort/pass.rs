@@ -92,7 +92,7 @@ pub mod kernels {
         each(|row| tile[ranks[row] as usize % TILE].store(item(row), Relaxed));
         t.sync_threads();
         let thread = t.thread_rank() as usize % THREADS;
-        core::array::from_fn(|k| tile[k * THREADS + thread].load(Relaxed))
+        each(|k| tile[k * THREADS + thread].load(Relaxed))
     }
 
     /// Calls `store` with the number of each item of the sorted tile, and its place in the output.
