@@ -73,11 +73,11 @@ mod tests {
     fn no_kernel_needs_a_stack() {
         let kernels = [
             totals::kernels::dot::kernel::<f64>(),
-            extrema::kernels::position::kernel::<f64>(),
+            extrema::kernels::extremum_position::kernel::<f64>(),
             scans::inclusive::kernel::<f64>(),
             flagged::kernels::partition::kernel::<u64>(),
             runs::kernels::encode::kernel::<f64>(),
-            digits::count::kernel::<u64>(),
+            digits::count_digits::kernel::<u64>(),
             passes::pairs::kernel::<u64, u64>(),
         ];
         for kernel in kernels {

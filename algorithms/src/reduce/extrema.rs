@@ -68,7 +68,7 @@ pub mod kernels {
         wide,
         T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64]
     )]
-    pub fn position<T: Element>(
+    pub fn extremum_position<T: Element>(
         t: Thread<1>,
         greatest: bool,
         x: &[T],

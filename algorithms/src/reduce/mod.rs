@@ -13,7 +13,7 @@ use crate::scan::Scanned;
 use crate::select::Selected;
 use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream};
-use extrema::kernels::{best_position, extremum, position};
+use extrema::kernels::{best_position, extremum, extremum_position};
 use totals::kernels::{dot as dot_kernel, totals as totals_kernel};
 
 pub use extrema::kernels::Indexed;
@@ -51,9 +51,15 @@ pub trait Totalled: AnyBitPattern + totals_kernel::Instance<Add> + totals_kernel
 impl<T: AnyBitPattern + totals_kernel::Instance<Add> + totals_kernel::Instance<Multiply>> Totalled for T {}
 
 /// Has kernels for the least and the greatest element.
-pub trait Ordered: AnyBitPattern + extremum::Instance + position::Instance + best_position::Instance {}
+pub trait Ordered:
+    AnyBitPattern + extremum::Instance + extremum_position::Instance + best_position::Instance
+{
+}
 
-impl<T: AnyBitPattern + extremum::Instance + position::Instance + best_position::Instance> Ordered for T {}
+impl<T: AnyBitPattern + extremum::Instance + extremum_position::Instance + best_position::Instance> Ordered
+    for T
+{
+}
 
 // SAFETY: any bits are an index, and any are a `T`; those of padding mean nothing.
 unsafe impl<T: AnyBitPattern + DeviceCopy> AnyBitPattern for Indexed<T> {}
@@ -121,7 +127,7 @@ fn position_into<T: Number>(
         stream,
         x.len(),
         out,
-        |grid, found| extrema::kernels::position::<T>(stream, grid, greatest, x, found),
+        |grid, found| extrema::kernels::extremum_position::<T>(stream, grid, greatest, x, found),
         |grid, found, out| extrema::kernels::best_position::<T>(stream, grid, greatest, found, out),
     )
 }

@@ -116,7 +116,7 @@ pub mod kernels {
     /// counts[pass * DIGITS + digit] += how many elements of `x` have that digit in that pass. The digits are those of the bits
     /// from `first` on, up to `end`.
     #[kernel(block = THREADS, K = [u8, u16, u32, u64])]
-    pub fn count<K: Bits>(
+    pub fn count_digits<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
         first: u32,

@@ -12,8 +12,8 @@ use crate::reduce::Number;
 use crate::{
     DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream, Temporary,
 };
-use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, TILE, count};
-use pass::kernels::{keys, pairs};
+use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, TILE, count_digits};
+use pass::kernels::{move_keys, pairs};
 
 /// The most blocks that count: some for each place on 132 multiprocessors.
 const COUNTING_BLOCKS: usize = 1056;
@@ -21,7 +21,12 @@ const COUNTING_BLOCKS: usize = 1056;
 /// A number as bits that kernels sort.
 pub trait Sorted: Pod + DeviceCopy {
     /// Unsigned integers of its size.
-    type Unsigned: Pod + Bits + count::Instance + keys::Instance + pairs::Instance<u32> + pairs::Instance<u64>;
+    type Unsigned: Pod
+        + Bits
+        + count_digits::Instance
+        + move_keys::Instance
+        + pairs::Instance<u32>
+        + pairs::Instance<u64>;
     /// The bits to flip for the ascending order, and all bits.
     const ORDER: (Flips<Self::Unsigned>, Self::Unsigned);
 }
@@ -102,7 +107,7 @@ impl RadixSort {
         let flips = self.flips::<T>();
         self.passes::<T>(stream, column.input, column.longest(), |turn, digit, starts, grid| {
             let (x, y) = column.turn(stream, turn)?;
-            pass::kernels::keys::<T::Unsigned>(stream, grid, flips, digit, starts, x, y)
+            pass::kernels::move_keys::<T::Unsigned>(stream, grid, flips, digit, starts, x, y)
         })
     }
 
@@ -188,7 +193,7 @@ impl RadixSort {
         stream.fill_into(0, counts.view_mut())?;
         let grid = Grid::blocks(tiles.min(COUNTING_BLOCKS));
         let all = counts.view_mut().into_atomic();
-        digits::kernels::count::<T::Unsigned>(stream, grid, self.flips::<T>(), first, end, x, all)?;
+        digits::kernels::count_digits::<T::Unsigned>(stream, grid, self.flips::<T>(), first, end, x, all)?;
         digits::kernels::starts(stream, Grid::blocks(passes as usize), counts.view(), starts.view_mut())?;
         for number in 0..passes {
             let turn = Turn { is_first: number == 0, to_output: (passes - number) % 2 == 1 };

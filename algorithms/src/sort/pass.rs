@@ -118,7 +118,7 @@ pub mod kernels {
 
     /// out[i] <- the elements of `x` in the order of one digit; equal digits stay in order.
     #[kernel(block = THREADS, same_shape(x, out), K = [u8, u16, u32, u64])]
-    pub fn keys<K: Bits>(
+    pub fn move_keys<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
@@ -144,7 +144,7 @@ pub mod kernels {
         });
     }
 
-    /// As [`keys`], of keys and the values that belong to them.
+    /// As [`move_keys`], of keys and the values that belong to them.
     #[kernel(block = THREADS, same_shape(x, values, out, values_out), K = [u8, u16, u32, u64], V = [u32, u64])]
     pub fn pairs<K: Bits, V: Bits>(
         t: Thread<1>,
