@@ -7,40 +7,32 @@ mod placing;
 mod run_length;
 pub(crate) mod runs;
 
-use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_host::__private::{in_steps, value_of};
 
 use crate::number::numbers::Add;
 use crate::reduce::{Number, totals};
+use crate::scan::Scanned;
 use crate::scan::running::kernels::TILE;
+use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use flagged::kernels::{partition as partition_kernel, select as select_kernel};
 use runs::kernels::{decode, encode, unique as unique_kernel};
 
 pub use run_length::{run_length_decode, run_length_decode_into, run_length_encode, run_length_encode_into};
 
-/// A number that kernels move as `Word`, the unsigned integer of its size, and whose runs are those of `Run`: unsigned
+/// A number that kernels move as the unsigned integer of its size, and whose runs are those of what scans add up: unsigned
 /// integers stand for signed ones.
-pub trait Selected: Pod + DeviceCopy {
-    /// The integer that kernels move.
-    type Word: Pod + select_kernel::Instance + partition_kernel::Instance + decode::Instance;
-    /// The number that kernels compare.
-    type Run: Pod + unique_kernel::Instance + encode::Instance;
+pub trait Selected:
+    Sorted<Unsigned: select_kernel::Instance + partition_kernel::Instance + decode::Instance>
+    + Scanned<Bits: unique_kernel::Instance + encode::Instance>
+{
 }
 
-macro_rules! selected {
-    ($($t:ty: $word:ty, $run:ty;)*) => {
-        $(impl Selected for $t {
-            type Word = $word;
-            type Run = $run;
-        })*
-    };
-}
-selected! {
-    i8: u8, u8; i16: u16, u16; i32: u32, u32; i64: u64, u64;
-    u8: u8, u8; u16: u16, u16; u32: u32, u32; u64: u64, u64;
-    f32: u32, f32; f64: u64, f64;
+impl<T> Selected for T where
+    T: Sorted<Unsigned: select_kernel::Instance + partition_kernel::Instance + decode::Instance>
+        + Scanned<Bits: unique_kernel::Instance + encode::Instance>
+{
 }
 
 /// What marks an element: a `bool`, or a `u8` that is not 0.
@@ -75,8 +67,8 @@ fn select_of<T: Number>(
     count: DeviceViewMut<u64>,
 ) -> Result<()> {
     let (flags, count) = (flags.cast::<u8>()?, count.slice(..1)?.into_atomic());
-    let (x, y) = (x.cast::<T::Word>()?, y.cast::<T::Word>()?.into_atomic());
-    flagged::kernels::select::<T::Word>(stream, grid(x.len()), x, flags, y, count)
+    let (x, y) = (x.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?.into_atomic());
+    flagged::kernels::select::<T::Unsigned>(stream, grid(x.len()), x, flags, y, count)
 }
 
 fn partition_of<T: Number>(
@@ -94,8 +86,8 @@ fn partition_of<T: Number>(
         |grid, counts| flagged::kernels::flags(stream, grid, flags, counts),
         |grid, counts, out| totals::kernels::totals::<u64, Add>(stream, grid, counts, out),
     )?;
-    let (x, y) = (x.cast::<T::Word>()?, y.cast::<T::Word>()?.into_atomic());
-    flagged::kernels::partition::<T::Word>(stream, grid(x.len()), x, flags, y, count.view())
+    let (x, y) = (x.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?.into_atomic());
+    flagged::kernels::partition::<T::Unsigned>(stream, grid(x.len()), x, flags, y, count.view())
 }
 
 fn unique_of<T: Number>(
@@ -104,8 +96,8 @@ fn unique_of<T: Number>(
     y: DeviceViewMut<T>,
     count: DeviceViewMut<u64>,
 ) -> Result<()> {
-    let (x, y) = (x.cast::<T::Run>()?, y.cast::<T::Run>()?.into_atomic());
-    runs::kernels::unique::<T::Run>(stream, grid(x.len()), x, y, count.slice(..1)?.into_atomic())
+    let (x, y) = (x.cast::<T::Bits>()?, y.cast::<T::Bits>()?.into_atomic());
+    runs::kernels::unique::<T::Bits>(stream, grid(x.len()), x, y, count.slice(..1)?.into_atomic())
 }
 
 /// Writes the elements of `x` whose flag is set to the beginning of `y`, in their order, and returns how many they are (CUB's

@@ -12,9 +12,9 @@ fn encode<T: Number>(
     lengths: DeviceViewMut<u32>,
     count: DeviceViewMut<u64>,
 ) -> Result<()> {
-    let (x, values) = (x.cast::<T::Run>()?, values.cast::<T::Run>()?.into_atomic());
+    let (x, values) = (x.cast::<T::Bits>()?, values.cast::<T::Bits>()?.into_atomic());
     let (lengths, count) = (lengths.into_atomic(), count.slice(..1)?.into_atomic());
-    runs::kernels::encode::<T::Run>(stream, grid(x.len()), x, values, lengths, count)
+    runs::kernels::encode::<T::Bits>(stream, grid(x.len()), x, values, lengths, count)
 }
 
 fn decode<T: Number>(
@@ -27,9 +27,9 @@ fn decode<T: Number>(
     let mut ends = stream.temporary::<u64>(lengths.len())?;
     let count = count.slice(..1)?.into_atomic();
     runs::kernels::ends(stream, grid(lengths.len()), lengths, ends.view_mut(), count)?;
-    let (values, y) = (values.cast::<T::Word>()?, y.cast::<T::Word>()?);
+    let (values, y) = (values.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?);
     let blocks = Grid::blocks(y.len().div_ceil(TILE));
-    runs::kernels::decode::<T::Word>(stream, blocks, values, ends.view(), y)
+    runs::kernels::decode::<T::Unsigned>(stream, blocks, values, ends.view(), y)
 }
 
 /// Writes the first element of each run of equal elements of `x` to `values`, and how many it has to `lengths`; returns the

@@ -3,6 +3,8 @@
 /// Device code that the passes share, and the kernels that count.
 #[ferrogrid::module]
 pub mod kernels {
+    use core::ops::{BitAnd, BitXor, Not};
+
     use atomic::{AtomicLoadStore, Ordering::Relaxed};
     use ferrogrid::device::prelude::*;
 
@@ -20,15 +22,17 @@ pub mod kernels {
     pub const PASSES: usize = 8;
 
     /// Bits of a key or a value.
-    pub trait Bits: DeviceCopy + Exchange + SharedElement + AtomicLoadStore {
+    pub trait Bits:
+        DeviceCopy
+        + Exchange
+        + SharedElement
+        + AtomicLoadStore
+        + BitAnd<Output = Self>
+        + BitXor<Output = Self>
+        + Not<Output = Self>
+    {
         /// All bits if the highest one is set, else none.
         fn sign(self) -> Self;
-        /// The bits that are set in one of both.
-        fn xor(self, other: Self) -> Self;
-        /// The bits that are set in both.
-        fn and(self, other: Self) -> Self;
-        /// The others.
-        fn not(self) -> Self;
         /// The lowest bits from `first` on.
         fn from(self, first: u32) -> u32;
         /// As 64 bits.
@@ -43,18 +47,6 @@ pub mod kernels {
                 #[inline(always)]
                 fn sign(self) -> Self {
                     (self as $signed >> ($t::BITS - 1)) as $t
-                }
-                #[inline(always)]
-                fn xor(self, other: Self) -> Self {
-                    self ^ other
-                }
-                #[inline(always)]
-                fn and(self, other: Self) -> Self {
-                    self & other
-                }
-                #[inline(always)]
-                fn not(self) -> Self {
-                    !self
                 }
                 #[inline(always)]
                 fn from(self, first: u32) -> u32 {
@@ -96,7 +88,7 @@ pub mod kernels {
     /// The digit of a key, below `DIGITS`.
     #[inline(always)]
     pub fn digit_of<K: Bits>(key: K, flips: Flips<K>, digit: Digit) -> u32 {
-        let ordered = key.xor(key.sign().and(flips.negative)).xor(flips.all);
+        let ordered = key ^ (key.sign() & flips.negative) ^ flips.all;
         ordered.from(digit.first) & digit.mask & (DIGITS as u32 - 1)
     }
 
@@ -109,8 +101,8 @@ pub mod kernels {
     /// The key that is after all others.
     #[inline(always)]
     pub fn last<K: Bits>(flips: Flips<K>) -> K {
-        let key = flips.all.not();
-        key.xor(key.sign().and(flips.negative))
+        let key = !flips.all;
+        key ^ (key.sign() & flips.negative)
     }
 
     /// counts[pass * DIGITS + digit] += how many elements of `x` have that digit in that pass. The digits are those of the bits

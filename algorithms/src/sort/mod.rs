@@ -168,7 +168,7 @@ impl RadixSort {
 
     fn flips<T: Sorted>(&self) -> Flips<T::Unsigned> {
         let (flips, ones) = T::ORDER;
-        if self.descending { Flips { all: flips.all.xor(ones), ..flips } } else { flips }
+        if self.descending { Flips { all: flips.all ^ ones, ..flips } } else { flips }
     }
 
     /// Counts the digits of `x`, and calls `pass` for each, the lowest first, with where its values begin. `longest` is the
