@@ -24,6 +24,11 @@ macro_rules! scanned {
 }
 scanned! { i8: u8, i16: u16, i32: u32, i64: u64, u8: u8, u16: u16, u32: u32, u64: u64, f32: f32, f64: f64, }
 
+/// The grid for so many elements.
+pub(crate) fn grid(len: usize) -> Grid<1> {
+    Grid::blocks(len.div_ceil(TILE).max(1))
+}
+
 /// Calls `launch` with the grid for `x`, unless there is nothing to do.
 fn scan<T: Scanned>(
     x: DeviceView<T>,
@@ -33,7 +38,7 @@ fn scan<T: Scanned>(
     if x.is_empty() && y.is_empty() {
         return Ok(());
     }
-    launch(Grid::blocks(x.len().div_ceil(TILE).max(1)), x.cast()?, y.cast()?)
+    launch(grid(x.len()), x.cast()?, y.cast()?)
 }
 
 /// Writes to `y[i]` the sum of `x[0]` to `x[i]` (CUB's `DeviceScan::InclusiveSum`, NumPy's `cumsum`). Integers wrap around

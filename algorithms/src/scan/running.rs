@@ -7,102 +7,103 @@
 )]
 #[ferrogrid::module]
 pub mod kernels {
+    use ferrogrid::device::group;
     use ferrogrid::device::prelude::*;
 
     use crate::number::numbers::Element;
 
     /// The threads of a block.
     pub const THREADS: usize = 256;
-    /// The rows of 32 elements that a warp scans.
-    pub const ROWS: usize = 16;
-    /// The rows that are treated together: a short loop is unrolled, so that the items stay in registers.
-    pub const GROUP: usize = 8;
+    /// The neighbours that a lane adds up alone: 16 bytes of `f32`, so that a row needs few loads and shuffles.
+    pub const GROUP: usize = 4;
+    /// The rows of 32 groups that a warp scans.
+    pub const ROWS: usize = 4;
     /// The consecutive elements of a warp.
-    pub const RUN: usize = 32 * ROWS;
+    pub const RUN: usize = 32 * ROWS * GROUP;
     /// The elements of a block.
-    pub const TILE: usize = THREADS * ROWS;
+    pub const TILE: usize = THREADS * ROWS * GROUP;
 
-    /// A thread's elements, one of each row, in groups.
-    pub type Rows<T> = [[T; GROUP]; ROWS / GROUP];
+    /// A thread's elements, a group of each row.
+    pub type Rows<T> = [[T; GROUP]; ROWS];
 
     /// The thread's elements of its warp's run; `none` beyond the end.
     #[inline(always)]
     pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], first: usize, none: T) -> Rows<T> {
         let lane = t.thread_rank() as usize % 32;
-        match x.get(first..).and_then(|rest| rest.first_chunk::<RUN>()) {
-            Some(run) => rows(|row| run[row * 32 + lane]),
-            None => rows(|row| x.get(first + row * 32 + lane).copied().unwrap_or(none)),
+        let run = x.get(first..).and_then(|rest| rest.first_chunk::<RUN>());
+        match run.and_then(|run| group::inputs(run)) {
+            Some(groups) => core::array::from_fn(|row| groups.load(row * 32 + lane)),
+            None => core::array::from_fn(|row| {
+                let first = first + (row * 32 + lane) * GROUP;
+                core::array::from_fn(|k| x.get(first + k).copied().unwrap_or(none))
+            }),
         }
     }
 
-    #[inline(always)]
-    fn rows<T>(item: impl Fn(usize) -> T) -> Rows<T> {
-        core::array::from_fn(|group| core::array::from_fn(|row| item(group * GROUP + row)))
+    /// A thread's elements as running sums of their groups, and what comes before each group.
+    pub struct Sums<T> {
+        groups: Rows<T>,
+        before: [T; ROWS],
+        /// The sum of the warp's run.
+        pub total: T,
     }
 
-    /// The running sums of each row. The rows of a group advance together.
+    /// The running sums of the warp's run.
     #[inline(always)]
-    pub fn scan_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> Rows<T> {
-        [scan_group(warp, low), scan_group(warp, high)]
-    }
-
-    #[inline(always)]
-    fn scan_group<T: Element>(warp: &Warp, mut group: [T; GROUP]) -> [T; GROUP] {
+    pub fn scan_rows<T: Element>(warp: &Warp, mut groups: Rows<T>) -> Sums<T> {
+        for row in 0..ROWS {
+            for k in 1..GROUP {
+                groups[row][k] = groups[row][k - 1].add(groups[row][k]);
+            }
+        }
+        // The rows advance together, so that they don't wait for each other's shuffles.
+        let mut up_to: [T; ROWS] = core::array::from_fn(|row| groups[row][GROUP - 1]);
         let mut distance = 1;
         while distance < 32 {
-            for row in 0..GROUP {
-                let before = warp.shuffle_up(group[row], distance);
+            for row in 0..ROWS {
+                let earlier = warp.shuffle_up(up_to[row], distance);
                 if warp.lane() >= distance {
-                    group[row] = before.add(group[row]);
+                    up_to[row] = earlier.add(up_to[row]);
                 }
             }
             distance *= 2;
         }
-        group
-    }
-
-    /// Lets each row of running sums continue from the row before it; also returns the sum of all. Each sum goes through a
-    /// shuffle at once: what LLVM can delay until after the look-back needs twice the registers, and with fewer of these more
-    /// blocks have loads on their way.
-    #[inline(always)]
-    pub fn chain_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> (Rows<T>, T) {
-        let (low, total) = chain_group(warp, low, T::ZERO);
-        let (high, total) = chain_group(warp, high, total);
-        ([low, high], total)
-    }
-
-    #[inline(always)]
-    fn chain_group<T: Element>(warp: &Warp, mut group: [T; GROUP], mut total: T) -> ([T; GROUP], T) {
-        for row in 0..GROUP {
-            group[row] = total.add(group[row]);
-            total = warp.shuffle(group[row], 31);
+        let (mut before, mut total) = (up_to, T::ZERO);
+        for row in 0..ROWS {
+            let earlier = warp.shuffle_up(up_to[row], 1);
+            before[row] = if warp.lane() == 0 { total } else { total.add(earlier) };
+            total = total.add(warp.shuffle(up_to[row], 31));
         }
-        (group, total)
+        Sums { groups, before, total }
     }
 
-    /// Moves all elements to the next place; zero is the first.
-    #[inline(always)]
-    fn shift_rows<T: Element>(warp: &Warp, [low, high]: Rows<T>) -> Rows<T> {
-        let (low, last) = shift_group(warp, low, T::ZERO);
-        [low, shift_group(warp, high, last).0]
-    }
-
-    /// Also returns the group's last element, in lane 0.
-    #[inline(always)]
-    fn shift_group<T: Element>(warp: &Warp, mut group: [T; GROUP], mut before: T) -> ([T; GROUP], T) {
-        let (lane, previous) = (warp.lane(), (warp.lane() + 31) % 32);
-        for row in 0..GROUP {
-            let turned = warp.shuffle(group[row], previous);
-            group[row] = if lane == 0 { before } else { turned };
-            before = turned;
+    impl<T: Element> Sums<T> {
+        /// The sum of each element and all before it, where `start` comes before the warp's run.
+        #[inline(always)]
+        pub fn inclusive(&self, start: T) -> Rows<T> {
+            let mut sums = self.groups;
+            for row in 0..ROWS {
+                let before = start.add(self.before[row]);
+                for k in 0..GROUP {
+                    sums[row][k] = before.add(sums[row][k]);
+                }
+            }
+            sums
         }
-        (group, before)
-    }
 
-    /// The rows where they continue from `start`.
-    #[inline(always)]
-    pub fn continued<T: Element>(rows: Rows<T>, start: T) -> [T; ROWS] {
-        core::array::from_fn(|row| start.add(rows[row / GROUP][row % GROUP]))
+        /// The sum of all before each element, where `start` comes before the warp's run.
+        #[inline(always)]
+        pub fn exclusive(&self, start: T) -> Rows<T> {
+            let mut sums = self.groups;
+            for row in 0..ROWS {
+                let before = start.add(self.before[row]);
+                sums[row][0] = before;
+                for k in 1..GROUP {
+                    sums[row][k] = before.add(self.groups[row][k - 1]);
+                }
+            }
+            sums
+        }
     }
 
     /// y[i] <- x[0] + ... + x[i]
@@ -110,15 +111,13 @@ pub mod kernels {
     pub fn inclusive<T: Element>(
         t: Thread<1>,
         x: &[T],
-        mut y: DisjointWarps<T, RUN>,
+        mut y: DisjointWarps<T, RUN, 32, GROUP>,
         order: BlockOrder<T>,
         scratch: Shared<Scratch<T>>,
     ) {
-        let warp = t.warp();
-        let rows = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
-        let (rows, total) = chain_rows(&warp, rows);
-        let start = order.exclusive_of_warps(&t, scratch, total, T::add).unwrap_or(T::ZERO);
-        y.fill_striped(&t, continued(rows, start));
+        let sums = scan_rows(&t.warp(), load(&t, x, y.first(&t), T::ZERO));
+        let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
+        y.fill_grouped(&t, sums.inclusive(start));
     }
 
     /// y[i] <- first + x[0] + ... + x[i - 1]
@@ -127,14 +126,12 @@ pub mod kernels {
         t: Thread<1>,
         x: &[T],
         first: T,
-        mut y: DisjointWarps<T, RUN>,
+        mut y: DisjointWarps<T, RUN, 32, GROUP>,
         order: BlockOrder<T>,
         scratch: Shared<Scratch<T>>,
     ) {
-        let warp = t.warp();
-        let rows = scan_rows(&warp, load(&t, x, y.first(&t), T::ZERO));
-        let (rows, total) = chain_rows(&warp, rows);
-        let start = first.add(order.exclusive_of_warps(&t, scratch, total, T::add).unwrap_or(T::ZERO));
-        y.fill_striped(&t, continued(shift_rows(&warp, rows), start));
+        let sums = scan_rows(&t.warp(), load(&t, x, y.first(&t), T::ZERO));
+        let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
+        y.fill_grouped(&t, sums.exclusive(first.add(start)));
     }
 }

@@ -6,9 +6,8 @@ pub mod kernels {
     use ferrogrid::device::prelude::*;
 
     use super::super::placing::placing::{
-        HALF, count, first, lanes_before, load, part, put, put_count, put_kept,
+        HALF, ROWS, THREADS, count, first, lanes_before, load, part, put, put_count, put_kept,
     };
-    use crate::scan::running::kernels::{ROWS, THREADS};
     use ferrogrid::device::fold;
 
     /// The flags of the warp's elements that are not 0, a bit each.

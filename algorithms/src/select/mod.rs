@@ -13,10 +13,10 @@ use ferrogrid_host::__private::{in_steps, value_of};
 use crate::number::numbers::Add;
 use crate::reduce::{Number, totals};
 use crate::scan::Scanned;
-use crate::scan::running::kernels::TILE;
 use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use flagged::kernels::{partition as partition_kernel, select as select_kernel};
+use placing::placing::TILE;
 use runs::kernels::{decode, encode, unique as unique_kernel};
 
 pub use run_length::{run_length_decode, run_length_decode_into, run_length_encode, run_length_encode_into};

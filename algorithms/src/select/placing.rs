@@ -9,7 +9,14 @@
 pub mod placing {
     use ferrogrid::device::prelude::*;
 
-    use crate::scan::running::kernels::{self as running, GROUP, ROWS, RUN, THREADS, TILE};
+    /// The threads of a block.
+    pub const THREADS: usize = 256;
+    /// The rows of 32 elements of a warp.
+    pub const ROWS: usize = 16;
+    /// The consecutive elements of a warp.
+    pub const RUN: usize = 32 * ROWS;
+    /// The elements of a block.
+    pub const TILE: usize = THREADS * ROWS;
 
     /// The index of the first element of the thread's warp.
     #[inline(always)]
@@ -21,8 +28,11 @@ pub mod placing {
     /// The thread's elements of its warp's, one of each row; `none` beyond the end.
     #[inline(always)]
     pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], none: T) -> [T; ROWS] {
-        let rows = running::load(t, x, first(t), none);
-        core::array::from_fn(|row| rows[row / GROUP][row % GROUP])
+        let (first, lane) = (first(t), t.thread_rank() as usize % 32);
+        match x.get(first..).and_then(|rest| rest.first_chunk::<RUN>()) {
+            Some(run) => core::array::from_fn(|row| run[row * 32 + lane]),
+            None => core::array::from_fn(|row| x.get(first + row * 32 + lane).copied().unwrap_or(none)),
+        }
     }
 
     /// The number of kept elements of a warp, of which `kept` has a bit each.

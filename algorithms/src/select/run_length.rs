@@ -1,8 +1,9 @@
 //! Run-length encoding and decoding.
 
+use super::placing::placing::TILE;
 use super::{count_within, grid, runs};
 use crate::reduce::Number;
-use crate::scan::running::kernels::TILE;
+use crate::scan;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 
 fn encode<T: Number>(
@@ -26,7 +27,7 @@ fn decode<T: Number>(
 ) -> Result<()> {
     let mut ends = stream.temporary::<u64>(lengths.len())?;
     let count = count.slice(..1)?.into_atomic();
-    runs::kernels::ends(stream, grid(lengths.len()), lengths, ends.view_mut(), count)?;
+    runs::kernels::ends(stream, scan::grid(lengths.len()), lengths, ends.view_mut(), count)?;
     let (values, y) = (values.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?);
     let blocks = Grid::blocks(y.len().div_ceil(TILE));
     runs::kernels::decode::<T::Unsigned>(stream, blocks, values, ends.view(), y)

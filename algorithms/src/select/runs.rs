@@ -10,10 +10,10 @@ pub mod kernels {
     use ferrogrid::device::prelude::*;
 
     use super::super::placing::placing::{
-        HALF, count, first, is_last, lanes_before, load, part, put, put_count, put_kept,
+        HALF, ROWS, RUN, THREADS, count, first, is_last, lanes_before, load, part, put, put_count, put_kept,
     };
     use crate::number::numbers::Element;
-    use crate::scan::running::kernels::{self as running, ROWS, RUN, THREADS};
+    use crate::scan::running::kernels::{self as scan, GROUP, RUN as SCAN_RUN, THREADS as SCAN_THREADS};
 
     /// The warp's elements that differ from the one before them, a bit each.
     #[inline(always)]
@@ -138,22 +138,21 @@ pub mod kernels {
     }
 
     /// ends[i] <- lengths[0] + ... + lengths[i], and results[0] <- the last of them.
-    #[kernel(block = THREADS, same_shape(lengths, ends))]
+    #[kernel(block = SCAN_THREADS, same_shape(lengths, ends))]
     pub fn ends(
         t: Thread<1>,
         lengths: &[u32],
-        mut ends: DisjointWarps<u64, RUN>,
+        mut ends: DisjointWarps<u64, SCAN_RUN, 32, GROUP>,
         results: &[DeviceAtomic<u64>],
         order: BlockOrder<u64>,
         scratch: Shared<Scratch<u64>>,
     ) {
-        let warp = t.warp();
-        let rows = running::load(&t, lengths, ends.first(&t), 0).map(|group| group.map(u64::from));
-        let (rows, total) = running::chain_rows(&warp, running::scan_rows(&warp, rows));
-        let start = order.exclusive_of_warps(&t, scratch, total, |a, b| a + b).unwrap_or(0);
-        ends.fill_striped(&t, running::continued(rows, start));
+        let rows = scan::load(&t, lengths, ends.first(&t), 0).map(|group| group.map(u64::from));
+        let sums = scan::scan_rows(&t.warp(), rows);
+        let start = order.exclusive_of_warps(&t, scratch, sums.total, |a, b| a + b).unwrap_or(0);
+        ends.fill_grouped(&t, sums.inclusive(start));
         if is_last(&t) {
-            results[0].store(start + total, Ordering::Relaxed);
+            results[0].store(start + sums.total, Ordering::Relaxed);
         }
     }
 

@@ -11,7 +11,7 @@ const fn width<T, const N: usize>() -> usize {
 
 /// Whether a group at `start` can be moved by accesses of [`width`] bytes. The CPU moves any.
 #[inline(always)]
-fn is_aligned<T, const N: usize>(start: *const [T; N]) -> bool {
+pub(crate) fn is_aligned<T, const N: usize>(start: *const [T; N]) -> bool {
     !cfg!(target_arch = "nvptx64") || start.addr().is_multiple_of(const { width::<T, N>() })
 }
 
@@ -76,6 +76,36 @@ impl<T: Copy, const N: usize> Input<'_, T, N> {
     }
 }
 
+/// The groups of an input whose elements are these, if wide accesses can read them.
+#[inline(always)]
+pub fn inputs<T, const N: usize>(x: &[T]) -> Option<Inputs<'_, T, N>> {
+    let (groups, _) = x.as_chunks();
+    is_aligned(groups.as_ptr()).then_some(Inputs(groups))
+}
+
+/// Neighbouring groups of an input.
+pub struct Inputs<'x, T, const N: usize>(&'x [[T; N]]);
+
+impl<T: Copy, const N: usize> Inputs<'_, T, N> {
+    /// The elements of group `k`.
+    #[track_caller]
+    #[inline(always)]
+    pub fn load(&self, k: usize) -> [T; N] {
+        // As the first one is aligned, all are.
+        Input(&self.0[k]).load()
+    }
+}
+
+/// Writes a group to device memory.
+///
+/// # Safety
+/// `to` is valid for writes, and [`is_aligned`].
+#[inline(always)]
+pub(crate) unsafe fn store<T: Copy, const N: usize>(elements: [T; N], to: *mut [T; N]) {
+    // SAFETY: the caller's, and the other is local memory.
+    unsafe { copy(&elements, to, false) };
+}
+
 /// A thread's group of an output, if there is one and wide accesses can reach it.
 #[inline(always)]
 pub fn output<T, const N: usize>(group: Option<&mut [T; N]>) -> Option<Output<'_, T, N>> {
@@ -95,8 +125,8 @@ impl<T: Copy, const N: usize> Output<'_, T, N> {
     /// Writes all elements.
     #[inline(always)]
     pub fn store(self, elements: [T; N]) {
-        // SAFETY: it was created where it is aligned, and the other is local memory.
-        unsafe { copy(&elements, self.0, false) };
+        // SAFETY: it was created where it is aligned.
+        unsafe { store(elements, self.0) };
     }
 }
 

@@ -39,7 +39,10 @@ impl<'l, T, const R: usize> Lent<'l> for DisjointSlice<'l, T, R> {}
 impl<'l, T> Lent<'l> for DisjointRows<'l, T> {}
 impl<'l, T> Lent<'l> for ScatterSlice<'l, T> {}
 impl<'l, T, const N: usize> Lent<'l> for DisjointChunks<'l, T, N> {}
-impl<'l, T, const RUN: usize, const N: usize> Lent<'l> for DisjointWarps<'l, T, RUN, N> {}
+impl<'l, T, const RUN: usize, const N: usize, const GROUP: usize> Lent<'l>
+    for DisjointWarps<'l, T, RUN, N, GROUP>
+{
+}
 impl<'l, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Lent<'l>
     for DisjointTiles<'l, T, W, H, MW, MH>
 {

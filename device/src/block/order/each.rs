@@ -3,11 +3,14 @@
 
 use core::marker::PhantomData;
 
-use super::slots::{HEAD, OWN, OrderValue, Slots, TOTAL, sealed, status};
+use super::slots::{EMPTY, HEAD, OWN, OrderValue, Slots, TOTAL, sealed, status};
 use super::{BlockOrder, EarlierBlocks};
 use crate::atomic::Ordering;
 use crate::thread::Thread;
 use crate::warp::{Exchange, value_of, words_of};
+
+/// The blocks that a thread looks at together.
+const AHEAD: usize = 4;
 
 /// Stands for a value of each thread of a block, in `BlockOrder<EachThread<T, N>>`: `N` threads, and a `T` of up to 4 bytes.
 ///
@@ -85,14 +88,24 @@ impl<T: Exchange, const N: usize> EarlierBlocks<'_, EachThread<T, N>> {
     #[inline(always)]
     pub fn exclusive_each(self, thread: &Thread<'_, 1>, value: T, combine: impl Fn(T, T) -> T) -> Option<T> {
         let rank = thread.thread_rank();
-        let (mut earlier, mut before) = (self.slots.block, None);
-        while earlier > 0 {
-            earlier -= 1;
-            let state = self.slots.column(earlier, rank);
-            let found = value_of([state as u32, 0, 0, 0]);
-            before = Some(before.map_or(found, |later| combine(found, later)));
-            if status(state) == TOTAL {
-                break;
+        let (mut end, mut before) = (self.slots.block, None);
+        'back: while end > 0 {
+            // Several at a time: their loads don't wait for each other.
+            let words: [u64; AHEAD] =
+                core::array::from_fn(|k| self.slots.column(end.saturating_sub(1 + k as u32), rank));
+            for mut word in words {
+                if end == 0 {
+                    break 'back;
+                }
+                end -= 1;
+                if status(word) == EMPTY {
+                    word = self.slots.filled_column(end, rank);
+                }
+                let found = value_of([word as u32, 0, 0, 0]);
+                before = Some(before.map_or(found, |later| combine(found, later)));
+                if status(word) == TOTAL {
+                    break 'back;
+                }
             }
         }
         let total = before.map_or(value, |before| combine(before, value));
@@ -111,10 +124,16 @@ impl<T: Exchange, const N: usize> Slots<'_, EachThread<T, N>> {
             .store(u64::from(status) << 32 | u64::from(low), Ordering::Relaxed);
     }
 
-    /// The word of that thread in the slot of block `earlier`, once it has a value.
-    #[track_caller]
+    /// The word of that thread in the slot of block `earlier`.
     #[inline(always)]
     fn column(&self, earlier: u32, rank: u32) -> u64 {
+        self.word(earlier, Self::place(rank)).load(Ordering::Relaxed)
+    }
+
+    /// The same, once it has a value.
+    #[track_caller]
+    #[inline(always)]
+    fn filled_column(&self, earlier: u32, rank: u32) -> u64 {
         self.filled(earlier, Self::place(rank), Ordering::Relaxed)
     }
 

@@ -4,6 +4,7 @@
 mod each;
 mod slots;
 
+use crate::atomic::Ordering;
 use crate::shared::{Scratch, Shared, SharedElement};
 use crate::thread::Thread;
 use crate::warp::Exchange;
@@ -135,7 +136,7 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
     #[track_caller]
     #[inline(always)]
     pub fn wait_for(&self, earlier: u32) -> T {
-        self.slots.own(earlier)
+        self.slots.own(earlier, Ordering::Acquire)
     }
 
     /// Publishes the value of the thread with rank 0 as the block's value. It waits for all threads of the
@@ -171,7 +172,7 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
     pub fn publish(self, thread: &Thread<'_, 1>, value: T) -> EarlierBlocks<'a, T> {
         thread.sync_threads();
         if thread.thread_rank() == 0 {
-            self.slots.publish(OWN, value);
+            self.slots.publish(OWN, value, Ordering::Release);
         }
         EarlierBlocks { slots: self.slots }
     }
@@ -289,12 +290,14 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
     fn publish_both(self, thread: &Thread<'_, 1>, own: T, combine: &impl Fn(T, T) -> T) -> T {
         let (slots, leads) = (self.slots, thread.thread_rank() == 0);
         if leads {
-            slots.publish(OWN, own);
+            slots.publish(OWN, own, Ordering::Relaxed);
         }
         let is_first = slots.block == 0;
         let earlier = EarlierBlocks { slots };
         let before = if is_first { own } else { earlier.look_back(thread, own, combine) };
-        earlier.publish_total(thread, if is_first { own } else { combine(before, own) });
+        if leads {
+            earlier.slots.publish(TOTAL, if is_first { own } else { combine(before, own) }, Ordering::Relaxed);
+        }
         before
     }
 }
@@ -307,7 +310,7 @@ impl<T: Exchange> EarlierBlocks<'_, T> {
     #[track_caller]
     #[inline(always)]
     pub fn wait_for(&self, earlier: u32) -> T {
-        self.slots.own(earlier)
+        self.slots.own(earlier, Ordering::Acquire)
     }
 
     /// What block `earlier` has published: its own value, or the total of all blocks up to it if that is
@@ -354,7 +357,7 @@ impl<T: Exchange> EarlierBlocks<'_, T> {
     #[track_caller]
     #[inline(always)]
     pub fn look_at(&self, earlier: u32) -> Seen<T> {
-        self.slots.seen(earlier)
+        self.slots.seen(earlier, Ordering::Acquire)
     }
 
     /// Publishes the combined value of all blocks up to this one, so that later blocks need not look further
@@ -362,7 +365,7 @@ impl<T: Exchange> EarlierBlocks<'_, T> {
     #[inline(always)]
     pub fn publish_total(self, thread: &Thread<'_, 1>, total: T) {
         if thread.thread_rank() == 0 {
-            self.slots.publish(TOTAL, total);
+            self.slots.publish(TOTAL, total, Ordering::Release);
         }
     }
 
@@ -377,7 +380,7 @@ impl<T: Exchange> EarlierBlocks<'_, T> {
         let (mut later, mut is_first) = (value, true);
         loop {
             // Lane 0 has the nearest block.
-            let (is_total, held) = match (lane < end).then(|| self.slots.seen(end - 1 - lane)) {
+            let (is_total, held) = match (lane < end).then(|| self.slots.seen(end - 1 - lane, Ordering::Relaxed)) {
                 None => (false, value),
                 Some(Seen::Own(own)) => (false, own),
                 Some(Seen::Total(total)) => (true, total),

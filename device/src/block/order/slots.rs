@@ -10,7 +10,7 @@ use crate::thread::Thread;
 use crate::warp::{Exchange, value_of, words_of};
 
 /// Nothing is published: the state at the launch.
-const EMPTY: u32 = 0;
+pub(super) const EMPTY: u32 = 0;
 /// The block's own value is published.
 pub(super) const OWN: u32 = 1;
 /// The total of all blocks up to this one is published, too.
@@ -18,12 +18,14 @@ pub(super) const TOTAL: u32 = 2;
 /// The block ended without a value.
 const MISSING: u32 = 3;
 
-/// The number of 64-bit words that a launch of this many blocks needs: one that counts blocks, and a slot for
-/// each.
+/// Where the slots begin: 128 bytes after the word that counts blocks, so that a slot of 32 bytes is one sector.
+const FIRST: usize = 16;
+
+/// The number of 64-bit words that a launch of this many blocks needs: those before the slots, and a slot for each block.
 #[doc(hidden)]
 pub const fn words_for<T: OrderValue>(blocks: usize) -> Option<usize> {
     match blocks.checked_mul(T::STRIDE) {
-        Some(words) => words.checked_add(1),
+        Some(words) => words.checked_add(FIRST),
         None => None,
     }
 }
@@ -49,11 +51,16 @@ pub(super) mod sealed {
 impl<T: Exchange> sealed::OrderValue for T {}
 
 impl<T: Exchange> OrderValue for T {
-    const STRIDE: usize = if T::BYTES <= 4 { 1 + T::BYTES.div_ceil(8) } else { 1 + 2 * T::BYTES.div_ceil(8) };
+    const STRIDE: usize = 2 * tagged_words::<T>();
+}
+
+/// The words of a value, each with the value's state in its upper half, so that none has to be ordered after another.
+const fn tagged_words<T: Exchange>() -> usize {
+    if T::BYTES == 0 { 1 } else { T::BYTES.div_ceil(4) }
 }
 
 /// The first word of a thread in a slot with one for each: aligned to 128 bytes, as the words of all blocks are.
-pub(super) const HEAD: usize = 15;
+pub(super) const HEAD: usize = FIRST;
 
 /// Marks the end of a block, however it ended: if it has no value, others stop waiting for one.
 ///
@@ -67,9 +74,8 @@ pub unsafe fn end_block<'t, T: OrderValue>(state: *const u64, thread: &Thread<'t
     }
 }
 
-/// The values of the blocks of a launch. A block's slot is a word whose upper half is its state, and whose
-/// lower half is the latest value if that has at most 4 bytes. Larger values follow: the block's own, and the
-/// total.
+/// The values of the blocks of a launch. A block's slot has its own value, and then the total up to it, in words whose
+/// lower half is 4 bytes of the value, and whose upper half is [`OWN`] or [`TOTAL`] when it is there.
 pub(super) struct Slots<'a, T> {
     first: *const DeviceAtomic<u64>,
     /// The block's own number.
@@ -84,7 +90,7 @@ impl<'a, T: OrderValue> Slots<'a, T> {
     pub(super) fn of(state: *const u64, thread: &Thread<'a, 1>) -> Self {
         let [block] = thread.block_idx();
         Slots {
-            first: state.wrapping_add(1).cast(),
+            first: state.wrapping_add(FIRST).cast(),
             block,
             #[cfg(not(target_arch = "nvptx64"))]
             native: Some(thread.block),
@@ -154,60 +160,44 @@ impl<'a, T: OrderValue> Slots<'a, T> {
 }
 
 impl<T: Exchange> Slots<'_, T> {
-    const IS_SMALL: bool = T::BYTES <= 4;
-    const WORDS: usize = T::BYTES.div_ceil(8);
+    const WORDS: usize = tagged_words::<T>();
 
-    /// Sets the state of the block's own slot.
+    /// Publishes the block's own value or the total. With `Release`, who sees it by `Acquire` also sees what the thread wrote
+    /// before.
     #[inline(always)]
-    pub(super) fn publish(&self, status: u32, value: T) {
+    pub(super) fn publish(&self, status: u32, value: T, order: Ordering) {
         let (words, _) = words_of(value);
-        let pair = |at: usize| u64::from(words[2 * at]) | u64::from(words[2 * at + 1]) << 32;
-        let place = if status == OWN { 1 } else { 1 + Self::WORDS };
-        if status == OWN || !Self::IS_SMALL {
-            for at in 0..Self::WORDS {
-                self.word(self.block, place + at).store(pair(at), Ordering::Relaxed);
+        let first = if status == OWN { 0 } else { Self::WORDS };
+        for at in (0..Self::WORDS).rev() {
+            let word = u64::from(status) << 32 | u64::from(words[at]);
+            let order = if at == 0 { order } else { Ordering::Relaxed };
+            self.word(self.block, first + at).store(word, order);
+        }
+    }
+
+    /// The own value of `earlier`, once it is there.
+    #[track_caller]
+    #[inline(always)]
+    pub(super) fn own(&self, earlier: u32, order: Ordering) -> T {
+        let word = |at| self.filled(earlier, at, if at == 0 { order } else { Ordering::Relaxed }) as u32;
+        value_of(core::array::from_fn(|at| if at < Self::WORDS { word(at) } else { 0 }))
+    }
+
+    /// The total up to `earlier` if that is there, else its own value, once that is there.
+    #[track_caller]
+    #[inline(always)]
+    pub(super) fn seen(&self, earlier: u32, order: Ordering) -> Seen<T> {
+        let mut is_total = true;
+        let words = core::array::from_fn(|at| {
+            if at >= Self::WORDS {
+                return 0;
             }
-        }
-        let low = if Self::IS_SMALL { words[0] } else { 0 };
-        self.word(self.block, 0).store(u64::from(status) << 32 | u64::from(low), Ordering::Release);
-    }
-
-    /// The value whose words begin with number `first` of the slot of `block`.
-    #[inline(always)]
-    fn value(&self, block: u32, first: usize) -> T {
-        let mut words = [0; 4];
-        for at in 0..Self::WORDS {
-            let pair = self.word(block, first + at).load(Ordering::Relaxed);
-            (words[2 * at], words[2 * at + 1]) = (pair as u32, (pair >> 32) as u32);
-        }
-        value_of(words)
-    }
-
-    #[track_caller]
-    #[inline(always)]
-    pub(super) fn own(&self, earlier: u32) -> T {
-        let _ = self.state(earlier);
-        self.value(earlier, 1)
-    }
-
-    #[track_caller]
-    #[inline(always)]
-    pub(super) fn seen(&self, earlier: u32) -> Seen<T> {
-        let state = self.state(earlier);
-        let is_total = (state >> 32) as u32 == TOTAL;
-        let value = if Self::IS_SMALL {
-            value_of([state as u32, 0, 0, 0])
-        } else {
-            self.value(earlier, if is_total { 1 + Self::WORDS } else { 1 })
-        };
-        if is_total { Seen::Total(value) } else { Seen::Own(value) }
-    }
-
-    /// The first word of the slot of `earlier`, once it has a value; what was written before is visible then.
-    #[track_caller]
-    #[inline(always)]
-    fn state(&self, earlier: u32) -> u64 {
-        self.filled(earlier, 0, Ordering::Acquire)
+            let order = if at == 0 { order } else { Ordering::Relaxed };
+            let word = self.word(earlier, Self::WORDS + at).load(order);
+            is_total &= status(word) == TOTAL;
+            word as u32
+        });
+        if is_total { Seen::Total(value_of(words)) } else { Seen::Own(self.own(earlier, order)) }
     }
 }
 
@@ -251,7 +241,7 @@ impl<T: OrderValue> EndOfBlock<'_, T> {
     /// As for [`BlockOrder::from_raw`](super::BlockOrder::from_raw); it is dropped when no thread of the block runs any more.
     pub unsafe fn of(state: *const u64, block: &Block<'_>) -> Self {
         let [block, ..] = block.block_idx();
-        EndOfBlock(Slots { first: state.wrapping_add(1).cast(), block, native: None, values: PhantomData })
+        EndOfBlock(Slots { first: state.wrapping_add(FIRST).cast(), block, native: None, values: PhantomData })
     }
 }
 

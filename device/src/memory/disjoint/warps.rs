@@ -4,6 +4,7 @@
 use core::marker::PhantomData;
 
 use super::ChunkIter;
+use crate::element::group;
 use crate::thread::Thread;
 
 /// A mutable slice of device memory, cut into runs of `RUN` consecutive elements: one run for each warp, or
@@ -14,7 +15,8 @@ use crate::thread::Thread;
 /// are skipped; elements that no warp owns stay unchanged. Within a run, element `k` belongs to the thread
 /// with rank `k % N` of its tile. So with runs of one element a single thread writes: what CUDA C++ writes as
 /// `if (lane == 0) y[warp] = sum;`. The last tile of a block may have fewer threads; each block begins with a
-/// tile of its own.
+/// tile of its own. With a fourth number, `GROUP`, a thread owns so many neighbours at a time: element `k` belongs to rank
+/// `k / GROUP % N`, and [`fill_grouped`](Self::fill_grouped) writes them.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -67,23 +69,24 @@ use crate::thread::Thread;
 /// assert_eq!(stream.download(&y)?, [0, 7, 8, 15]);
 /// # Ok(()) }
 /// ```
-pub struct DisjointWarps<'a, T, const RUN: usize = 1, const N: usize = 32> {
+pub struct DisjointWarps<'a, T, const RUN: usize = 1, const N: usize = 32, const GROUP: usize = 1> {
     start: *mut T,
     len: usize,
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-impl<'a, T, const RUN: usize, const N: usize> DisjointWarps<'a, T, RUN, N> {
+impl<'a, T, const RUN: usize, const N: usize, const GROUP: usize> DisjointWarps<'a, T, RUN, N, GROUP> {
     /// The slice of `len` elements from `start` on.
     ///
     /// # Safety
-    /// As for `DisjointSlice::from_raw_parts`, with `DisjointWarps` of the same `RUN` and `N` in all threads.
+    /// As for `DisjointSlice::from_raw_parts`, with `DisjointWarps` of the same `RUN`, `N` and `GROUP` in all threads.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *mut T, [len]: [usize; 1]) -> Self {
         const {
             assert!(RUN > 0 && RUN <= 1 << 16, "a warp has 1 to 65536 elements");
             assert!(N.is_power_of_two() && N <= 32, "a tile has 1, 2, 4, 8, 16 or 32 threads");
+            assert!(GROUP > 0, "a group has at least one element");
         };
         DisjointWarps { start, len, borrowed: PhantomData }
     }
@@ -109,6 +112,79 @@ impl<'a, T, const RUN: usize, const N: usize> DisjointWarps<'a, T, RUN, N> {
         (block as usize * tiles as usize + thread.thread_rank() as usize / N) * RUN
     }
 
+    /// Writes `items` to the warp's run, in groups of neighbours: `items[k][j]` of the thread with rank `r` in its tile to element
+    /// `(k * N + r) * GROUP + j`, by accesses of 16 bytes where its place allows them (CUB's `WarpStore` with
+    /// `WARP_STORE_VECTORIZE`). `RUN` is `K * N * GROUP`, else it does not compile; the block's threads are whole tiles.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Running sums within each four neighbours.
+    /// #[kernel(block = 32)]
+    /// pub fn sums_of_4(t: Thread<1>, x: &[u32], mut y: DisjointWarps<u32, 128, 32, 4>) {
+    ///     let first = y.first(&t) + 4 * t.thread_rank() as usize;
+    ///     let x: [u32; 4] = core::array::from_fn(|k| x.get(first + k).copied().unwrap_or(0));
+    ///     y.fill_grouped(&t, [[x[0], x[0] + x[1], x[0] + x[1] + x[2], x.iter().sum()]]);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let (x, mut y) = (stream.fill(1, 130)?, stream.zeros(130)?);
+    /// kernels::sums_of_4(&stream, Grid::blocks(2), &x, &mut y)?;
+    /// let y = stream.download(&y)?;
+    /// assert_eq!((&y[..5], &y[128..]), (&[1, 2, 3, 4, 1][..], &[1, 2][..]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// If the block ends with a part of a tile.
+    #[track_caller]
+    #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
+    )]
+    pub fn fill_grouped<const K: usize>(&mut self, thread: &Thread<'_, 1>, items: [[T; GROUP]; K])
+    where
+        T: Copy,
+    {
+        const {
+            assert!(
+                K * N * GROUP == RUN,
+                "the threads of a tile have as many items together as its run has elements"
+            )
+        };
+        assert!(
+            thread.block_threads().is_multiple_of(N as u32),
+            "the last tile of the block has fewer threads"
+        );
+        let (first, rank) = (self.first(thread), thread.thread_rank() as usize % N);
+        if first + RUN <= self.len {
+            // SAFETY: in bounds. No other tile of the grid has this run, and no other thread of the tile these groups.
+            let groups = unsafe { self.start.add(first).cast::<[T; GROUP]>().add(rank) };
+            if group::is_aligned(groups) {
+                for k in 0..K {
+                    // SAFETY: as above. A run is a multiple of a group, so that all groups are aligned as this one.
+                    unsafe { group::store(items[k], groups.add(k * N)) };
+                }
+                return;
+            }
+        }
+        for k in 0..K {
+            for j in 0..GROUP {
+                let place = first + (k * N + rank) * GROUP + j;
+                if place < self.len {
+                    // SAFETY: in bounds, and this thread's own, as above.
+                    unsafe { *self.start.add(place) = items[k][j] };
+                }
+            }
+        }
+    }
+}
+
+impl<T, const RUN: usize, const N: usize> DisjointWarps<'_, T, RUN, N> {
     /// The thread's own elements, each with its index in the slice.
     #[inline(always)]
     pub fn iter_mut(&mut self, thread: &Thread<'_, 1>) -> ChunkIter<'_, T> {
