@@ -14,8 +14,12 @@ pub mod kernels {
     pub const DIGIT: u32 = 8;
     /// The values of a digit.
     pub const DIGITS: usize = 256;
+    /// The items that a thread treats together, so that none waits for the one before it.
+    pub const GROUP: usize = 4;
+    /// The groups of a thread.
+    pub const GROUPS: usize = 6;
     /// The items of a thread.
-    pub const ROWS: usize = 16;
+    pub const ROWS: usize = GROUP * GROUPS;
     /// The elements of a block.
     pub const TILE: usize = THREADS * ROWS;
     /// The digits of the longest keys.
@@ -92,10 +96,23 @@ pub mod kernels {
         ordered.from(digit.first) & digit.mask & (DIGITS as u32 - 1)
     }
 
-    /// The results of `f` for the number of each item. LLVM does not unroll so long a loop, and its items would go to memory.
+    /// A thread's items.
+    pub type Rows<T> = [[T; GROUP]; GROUPS];
+
+    /// The results of `f` for the number of each group. LLVM would not unroll a loop of so much code, and its items would go to
+    /// memory.
     #[inline(always)]
-    pub fn each<U>(mut f: impl FnMut(usize) -> U) -> [U; ROWS] {
-        [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)]
+    pub fn each_group<U>(mut f: impl FnMut(usize) -> [U; GROUP]) -> Rows<U> {
+        [f(0), f(1), f(2), f(3), f(4), f(5)]
+    }
+
+    /// The results of `f` for the number of each item.
+    #[inline(always)]
+    pub fn each<U>(mut f: impl FnMut(usize) -> U) -> Rows<U> {
+        each_group(|group| {
+            let first = group * GROUP;
+            [f(first), f(first + 1), f(first + 2), f(first + 3)]
+        })
     }
 
     /// The key that is after all others.
@@ -131,9 +148,9 @@ pub mod kernels {
         };
         let mut tile = block as usize;
         while tile < tiles.len() {
-            let items: [K; ROWS] = core::array::from_fn(|k| tiles[tile][k * THREADS + rank]);
+            let items = each(|k| tiles[tile][k * THREADS + rank]);
             for pass in 0..passes {
-                each(|k| add(items[k], pass));
+                each(|k| add(items[k / GROUP][k % GROUP], pass));
             }
             tile += blocks as usize;
         }

@@ -11,7 +11,7 @@ pub mod kernels {
     use ferrogrid::device::prelude::*;
 
     use super::super::digits::kernels::{
-        Bits, DIGITS, Digit, Flips, ROWS, THREADS, TILE, digit_of, each, last,
+        Bits, DIGIT, DIGITS, Digit, Flips, GROUP, ROWS, Rows, THREADS, TILE, digit_of, each, each_group, last,
     };
 
     /// The warps of a block.
@@ -24,13 +24,35 @@ pub mod kernels {
 
     /// The thread's elements of its warp's run, one of each row of 32; `none` beyond the end.
     #[inline(always)]
-    fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], none: T) -> [T; ROWS] {
+    fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], none: T) -> Rows<T> {
         let (warp, lane) = (t.thread_rank() as usize / 32, t.thread_rank() as usize % 32);
         let first = t.block_idx()[0] as usize * TILE + warp * RUN;
         match x.get(first..).and_then(|rest| rest.first_chunk::<RUN>()) {
-            Some(run) => core::array::from_fn(|row| run[row * 32 + lane]),
-            None => core::array::from_fn(|row| x.get(first + row * 32 + lane).copied().unwrap_or(none)),
+            Some(run) => each(|row| run[row * 32 + lane]),
+            None => each(|row| x.get(first + row * 32 + lane).copied().unwrap_or(none)),
         }
+    }
+
+    /// How many items of the warp before each one of a group have its digit, and in the low 8 bits the digit. `counts` has how
+    /// many items of the warp had each digit before; those of the group are added.
+    #[inline(always)]
+    fn rank_in_warp(
+        warp: &Warp,
+        counts: &[DeviceAtomic<u32, atomic::Block>; DIGITS],
+        digits: [u32; GROUP],
+    ) -> [u32; GROUP] {
+        let equal = digits.map(|digit| warp.match_any(digit));
+        let lower = (1_u32 << warp.lane()) - 1;
+        let mut before = digits;
+        for k in 0..GROUP {
+            if equal[k] & lower == 0 {
+                let count = counts[digits[k] as usize % DIGITS].fetch_add(equal[k].count_ones(), Relaxed);
+                before[k] |= count << DIGIT;
+            }
+        }
+        core::array::from_fn(|k| {
+            warp.shuffle(before[k], equal[k].trailing_zeros()) + ((equal[k] & lower).count_ones() << DIGIT)
+        })
     }
 
     /// The position of each item in the tile, in the order of digits. `offsets[d]` becomes what takes a position of digit `d` to
@@ -38,47 +60,45 @@ pub mod kernels {
     #[inline(always)]
     fn rank<const COUNTS: usize, const OFFSETS: usize, const SCAN: usize>(
         t: &Thread<'_, 1>,
-        digits: [u32; ROWS],
+        digit: impl Fn(usize) -> u32,
         starts: &[u32],
         order: BlockOrder<EachThread<u32, THREADS>>,
         mut counts: Shared<'_, Counts, COUNTS>,
         offsets: &mut Shared<'_, [u32; DIGITS], OFFSETS>,
         scan: &mut Shared<'_, Scratch<u32>, SCAN>,
-    ) -> [u32; ROWS] {
+    ) -> Rows<u32> {
         counts.fill_with(t, |_| DeviceAtomic::new(0));
         let counts = t.publish(counts);
-        let warp = t.warp();
+        let (of_warps, _) = counts.as_chunks::<DIGITS>();
         let thread = t.thread_rank() as usize % THREADS;
-        let own = thread / 32 * DIGITS;
-        let lower = (1_u32 << warp.lane()) - 1;
-        let within = each(|row| {
-            let digit = digits[row];
-            let equal = warp.match_any(digit);
-            let first = equal.trailing_zeros();
-            let mut before = 0;
-            if warp.lane() == first {
-                before = counts[own + digit as usize % DIGITS].fetch_add(equal.count_ones(), Relaxed);
-            }
-            warp.shuffle(before, first) + (equal & lower).count_ones()
+        let own = &of_warps[thread / 32];
+        // A rank and its digit are one number, which needs half of the registers.
+        let ranks = each_group(|group| {
+            let first = group * GROUP;
+            let digits = [digit(first), digit(first + 1), digit(first + 2), digit(first + 3)];
+            rank_in_warp(&t.warp(), own, digits)
         });
         t.sync_threads();
         // From here on the thread is that of a digit.
         let (mut before_warp, mut count) = ([0; WARPS], 0_u32);
         for number in 0..WARPS {
             before_warp[number] = count;
-            count += counts[number * DIGITS + thread].load(Relaxed);
+            count += of_warps[number][thread].load(Relaxed);
         }
         let earlier = order.publish_each(t, count);
         let first = t.block_exclusive_scan(scan, count, 0, |a, b| a + b);
         for number in 0..WARPS {
-            counts[number * DIGITS + thread].store(first + before_warp[number], Relaxed);
+            of_warps[number][thread].store(first + before_warp[number], Relaxed);
         }
         let before = earlier.exclusive_each(t, count, u32::wrapping_add).unwrap_or(0);
         let start = starts.get(thread).copied().unwrap_or(0);
         let offset = start.wrapping_add(before).wrapping_sub(first);
         offsets.fill_with(t, |_| offset);
         t.sync_threads();
-        each(|row| within[row] + counts[own + digits[row] as usize % DIGITS].load(Relaxed))
+        each(|row| {
+            let rank = *item(&ranks, row);
+            (rank >> DIGIT) + own[rank as usize % DIGITS].load(Relaxed)
+        })
     }
 
     /// The items that come first, second and so on, with neighbours in neighbouring threads.
@@ -86,20 +106,30 @@ pub mod kernels {
     fn scatter<T: Bits>(
         t: &Thread<'_, 1>,
         tile: &[DeviceAtomic<T, atomic::Block>; TILE],
-        ranks: [u32; ROWS],
-        item: impl Fn(usize) -> T,
-    ) -> [T; ROWS] {
-        each(|row| tile[ranks[row] as usize % TILE].store(item(row), Relaxed));
+        ranks: Rows<u32>,
+        value: impl Fn(usize) -> T,
+    ) -> Rows<T> {
+        each(|row| {
+            if let Some(place) = tile.get(*item(&ranks, row) as usize) {
+                place.store(value(row), Relaxed);
+            }
+        });
         t.sync_threads();
         let thread = t.thread_rank() as usize % THREADS;
         each(|k| tile[k * THREADS + thread].load(Relaxed))
+    }
+
+    /// Item number `k`.
+    #[inline(always)]
+    fn item<T>(items: &Rows<T>, k: usize) -> &T {
+        &items[k / GROUP][k % GROUP]
     }
 
     /// Calls `store` with the number of each item of the sorted tile, and its place in the output.
     #[inline(always)]
     fn places<K: Bits>(
         t: &Thread<'_, 1>,
-        (keys, flips, digit): ([K; ROWS], Flips<K>, Digit),
+        (keys, flips, digit): (&Rows<K>, Flips<K>, Digit),
         offsets: &[u32; DIGITS],
         len: usize,
         store: impl Fn(usize, usize),
@@ -110,7 +140,7 @@ pub mod kernels {
         each(|k| {
             let position = k * THREADS + thread;
             if position < len {
-                let offset = offsets[digit_of(keys[k], flips, digit) as usize];
+                let offset = offsets[digit_of(*item(keys, k), flips, digit) as usize];
                 store(k, offset.wrapping_add(position as u32) as usize);
             }
         });
@@ -129,17 +159,17 @@ pub mod kernels {
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         mut offsets: Shared<[u32; 256]>,
         mut scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<K, atomic::Block>; 4096]>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 6144]>,
     ) {
         let items = load(&t, x, last(flips));
-        let digits = each(|row| digit_of(items[row], flips, digit));
+        let digits = |row| digit_of(*item(&items, row), flips, digit);
         let ranks = rank(&t, digits, starts, order, counts, &mut offsets, &mut scan);
         let tile = t.publish(tile);
-        let items = scatter(&t, &tile, ranks, |row| items[row]);
+        let items = scatter(&t, &tile, ranks, |row| *item(&items, row));
         let offsets = t.publish(offsets);
-        places(&t, (items, flips, digit), &offsets, x.len(), |k, place| {
+        places(&t, (&items, flips, digit), &offsets, x.len(), |k, place| {
             if let Some(out) = out.get(place) {
-                out.store(items[k], Relaxed);
+                out.store(*item(&items, k), Relaxed);
             }
         });
     }
@@ -159,28 +189,29 @@ pub mod kernels {
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         mut offsets: Shared<[u32; 256]>,
         mut scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<u64, atomic::Block>; 4096]>,
+        tile: Shared<[DeviceAtomic<u64, atomic::Block>; 6144]>,
     ) {
         let items = load(&t, x, last(flips));
-        let digits = each(|row| digit_of(items[row], flips, digit));
+        let digits = |row| digit_of(*item(&items, row), flips, digit);
         let ranks = rank(&t, digits, starts, order, counts, &mut offsets, &mut scan);
         let values = load(&t, values, V::narrow(0));
         let tile = t.publish(tile);
-        let (items, values): ([K; ROWS], [V; ROWS]) = if size_of::<K>() + size_of::<V>() <= 8 {
+        let (key, value) = (|row| item(&items, row).widen(), |row| item(&values, row).widen());
+        let (items, values): (Rows<K>, Rows<V>) = if size_of::<K>() + size_of::<V>() <= 8 {
             // Both at once.
-            let both = scatter(&t, &tile, ranks, |row| items[row].widen() << 32 | values[row].widen());
-            (each(|k| K::narrow(both[k] >> 32)), each(|k| V::narrow(both[k])))
+            let both = scatter(&t, &tile, ranks, |row| key(row) << 32 | value(row));
+            (each(|k| K::narrow(item(&both, k) >> 32)), each(|k| V::narrow(*item(&both, k))))
         } else {
-            let items = scatter(&t, &tile, ranks, |row| items[row].widen());
+            let items = scatter(&t, &tile, ranks, key);
             t.sync_threads();
-            let values = scatter(&t, &tile, ranks, |row| values[row].widen());
-            (each(|k| K::narrow(items[k])), each(|k| V::narrow(values[k])))
+            let values = scatter(&t, &tile, ranks, value);
+            (each(|k| K::narrow(*item(&items, k))), each(|k| V::narrow(*item(&values, k))))
         };
         let offsets = t.publish(offsets);
-        places(&t, (items, flips, digit), &offsets, x.len(), |k, place| {
+        places(&t, (&items, flips, digit), &offsets, x.len(), |k, place| {
             if let (Some(out), Some(value_out)) = (out.get(place), values_out.get(place)) {
-                out.store(items[k], Relaxed);
-                value_out.store(values[k], Relaxed);
+                out.store(*item(&items, k), Relaxed);
+                value_out.store(*item(&values, k), Relaxed);
             }
         });
     }
