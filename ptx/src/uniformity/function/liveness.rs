@@ -37,8 +37,15 @@ impl Liveness {
 
 /// The blocks at whose start a register is live.
 fn starts(register: Register, body: &Body<'_>, registers: &Registers<'_>, flow: &ControlFlow) -> Vec<bool> {
-    let of_blocks: Vec<Option<bool>> =
-        flow.blocks.iter().map(|block| first(register, block.statements.clone(), body, registers)).collect();
+    // Only the statements that name the register are looked at: functions have thousands of both.
+    let mut events: Vec<usize> = registers.uses(register).to_vec();
+    let replacing = registers.definitions(register).iter().copied();
+    events.extend(replacing.filter(|&at| replaces(register, at, body, registers)));
+    events.sort_unstable();
+    let mut of_blocks: Vec<Option<bool>> = vec![None; flow.blocks.len()];
+    for at in events {
+        of_blocks[flow.block_of(at)].get_or_insert_with(|| registers.used_by(at).contains(&register));
+    }
     let mut is_read: Vec<bool> = of_blocks.iter().map(|it| *it == Some(true)).collect();
     let mut open: Vec<usize> = (0..is_read.len()).filter(|&block| is_read[block]).collect();
     while let Some(block) = open.pop() {
