@@ -139,7 +139,7 @@ pub mod kernels {
 
     /// ends[i] <- lengths[0] + ... + lengths[i], and results[0] <- the last of them.
     #[kernel(block = THREADS, same_shape(lengths, ends))]
-    pub fn ends(
+    pub fn run_ends(
         t: Thread<1>,
         lengths: &[u32],
         mut ends: DisjointWarps<u64, RUN>,
