@@ -1,4 +1,4 @@
-//! Device-wide algorithms: reductions, scans, selections and sorts as typed functions, with the kernels compiled into this crate.
+//! Device-wide algorithms: reductions, scans, selections, histograms and sorts as typed functions, with the kernels compiled into this crate.
 //!
 //! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. It
 //! works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
@@ -18,6 +18,8 @@
 //! | [`unique`], [`unique_into`] | `DeviceSelect::Unique` | `cupy.unique` of sorted elements | `unique_copy` |
 //! | [`run_length_encode`], [`run_length_encode_into`] | `DeviceRunLengthEncode::Encode` | | `reduce_by_key` of ones |
 //! | [`run_length_decode`], [`run_length_decode_into`] | `BlockRunLengthDecode` | `x.repeat` | |
+//! | [`histogram_even`], [`multi_histogram_even`] | `DeviceHistogram::HistogramEven`, `MultiHistogramEven` | `cupy.histogram` with a number of bins, `cupy.bincount` | |
+//! | [`histogram_range`], [`multi_histogram_range`] | `DeviceHistogram::HistogramRange`, `MultiHistogramRange` | `cupy.histogram` with edges | |
 //! | [`sort`], [`sort_descending`] | `DeviceRadixSort::SortKeys`, `SortKeysDescending` | `cupy.sort` | `stable_sort` |
 //! | [`sort_pairs`], [`RadixSort`] | `DeviceRadixSort::SortPairs`, with a range of bits | | `stable_sort_by_key` |
 //! | [`argsort`] | | `cupy.argsort` | |
@@ -43,12 +45,15 @@ pub(crate) use ferrogrid_host::{
 };
 pub(crate) use ferrogrid_macros::module;
 
+mod histogram;
 mod number;
+mod order;
 mod reduce;
 mod scan;
 mod select;
 mod sort;
 
+pub use histogram::{Count, histogram_even, histogram_range, multi_histogram_even, multi_histogram_range};
 pub use reduce::{
     Indexed, Number, argmax, argmax_into, argmin, argmin_into, dot, dot_into, max, max_into, min, min_into,
     product, product_into, sum, sum_into,
@@ -62,6 +67,7 @@ pub use sort::{RadixSort, argsort, sort, sort_descending, sort_pairs};
 
 #[cfg(test)]
 mod tests {
+    use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
     use crate::reduce::{extrema, totals};
     use crate::scan::running::kernels as scans;
     use crate::select::{flagged, runs};
@@ -77,6 +83,8 @@ mod tests {
             scans::inclusive::kernel::<f64>(),
             flagged::kernels::partition::kernel::<u64>(),
             runs::kernels::encode::kernel::<f64>(),
+            bytes::count_bytes::kernel(),
+            samples::count_samples::kernel::<crate::histogram::bins::bins::Ranges<u64>>(),
             digits::count_digits::kernel::<u64>(),
             passes::pairs::kernel::<u64, u64>(),
         ];

@@ -41,6 +41,7 @@ fn main() -> std::process::ExitCode {
         arguments.test_threads.get_or_insert(1);
     }
     let cases = [
+        algorithms::histograms::CASES,
         algorithms::reductions::CASES,
         algorithms::scans::CASES,
         algorithms::selections::CASES,

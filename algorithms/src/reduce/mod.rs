@@ -8,6 +8,7 @@ use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::shared::AnyBits;
 use ferrogrid_host::__private::{in_steps, value_of};
 
+use crate::histogram::Sampled;
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
 use crate::select::Selected;
@@ -28,6 +29,7 @@ pub trait Number:
     + Totalled
     + dot_kernel::Instance
     + Ordered
+    + Sampled
     + Scanned
     + Selected
     + Sorted
@@ -39,6 +41,7 @@ impl<T> Number for T where
         + Totalled
         + dot_kernel::Instance
         + Ordered
+        + Sampled
         + Scanned
         + Selected
         + Sorted

@@ -1,5 +1,6 @@
-//! Device-wide algorithms: reductions, scans, selections, runs and sorts.
+//! Device-wide algorithms: histograms, reductions, scans, selections, runs and sorts.
 
+pub(crate) mod histograms;
 pub(crate) mod reductions;
 pub(crate) mod scans;
 pub(crate) mod selections;
