@@ -30,19 +30,19 @@ pub mod numbers {
     impl<K: Bits> Order<K> {
         /// The place of a number in the order: equal ones have equal places.
         #[inline(always)]
-        pub fn place(self, number: K) -> K {
+        pub fn place(self, bits: K) -> K {
             let zero = K::narrow(0);
-            let number = if number.widen() == self.minus_zero.widen() { zero } else { number };
-            let place = number ^ (number.sign() & self.flips.negative) ^ self.flips.all;
+            let bits = if bits.widen() == self.minus_zero.widen() { zero } else { bits };
+            let place = bits ^ (bits.sign() & self.flips.negative) ^ self.flips.all;
             let is_number = self.first.widen() <= place.widen() && place.widen() <= self.last.widen();
             if is_number { place } else { !zero }
         }
 
-        /// The number with that place.
+        /// The bits with that place.
         #[inline(always)]
-        pub fn number(self, place: K) -> K {
-            let number = place ^ self.flips.all;
-            number ^ (number.sign() & self.flips.negative)
+        pub fn bits(self, place: K) -> K {
+            let bits = place ^ self.flips.all;
+            bits ^ (bits.sign() & self.flips.negative)
         }
     }
 }
@@ -118,12 +118,12 @@ mod tests {
                     let expected = if is_descending { b.partial_cmp(a) } else { a.partial_cmp(b) };
                     assert_eq!(Some(place.cmp(&other)), expected, "{a:?}, {b:?}");
                 }
-                let back: T = bytemuck::cast(order.number(order.place(bits(a))));
+                let back: T = bytemuck::cast(order.bits(order.place(bits(a))));
                 assert_eq!(back, *a);
             }
             for nan in nan {
                 assert_eq!(order.place(bits(nan)).widen(), (!T::Place::narrow(0)).widen());
-                let back: T = bytemuck::cast(order.number(order.place(bits(nan))));
+                let back: T = bytemuck::cast(order.bits(order.place(bits(nan))));
                 assert!(back.partial_cmp(&back).is_none(), "{back:?}");
             }
         }

@@ -42,8 +42,10 @@ fn main() -> std::process::ExitCode {
     }
     let cases = [
         algorithms::histograms::CASES,
+        algorithms::keyed::CASES,
         algorithms::reductions::CASES,
         algorithms::scans::CASES,
+        algorithms::segmented::CASES,
         algorithms::selections::CASES,
         algorithms::sorts::CASES,
         block::barrier_functions::CASES,
