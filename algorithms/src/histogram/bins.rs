@@ -99,10 +99,10 @@ pub mod bins {
             // The fraction is too large by less than `1 / (offset * width)`, so that no quotient is.
             let part = if size_of::<K>() == 8 {
                 let (offset, high, low) = (u128::from(offset), u128::from(self.high), u128::from(self.low));
-                ((offset * high + (offset * low >> 64)) >> 64) as u64
+                ((offset * high + ((offset * low) >> 64)) >> 64) as u64
             } else {
                 let (offset, low) = ((offset as u32).widen(), (self.low as u32).widen());
-                (offset * self.high + (offset * low >> 32)) >> 32
+                (offset * self.high + ((offset * low) >> 32)) >> 32
             };
             let bin = offset.wrapping_mul(self.whole).wrapping_add(part) as u32;
             if flipped >= lower && offset <= self.last.widen() { bin } else { bins }
