@@ -1,4 +1,4 @@
-//! Device-wide algorithms: reductions, scans, selections and sorts as typed functions, with the kernels compiled into this crate.
+//! Device-wide algorithms: reductions, scans, selections, histograms and sorts as typed functions, with the kernels compiled into this crate.
 //!
 //! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. It
 //! works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
@@ -11,21 +11,27 @@
 //! | [`dot`], [`dot_into`] | | `cupy.dot` | `inner_product` |
 //! | [`min`], [`min_into`], [`max`], [`max_into`] | `DeviceReduce::Min`, `Max` | `cupy.nanmin`, `nanmax` | `min_element`, `max_element` |
 //! | [`argmin`], [`argmin_into`], [`argmax`], [`argmax_into`] | `DeviceReduce::ArgMin`, `ArgMax` | `cupy.nanargmin`, `nanargmax` | `min_element`, `max_element` |
+//! | [`sum_by_key`], [`min_by_key`], [`max_by_key`], [`sum_by_key_into`], .. | `DeviceReduce::ReduceByKey` | | `reduce_by_key` |
+//! | [`segmented_sum`], [`segmented_min`], [`segmented_max`] | `DeviceSegmentedReduce::Sum`, `Min`, `Max` | `numpy.add.reduceat` | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
+//! | [`inclusive_sum_by_key`], [`exclusive_sum_by_key`] | `DeviceScan::InclusiveSumByKey`, `ExclusiveSumByKey` | | `inclusive_scan_by_key`, `exclusive_scan_by_key` |
+//! | [`inclusive_min`], [`inclusive_max`] | `DeviceScan::InclusiveScan` | `numpy.fmin.accumulate` | `inclusive_scan` with `minimum` |
 //! | [`select`], [`select_into`] | `DeviceSelect::Flagged` | `x[flags]` | `copy_if` with a stencil |
 //! | [`partition`], [`partition_into`] | `DevicePartition::Flagged`, but stable | | `stable_partition_copy` |
 //! | [`unique`], [`unique_into`] | `DeviceSelect::Unique` | `cupy.unique` of sorted elements | `unique_copy` |
 //! | [`run_length_encode`], [`run_length_encode_into`] | `DeviceRunLengthEncode::Encode` | | `reduce_by_key` of ones |
 //! | [`run_length_decode`], [`run_length_decode_into`] | `BlockRunLengthDecode` | `x.repeat` | |
+//! | [`histogram_even`], [`multi_histogram_even`] | `DeviceHistogram::HistogramEven`, `MultiHistogramEven` | `cupy.histogram` with a number of bins, `cupy.bincount` | |
+//! | [`histogram_range`], [`multi_histogram_range`] | `DeviceHistogram::HistogramRange`, `MultiHistogramRange` | `cupy.histogram` with edges | |
 //! | [`sort`], [`sort_descending`] | `DeviceRadixSort::SortKeys`, `SortKeysDescending` | `cupy.sort` | `stable_sort` |
 //! | [`sort_pairs`], [`RadixSort`] | `DeviceRadixSort::SortPairs`, with a range of bits | | `stable_sort_by_key` |
 //! | [`argsort`] | | `cupy.argsort` | |
 //!
 //! # Floating-point results
 //! Sums, products and dot products have the same bits in every run, on every GPU and on the CPU device: the order of the
-//! operations depends on the length alone. The order is close to pairwise, so rounding errors grow slowly. Scans of floats
-//! may differ in their last bits from run to run. NaN spreads through sums and is skipped by `min`, `max` and what is built on
+//! operations depends on the length alone. The order is close to pairwise, so rounding errors grow slowly. Sums of segments depend
+//! on the lengths alone, too. Scans of floats, and sums by key of long runs, may differ in their last bits from run to run. NaN spreads through sums and is skipped by `min`, `max` and what is built on
 //! them.
 
 #![deny(missing_docs)]
@@ -43,17 +49,28 @@ pub(crate) use ferrogrid_host::{
 };
 pub(crate) use ferrogrid_macros::module;
 
+mod accumulate;
+mod histogram;
+mod keyed;
 mod number;
+mod order;
 mod reduce;
 mod scan;
+mod segmented;
 mod select;
 mod sort;
 
+pub use histogram::{Count, histogram_even, histogram_range, multi_histogram_even, multi_histogram_range};
+pub use keyed::{
+    exclusive_sum_by_key, inclusive_max, inclusive_min, inclusive_sum_by_key, max_by_key, max_by_key_into,
+    min_by_key, min_by_key_into, sum_by_key, sum_by_key_into,
+};
 pub use reduce::{
     Indexed, Number, argmax, argmax_into, argmin, argmin_into, dot, dot_into, max, max_into, min, min_into,
     product, product_into, sum, sum_into,
 };
 pub use scan::{exclusive_sum, inclusive_sum};
+pub use segmented::{Offset, segmented_max, segmented_min, segmented_sum};
 pub use select::{
     partition, partition_into, run_length_decode, run_length_decode_into, run_length_encode,
     run_length_encode_into, select, select_into, unique, unique_into,
@@ -62,8 +79,12 @@ pub use sort::{RadixSort, argsort, sort, sort_descending, sort_pairs};
 
 #[cfg(test)]
 mod tests {
+    use crate::accumulate::accumulations::Least;
+    use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
+    use crate::keyed::{keys::kernels as keys, values::kernels as values};
     use crate::reduce::{extrema, totals};
     use crate::scan::running::kernels as scans;
+    use crate::segmented::segments::kernels as segments;
     use crate::select::{flagged, runs};
     use crate::sort::digits::kernels as digits;
     use crate::sort::pass::kernels as passes;
@@ -77,6 +98,12 @@ mod tests {
             scans::inclusive::kernel::<f64>(),
             flagged::kernels::partition::kernel::<u64>(),
             runs::kernels::encode::kernel::<f64>(),
+            bytes::count_bytes::kernel(),
+            samples::count_samples::kernel::<crate::histogram::bins::bins::Ranges<u64>>(),
+            keys::mark_runs::kernel::<u64>(),
+            values::combine_runs::kernel::<Least<u64>>(),
+            segments::segments_of_warps::kernel::<Least<u64>>(),
+            segments::segments_of_blocks::kernel::<Least<u64>>(),
             digits::count_digits::kernel::<u64>(),
             passes::pairs::kernel::<u64, u64>(),
         ];

@@ -150,7 +150,93 @@ fn all(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
     algorithms!(i32, i64, random.i32(-3..=3), 0.0, "i32", [sum scans]);
     algorithms!(u64, u64, random.u64(..1 << 20), 0.0, "u64", [scans]);
     sorts(bench, n, random)?;
-    results_of_unknown_length(bench, n, random)
+    results_of_unknown_length(bench, n, random)?;
+    sums_by_key(bench, n, random)?;
+    histograms(bench, n, random)?;
+    segmented_sums(bench, n, 100, "segmented_sum_100_f32", random)?;
+    segmented_sums(bench, n, 10_000, "segmented_sum_10000_f32", random)
+}
+
+/// Runs of about 8 keys. The layout is that of benches/cuda/cub.cu.
+fn sums_by_key(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
+    let mut x = Vec::with_capacity(2 * n + 16);
+    while x.len() < n {
+        x.extend(std::iter::repeat_n(random.i32(..), random.usize(1..16)));
+    }
+    x.truncate(n);
+    x.extend((0..n).map(|_| random.i32(-1000..1000)));
+    let mut values = x[n..].iter();
+    let (keys, sums): (Vec<i32>, Vec<i64>) = x[..n]
+        .chunk_by(|a, b| a == b)
+        .map(|run| (run[0], values.by_ref().take(run.len()).map(|x| i64::from(*x)).sum::<i64>()))
+        .unzip();
+    let sum_by_key = |stream: &Stream, x: DeviceView<i32>, y: DeviceViewMut<i32>| {
+        let ((keys, values), (unique, rest)) = (x.split_at(n)?, y.split_at(n)?);
+        let (count, sums) = rest.split_at(2)?;
+        let (count, sums) = (count.cast::<u64>()?, sums.cast::<i64>()?);
+        algorithms::sum_by_key_into(stream, keys, values, unique, sums, count)
+    };
+    bench.duel("sum_by_key_i32", n, &x, 3 * n + 2, sum_by_key, |y: &[i32]| {
+        let runs = y[n] as u32 as usize;
+        let found = y[n + 2..]
+            .chunks_exact(2)
+            .take(runs)
+            .map(|words| i64::from(words[0] as u32) | i64::from(words[1]) << 32);
+        (runs != keys.len() || y[..runs] != keys || !found.eq(sums.iter().copied()))
+            .then(|| format!("{runs} runs, expected {}, or other keys or sums", keys.len()))
+    })
+}
+
+fn histograms(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {
+    let uniform: Vec<u8> = (0..n).map(|_| random.u8(..)).collect();
+    for (name, x) in [("histogram_u8", uniform), ("histogram_equal_u8", vec![77; n])] {
+        let mut expected = vec![0_u32; 256];
+        x.iter().for_each(|x| expected[usize::from(*x)] += 1);
+        let histogram = |stream: &Stream, x: DeviceView<u8>, y: DeviceViewMut<u32>| {
+            algorithms::histogram_even(stream, x, .., y)
+        };
+        bench.duel(name, n, &x, 256, histogram, |y| {
+            y.iter().zip(&expected).position(|(a, b)| a != b).map(|bin| format!("bin {bin} has {}", y[bin]))
+        })?;
+    }
+    Ok(())
+}
+
+/// Segments of about `length` elements, whose offsets follow them.
+fn segmented_sums(
+    bench: &Bench,
+    n: usize,
+    length: usize,
+    name: &str,
+    random: &mut fastrand::Rng,
+) -> Outcome<()> {
+    let segments = n / length;
+    if segments == 0 {
+        return Ok(());
+    }
+    let mut offsets: Vec<u32> = (0..=segments)
+        .map(|segment| {
+            let place = segment * length;
+            if segment % segments == 0 { place as u32 } else { (place + random.usize(..length / 2)) as u32 }
+        })
+        .collect();
+    offsets[segments] = n as u32;
+    let mut x: Vec<f32> = (0..n).map(|_| random.f32() - 0.5).collect();
+    let exact: Vec<[f64; 2]> = offsets
+        .windows(2)
+        .map(|bounds| {
+            let x = &x[bounds[0] as usize..bounds[1] as usize];
+            [x.iter().map(|x| f64::from(*x)).sum(), x.iter().map(|x| f64::from(x.abs())).sum()]
+        })
+        .collect();
+    x.extend(offsets.iter().map(|offset| f32::from_bits(*offset)));
+    let sums = |stream: &Stream, x: DeviceView<f32>, y: DeviceViewMut<f32>| {
+        let (x, offsets) = x.split_at(n)?;
+        algorithms::segmented_sum(stream, x, offsets.cast::<u32>()?, y)
+    };
+    bench.duel(name, n, &x, segments, sums, |y: &[f32]| {
+        y.iter().zip(&exact).find_map(|(y, [sum, size])| near(f64::from(*y), *sum, *size, 1e-6))
+    })
 }
 
 fn sorts(bench: &Bench, n: usize, random: &mut fastrand::Rng) -> Outcome<()> {

@@ -41,3 +41,20 @@ ALGORITHM(unique_i32, int32_t, int32_t,
           DeviceSelect::Unique(temp, *bytes, in, out, (int64_t*)(out + n), (int64_t)n, stream))
 ALGORITHM(run_length_i32, int32_t, int32_t,
           DeviceRunLengthEncode::Encode(temp, *bytes, in, out, out + n + 2, (int64_t*)(out + n), (int64_t)n, stream))
+
+// `n` values follow `n` keys, and aggregates follow the number of runs.
+ALGORITHM(sum_by_key_i32, int32_t, int32_t,
+          DeviceReduce::ReduceByKey(temp, *bytes, in, out, in + n, (int64_t*)(out + n + 2), (int64_t*)(out + n), cuda::std::plus<>{},
+                                    (int64_t)n, stream))
+
+ALGORITHM(histogram_u8, uint8_t, int32_t, DeviceHistogram::HistogramEven(temp, *bytes, in, out, 257, 0, 256, (int64_t)n, stream))
+ALGORITHM(histogram_equal_u8, uint8_t, int32_t,
+          DeviceHistogram::HistogramEven(temp, *bytes, in, out, 257, 0, 256, (int64_t)n, stream))
+
+// The offsets of segments of about LENGTH elements follow `n` elements: n / LENGTH + 1 of them.
+#define SEGMENTED_SUM(LENGTH)                                                                                            \
+    ALGORITHM(segmented_sum_##LENGTH##_f32, float, float,                                                                \
+              DeviceSegmentedReduce::Sum(temp, *bytes, in, out, (int64_t)(n / LENGTH), (const uint32_t*)(in + n),        \
+                                         (const uint32_t*)(in + n) + 1, stream))
+SEGMENTED_SUM(100)
+SEGMENTED_SUM(10000)

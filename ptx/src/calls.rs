@@ -1,16 +1,17 @@
 //! References between the functions and variables of a module: by calls, by address, in the values of
 //! variables.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::declaration::words;
+use crate::names::NameMap;
 use crate::{Instruction, Item, Module, StatementKind};
 
 /// The references between the items of a module.
 #[derive(Debug)]
 pub struct Calls<'t> {
     /// The item that defines each function and variable.
-    definitions: HashMap<&'t str, usize>,
+    definitions: NameMap<&'t str, usize>,
     /// The names of functions and variables that each item refers to.
     mentioned: Vec<Vec<&'t str>>,
     by_address: Vec<bool>,
@@ -19,7 +20,7 @@ pub struct Calls<'t> {
 impl<'t> Calls<'t> {
     /// The references in `module`.
     pub fn of(module: &Module<'t>) -> Self {
-        let mut definitions = HashMap::new();
+        let mut definitions = NameMap::default();
         for (at, item) in module.items.iter().enumerate() {
             match item {
                 Item::Function(function) if function.body.is_some() => {
@@ -32,8 +33,9 @@ impl<'t> Calls<'t> {
             }
         }
         let mentioned = module.items.iter().map(|item| mentioned(item, &definitions)).collect();
-        let calls =
-            |item: &Item<'_>| item.function().is_some_and(|it| it.instructions().any(calls_by_address));
+        let calls = |item: &Item<'_>| {
+            item.function().is_some_and(|it| it.instructions().any(Instruction::calls_by_address))
+        };
         let by_address = module.items.iter().map(calls);
         Calls { by_address: by_address.collect(), definitions, mentioned }
     }
@@ -99,31 +101,27 @@ impl<'t> Calls<'t> {
     }
 }
 
-/// Whether a call is of a function by an address in a register; such a call lists the functions that it may
-/// reach.
-fn calls_by_address(instruction: &Instruction<'_>) -> bool {
-    instruction.callee().is_some_and(|callee| callee.starts_with('%'))
-}
-
-fn mentioned<'t>(item: &Item<'t>, definitions: &HashMap<&'t str, usize>) -> Vec<&'t str> {
+fn mentioned<'t>(item: &Item<'t>, definitions: &NameMap<&'t str, usize>) -> Vec<&'t str> {
     let mut names: Vec<&str> = match item {
         Item::Function(function) => {
-            let statements = function.statements().iter();
-            statements
-                .flat_map(|statement| match &statement.kind {
+            let mut names = Vec::new();
+            for statement in function.statements() {
+                match &statement.kind {
                     StatementKind::Instruction(instruction) => {
-                        instruction.operands.iter().flat_map(|it| it.names()).collect()
+                        instruction.operands.iter().for_each(|it| it.collect_names(&mut names));
                     }
-                    StatementKind::Targets { targets, .. } => targets.clone(),
-                    _ => Vec::new(),
-                })
-                .collect()
+                    StatementKind::Targets { targets, .. } => names.extend(targets),
+                    _ => {}
+                }
+            }
+            names
         }
         Item::Variable(variable) => variable.names.iter().flat_map(|declared| declared.mentions()).collect(),
         Item::Directive(text) => words(text).collect(),
         _ => Vec::new(),
     };
-    names.retain(|name| definitions.contains_key(name));
+    // Most are registers, which need not be looked up.
+    names.retain(|name| name.as_bytes()[0] != b'%' && definitions.contains_key(name));
     names.sort_unstable();
     names.dedup();
     names

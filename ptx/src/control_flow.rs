@@ -1,8 +1,8 @@
 //! The control flow of a function: its basic blocks, and their dominators.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::names::NameMap;
 use crate::{Body, Instruction, Operand, Statement, StatementKind};
 
 /// A basic block: it is entered at its first statement and left after its last.
@@ -182,14 +182,18 @@ struct Labels<'s> {
     /// The scope of each statement, and the one around each scope.
     scope_of: Vec<usize>,
     around: Vec<usize>,
-    labels: HashMap<(usize, &'s str), usize>,
-    tables: HashMap<(usize, &'s str), &'s [&'s str]>,
+    labels: NameMap<(usize, &'s str), usize>,
+    tables: NameMap<(usize, &'s str), &'s [&'s str]>,
 }
 
 impl<'s> Labels<'s> {
     fn of<'t: 's>(statements: &'s [Statement<'t>]) -> Self {
-        let mut found =
-            Labels { scope_of: Vec::new(), around: vec![0], labels: HashMap::new(), tables: HashMap::new() };
+        let mut found = Labels {
+            scope_of: Vec::new(),
+            around: vec![0],
+            labels: NameMap::default(),
+            tables: NameMap::default(),
+        };
         let mut scope = 0;
         for (at, statement) in statements.iter().enumerate() {
             match &statement.kind {
@@ -212,7 +216,7 @@ impl<'s> Labels<'s> {
     }
 
     /// Looks a name up in the scope of a statement and in those around it.
-    fn find<T: Copy>(&self, map: &HashMap<(usize, &'s str), T>, statement: usize, name: &str) -> Option<T> {
+    fn find<T: Copy>(&self, map: &NameMap<(usize, &'s str), T>, statement: usize, name: &str) -> Option<T> {
         let mut scope = self.scope_of[statement];
         loop {
             match map.get(&(scope, name)) {

@@ -309,12 +309,11 @@ fn location<'t>(scanner: &mut Scanner<'t>) -> Result<Location<'t>, ParseError> {
 
 /// A label, a table behind a label, or an instruction.
 fn named<'t>(scanner: &mut Scanner<'t>) -> Result<StatementKind<'t>, ParseError> {
-    let mut ahead = scanner.clone();
-    let name = ahead.expect_word("a statement")?;
-    if !ahead.take(b':') {
-        return Instruction::parse(scanner).map(StatementKind::Instruction);
+    let name = scanner.expect_word("a statement")?;
+    if !scanner.take(b':') {
+        return Instruction::parse_operands(scanner, None, name).map(StatementKind::Instruction);
     }
-    *scanner = ahead.clone();
+    let mut ahead = scanner.clone();
     let kind = match ahead.word() {
         Some(".branchtargets" | ".calltargets") => {
             let mut targets = Vec::new();

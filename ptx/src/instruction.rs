@@ -56,6 +56,15 @@ impl<'t> Instruction<'t> {
             false => None,
         };
         let opcode = scanner.expect_word("an instruction")?;
+        Self::parse_operands(scanner, predicate, opcode)
+    }
+
+    /// Parses the part after the opcode.
+    pub(crate) fn parse_operands(
+        scanner: &mut Scanner<'t>,
+        predicate: Option<Predicate<'t>>,
+        opcode: &'t str,
+    ) -> Result<Self, ParseError> {
         let mut operands = Vec::new();
         while scanner.peek() != Some(b';') {
             operands.push(Operand::parse(scanner)?);
@@ -69,7 +78,13 @@ impl<'t> Instruction<'t> {
 
     /// The operation without modifiers: `ld`.
     pub fn operation(&self) -> &'t str {
-        self.opcode.split('.').next().unwrap_or_default()
+        // Every pass asks for it, in unoptimised builds, too: there a plain loop costs least.
+        let bytes = self.opcode.as_bytes();
+        let mut end = 0;
+        while end < bytes.len() && bytes[end] != b'.' {
+            end += 1;
+        }
+        &self.opcode[..end]
     }
 
     /// The modifiers: `global`, `nc`, `v2`, `b32`.
@@ -90,6 +105,11 @@ impl<'t> Instruction<'t> {
         self.operands
             .iter()
             .find_map(|operand| if let Operand::Name(name) = operand { Some(*name) } else { None })
+    }
+
+    /// Whether it calls a function whose address is in a register.
+    pub fn calls_by_address(&self) -> bool {
+        self.callee().is_some_and(|callee| callee.starts_with('%'))
     }
 
     /// The arguments of a call; empty without a list.
@@ -220,11 +240,11 @@ impl<'t> Operand<'t> {
         let start = scanner.start();
         let is_signed = scanner.take(b'-') || scanner.take(b'~');
         let word = scanner.expect_word("an operand")?;
-        let is_number = is_signed || word.starts_with(|first: char| first.is_ascii_digit());
+        let is_number = is_signed || word.as_bytes()[0].is_ascii_digit();
         Ok(if is_number { Operand::Immediate(scanner.since(start)) } else { Operand::Name(word) })
     }
 
-    fn collect_names(&self, names: &mut Vec<&'t str>) {
+    pub(crate) fn collect_names(&self, names: &mut Vec<&'t str>) {
         match self {
             Operand::Name(name) => names.push(name),
             Operand::Immediate(_) => {}

@@ -26,6 +26,7 @@ mod edit;
 mod function;
 mod instruction;
 mod module;
+mod names;
 mod print;
 mod registers;
 mod scanner;

@@ -1,8 +1,7 @@
 //! The registers of a function, with their definitions and uses. Names are resolved in their scopes: two
 //! blocks of inline assembly that each declare `%t` have two registers.
 
-use std::collections::HashMap;
-
+use crate::names::NameMap;
 use crate::{Body, StatementKind};
 
 /// A register of a function, by number.
@@ -26,11 +25,11 @@ pub struct Registers<'t> {
 #[derive(Default)]
 struct Scope<'t> {
     /// Names of a single register, with their types.
-    single: HashMap<&'t str, &'t str>,
+    single: NameMap<&'t str, &'t str>,
     /// Names of several, `%r<10>`: their number and type.
-    numbered: HashMap<&'t str, (usize, &'t str)>,
+    numbered: NameMap<&'t str, (usize, &'t str)>,
     /// Registers that were named already.
-    known: HashMap<&'t str, Register>,
+    known: NameMap<&'t str, Register>,
 }
 
 impl<'t> Registers<'t> {
@@ -83,8 +82,8 @@ impl<'t> Registers<'t> {
 
     fn resolve(&mut self, name: &'t str, scopes: &mut [Scope<'t>]) -> Option<Register> {
         // An element of a vector register is a part of that register.
-        let name = match name.rsplit_once('.') {
-            Some((vector, "x" | "y" | "z" | "w" | "r" | "g" | "b" | "a")) => vector,
+        let name = match name.as_bytes() {
+            [_, .., b'.', b'x' | b'y' | b'z' | b'w' | b'r' | b'g' | b'b' | b'a'] => &name[..name.len() - 2],
             _ => name,
         };
         for scope in scopes.iter_mut().rev() {

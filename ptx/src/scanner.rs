@@ -22,7 +22,7 @@ impl<'t> Scanner<'t> {
     /// The next byte that is neither whitespace nor in a comment.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         self.skip_trivia();
-        self.byte(0)
+        self.text.as_bytes().get(self.at).copied()
     }
 
     /// The start of the next token.
@@ -61,18 +61,22 @@ impl<'t> Scanner<'t> {
     /// The next word: a name, a number, a directive or an opcode with its modifiers; `None` if punctuation comes next.
     pub(crate) fn word(&mut self) -> Option<&'t str> {
         self.skip_trivia();
-        let rest = &self.text.as_bytes()[self.at..];
-        let mut length = 0;
-        loop {
-            match rest.get(length) {
-                Some(byte) if is_part_of_word(*byte) => length += 1,
-                Some(b':') if rest.get(length + 1) == Some(&b':') && length > 0 => length += 2,
-                _ => break,
+        let (bytes, start) = (self.text.as_bytes(), self.at);
+        let mut at = start;
+        while at < bytes.len() {
+            if PART_OF_WORD[bytes[at] as usize] {
+                at += 1;
+            } else if at > start && bytes[at..].starts_with(b"::") {
+                at += 2;
+            } else {
+                break;
             }
         }
-        let word = &self.text[self.at..self.at + length];
-        self.advance(length);
-        (length > 0).then_some(word)
+        if at == start {
+            return None;
+        }
+        self.advance(at - start);
+        Some(&self.text[start..at])
     }
 
     pub(crate) fn expect_word(&mut self, what: &str) -> Result<&'t str, ParseError> {
@@ -128,21 +132,18 @@ impl<'t> Scanner<'t> {
         ParseError { line, problem: problem.into() }
     }
 
-    fn byte(&self, ahead: usize) -> Option<u8> {
-        self.text.as_bytes().get(self.at + ahead).copied()
-    }
-
     fn advance(&mut self, length: usize) {
         self.at += length;
         self.end = self.at;
     }
 
     fn skip_trivia(&mut self) {
-        while let Some(byte) = self.byte(0) {
-            match (byte, self.byte(1)) {
-                (b' ' | b'\t' | b'\n' | b'\r', _) => self.at += 1,
-                (b'/', Some(b'/')) => self.skip_line_comment(),
-                (b'/', Some(b'*')) => {
+        let bytes = self.text.as_bytes();
+        while self.at < bytes.len() {
+            match bytes[self.at] {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                b'/' if bytes[self.at..].starts_with(b"//") => self.skip_line_comment(),
+                b'/' if bytes[self.at..].starts_with(b"/*") => {
                     let rest = &self.text[self.at + 2..];
                     self.at += rest.find("*/").map_or(rest.len() + 2, |length| length + 4);
                 }
@@ -163,6 +164,13 @@ impl<'t> Scanner<'t> {
     }
 }
 
-fn is_part_of_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%' | b'.')
-}
+/// Whether a byte is a part of words.
+const PART_OF_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'$' | b'%' | b'.');
+        byte += 1;
+    }
+    table
+};

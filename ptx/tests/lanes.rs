@@ -1,7 +1,7 @@
 //! Warp operations that all lanes reach together: each rule with a program that is proven and one that is
 //! not.
 
-use ferrogrid_ptx::uniformity::{Shape, unproven_lanes};
+use ferrogrid_ptx::uniformity::{Program, Shape};
 use ferrogrid_ptx::{Item, Module};
 
 const REGISTERS: &str = ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<30>; .reg .b64 %rd<30>;";
@@ -20,7 +20,7 @@ fn kernel(statements: &str) -> String {
 /// The operations that are not proven.
 fn unproven(text: &str, shape: Shape) -> Vec<String> {
     let module = Module::parse(text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
-    let texts = unproven_lanes(&module, |_| shape).into_iter().map(|((item, at), _)| {
+    let texts = Program::of(&module).unproven_lanes(|_| shape).into_iter().map(|((item, at), _)| {
         let Item::Function(function) = &module.items[item] else { panic!("{item}") };
         function.statements()[at].text.to_owned()
     });
@@ -278,8 +278,8 @@ fn functions_assume_only_block_shapes_common_to_all_kernels() {
     );
     let two = function + &kernel("call.uni f;") + ".visible .entry other() { call.uni f; ret; }\n";
     let module = Module::parse(&two).unwrap();
-    let found =
-        |other: Shape| unproven_lanes(&module, |name| if name == "other" { other } else { ROW }).len();
+    let program = Program::of(&module);
+    let found = |other: Shape| program.unproven_lanes(|name| if name == "other" { other } else { ROW }).len();
     assert_eq!((found(ROW), found([Some(64), Some(1), Some(1)]), found([None, None, Some(1)])), (0, 0, 1));
 }
 

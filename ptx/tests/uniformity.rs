@@ -1,7 +1,7 @@
 //! Barriers that all threads reach together: each rule with a program that is accepted and one that is
 //! refused.
 
-use ferrogrid_ptx::uniformity::{Divergence, Level, divergences};
+use ferrogrid_ptx::uniformity::{Divergence, Level, Program};
 use ferrogrid_ptx::{Item, Module};
 
 const REGISTERS: &str = ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %rd<30>;";
@@ -17,7 +17,7 @@ fn kernel(statements: &str) -> String {
 
 fn found(text: &str) -> Vec<Divergence> {
     let module = Module::parse(text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
-    divergences(&module)
+    Program::of(&module).divergences()
 }
 
 fn is_refused(statements: &str) -> bool {

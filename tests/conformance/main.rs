@@ -41,8 +41,11 @@ fn main() -> std::process::ExitCode {
         arguments.test_threads.get_or_insert(1);
     }
     let cases = [
+        algorithms::histograms::CASES,
+        algorithms::keyed::CASES,
         algorithms::reductions::CASES,
         algorithms::scans::CASES,
+        algorithms::segmented::CASES,
         algorithms::selections::CASES,
         algorithms::sorts::CASES,
         block::barrier_functions::CASES,

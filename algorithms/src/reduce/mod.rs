@@ -8,8 +8,11 @@ use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::shared::AnyBits;
 use ferrogrid_host::__private::{in_steps, value_of};
 
+use crate::histogram::Sampled;
+use crate::keyed::Keyed;
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
+use crate::segmented::Segmented;
 use crate::select::Selected;
 use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream};
@@ -27,8 +30,11 @@ pub trait Number:
     Element<Total: Totalled + Element<Total = <Self as Element>::Total>>
     + Totalled
     + dot_kernel::Instance
+    + Keyed
     + Ordered
+    + Sampled
     + Scanned
+    + Segmented
     + Selected
     + Sorted
 {
@@ -38,8 +44,11 @@ impl<T> Number for T where
     T: Element<Total: Totalled + Element<Total = <T as Element>::Total>>
         + Totalled
         + dot_kernel::Instance
+        + Keyed
         + Ordered
+        + Sampled
         + Scanned
+        + Segmented
         + Selected
         + Sorted
 {

@@ -47,7 +47,7 @@ fn grid(len: usize) -> Grid<1> {
 }
 
 /// The number that `into` writes, if `room` elements suffice for so many results.
-fn count_within(
+pub(crate) fn count_within(
     stream: &Stream,
     room: usize,
     into: impl FnOnce(DeviceViewMut<u64>) -> Result<()>,

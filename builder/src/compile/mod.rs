@@ -111,9 +111,8 @@ impl Compiler<'_> {
         let mut checked = None;
         let (text, mut inputs) = Kept::in_folder(self.folder).find_or_compile(&key, &variables, || {
             self.run(&mut command, device_crate, &work)?;
-            let text = self.run_passes(&assembly, device_crate)?;
-            let text = self.prove(&assembly, text, device_crate)?;
-            checked = Some(self.check(&assembly, &text, device_crate)?);
+            let (text, ptx) = self.finished(&assembly, device_crate)?;
+            checked = Some(ptx);
             Ok((text, self.inputs(&read_files)?))
         })?;
         cache::write(&file, &text)?;

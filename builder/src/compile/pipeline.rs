@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
+use ferrogrid_ptx::uniformity::Program;
 use ferrogrid_ptx::{Edits, Module, ParseError};
 use ferrogrid_syntax::LaunchBounds;
 use ferrogrid_syntax::compiled::Diagnostic;
@@ -18,9 +19,13 @@ use crate::source::device_crate::DeviceCrate;
 use crate::source::module_tree::FoundKernel;
 
 impl Compiler<'_> {
-    /// rustc's PTX after all passes. Warp operations that are not proven get checks, for which the passes run
-    /// a second time.
-    pub(super) fn run_passes(&self, assembly: &Path, device_crate: &DeviceCrate) -> Result<String, Error> {
+    /// rustc's PTX after all passes and proofs, and its declarations. Warp operations that are not proven get
+    /// checks, for which the passes run a second time.
+    pub(super) fn finished(
+        &self,
+        assembly: &Path,
+        device_crate: &DeviceCrate,
+    ) -> Result<(String, Ptx), Error> {
         let mut wanted = Wanted {
             bounds: device_crate.kernels().map(|it| (it.entry.as_str(), self.bounds(it))).collect(),
             unproven: BTreeMap::new(),
@@ -34,15 +39,39 @@ impl Compiler<'_> {
             folders: self.folders,
         };
         let wrong = |error: ParseError| self.bad_ptx(assembly, error, device_crate);
-        let assembly = cache::read(assembly)?;
-        let mut text = passes::run(&assembly, &wanted).map_err(wrong)?;
+        let compiled = cache::read(assembly)?;
+        let text = passes::run(&compiled, &wanted).map_err(wrong)?;
         // The proof covers the code that runs, so it needs the result of the passes.
         let ranks = device_crate.kernels().map(|kernel| (kernel.entry.as_str(), kernel.rank)).collect();
-        wanted.unproven = passes::lanes::unproven(&text, &ranks).map_err(wrong)?;
-        if !wanted.unproven.is_empty() {
-            text = passes::run(&assembly, &wanted).map_err(wrong)?;
+        let module = Module::parse(&text).map_err(wrong)?;
+        let program = Program::of(&module);
+        wanted.unproven = passes::lanes::unproven(&program, &ranks);
+        if wanted.unproven.is_empty() {
+            return self.proven(assembly, &program, device_crate);
         }
-        Ok(format!("// Mathematics: {}\n{text}", self.math))
+        let text = passes::run(&compiled, &wanted).map_err(wrong)?;
+        self.proven(assembly, &Program::of(&Module::parse(&text).map_err(wrong)?), device_crate)
+    }
+
+    /// The text of a program after the proofs, without the marks of what was to be proven, and its declarations.
+    fn proven(
+        &self,
+        file: &Path,
+        program: &Program<'_, '_>,
+        device_crate: &DeviceCrate,
+    ) -> Result<(String, Ptx), Error> {
+        let module = program.module();
+        let cooperative = device_crate.kernels().filter(|kernel| kernel.bounds.cooperative);
+        let cooperative = cooperative.map(|kernel| kernel.entry.as_str()).collect();
+        let refusals = proof::check(program, &cooperative, &self.own_files(device_crate), self.folders);
+        if !refusals.is_empty() {
+            return Err(self.refused(refusals, device_crate));
+        }
+        // Marks declare nothing.
+        let ptx = self.declarations(file, module, device_crate)?;
+        let mut edits = Edits::new(module.text);
+        proof::marks::take(program, &mut edits);
+        Ok((format!("// Mathematics: {}\n{}", self.math, edits.apply()), ptx))
     }
 
     /// The launch bounds of `kernel` on this architecture. The build's `max_registers` is for kernels that do
@@ -58,30 +87,20 @@ impl Compiler<'_> {
         bounds
     }
 
-    /// `text` after the proofs, without the marks of what was to be proven.
-    pub(super) fn prove(
-        &self,
-        file: &Path,
-        text: String,
-        device_crate: &DeviceCrate,
-    ) -> Result<String, Error> {
-        let module = Module::parse(&text).map_err(|error| self.bad_ptx(file, error, device_crate))?;
-        let cooperative = device_crate.kernels().filter(|kernel| kernel.bounds.cooperative);
-        let cooperative = cooperative.map(|kernel| kernel.entry.as_str()).collect();
-        let refusals = proof::check(&module, &cooperative, &self.own_files(device_crate), self.folders);
-        if !refusals.is_empty() {
-            return Err(self.refused(refusals, device_crate));
-        }
-        let mut edits = Edits::new(&text);
-        proof::marks::take(&module, &mut edits);
-        Ok(edits.apply())
-    }
-
     /// The declarations of the PTX, checked against the modules of `device_crate`.
     pub(super) fn check(&self, file: &Path, text: &str, device_crate: &DeviceCrate) -> Result<Ptx, Error> {
+        let module = Module::parse(text).map_err(|error| self.bad_ptx(file, error, device_crate))?;
+        self.declarations(file, &module, device_crate)
+    }
+
+    fn declarations(
+        &self,
+        file: &Path,
+        module: &Module<'_>,
+        device_crate: &DeviceCrate,
+    ) -> Result<Ptx, Error> {
         let wrong = |problem: String| self.bad_ptx(file, problem, device_crate);
-        let module = Module::parse(text).map_err(|error| wrong(error.to_string()))?;
-        let mut ptx = Ptx::of(&module).map_err(wrong)?;
+        let mut ptx = Ptx::of(module).map_err(wrong)?;
         if ptx.target != self.arch.as_str() {
             return Err(wrong(format!("its .target is {}", ptx.target)));
         }
@@ -90,7 +109,7 @@ impl Compiler<'_> {
             ptx.unresolved.drain(..).partition(|name| device_crate.externs.contains_key(name));
         ptx.unresolved = missing;
         ptx.verify(device_crate.kernels().map(|it| (it.entry.as_str(), it.parameters))).map_err(wrong)?;
-        passes::constants::check(&module).map_err(wrong)?;
+        passes::constants::check(module).map_err(wrong)?;
         ptx.unresolved = linked;
         Ok(ptx)
     }

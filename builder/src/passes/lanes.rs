@@ -8,10 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use ferrogrid_ptx::uniformity::{Shape, unproven_lanes, waits_for_lanes};
-use ferrogrid_ptx::{
-    Body, ControlFlow, Edits, Function, Instruction, Module, Operand, ParseError, Predicate,
-};
+use ferrogrid_ptx::uniformity::{Program, Shape, waits_for_lanes};
+use ferrogrid_ptx::{Body, ControlFlow, Edits, Function, Instruction, Module, Operand, Predicate};
 
 use super::Wanted;
 use crate::proof::marks;
@@ -25,15 +23,15 @@ const PANIC: &str = "__ferrogrid_panic_lanes";
 /// whether masks may differ; and whether all warps that run the function have 32 lanes.
 pub(crate) type Unproven = BTreeMap<String, (Vec<(usize, bool)>, bool)>;
 
-/// The operations to check in a program whose final text, with marks, is `text`. `ranks` are those of the
-/// entry points' grids.
-pub(crate) fn unproven(text: &str, ranks: &BTreeMap<&str, usize>) -> Result<Unproven, ParseError> {
-    let module = Module::parse(text)?;
+/// The operations to check in a program, given by its final text with marks. `ranks` are those of the entry
+/// points' grids.
+pub(crate) fn unproven(program: &Program<'_, '_>, ranks: &BTreeMap<&str, usize>) -> Unproven {
+    let module = program.module();
     let shape =
         |name: &str| module.entry(name).map_or([None; 3], |entry| shape(entry, ranks.get(name).copied()));
-    let found = unproven_lanes(&module, shape);
+    let found = program.unproven_lanes(shape);
     let mut unproven = Unproven::new();
-    for (item, function) in functions(&module) {
+    for (item, function) in functions(module) {
         let operations = operations(function).into_iter().enumerate();
         let numbers: Vec<(usize, bool)> =
             operations.filter_map(|(number, at)| Some((number, *found.get(&(item, at))?))).collect();
@@ -42,7 +40,7 @@ pub(crate) fn unproven(text: &str, ranks: &BTreeMap<&str, usize>) -> Result<Unpr
             unproven.insert(function.name.to_owned(), (numbers, is_whole));
         }
     }
-    Ok(unproven)
+    unproven
 }
 
 /// Notes the checks.
@@ -269,7 +267,8 @@ mod tests {
     }
 
     fn checked(text: &str) -> String {
-        let unproven = unproven(text, &BTreeMap::from([("k", 1)])).unwrap();
+        let module = Module::parse(text).unwrap();
+        let unproven = unproven(&Program::of(&module), &BTreeMap::from([("k", 1)]));
         let wanted = Wanted { unproven, ..Wanted::default() };
         after(text, |module, edits| check(module, &wanted, edits))
     }

@@ -4,17 +4,17 @@
 
 use std::collections::HashSet;
 
-use ferrogrid_ptx::uniformity::{Divergence, Level, divergences};
+use ferrogrid_ptx::uniformity::{Divergence, Level, Program};
 use ferrogrid_ptx::{Calls, Function, Instruction, Module};
 
 use super::place::Places;
 use super::{Refusal, marks};
 
 /// The barriers that some of their threads may miss.
-pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
+pub(super) fn check(program: &Program<'_, '_>, places: &Places<'_, '_>) -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = Vec::new();
-    for divergence in divergences(module) {
-        let Some(function) = module.items[divergence.item].function() else { continue };
+    for divergence in program.divergences() {
+        let Some(function) = program.module().items[divergence.item].function() else { continue };
         // Its mark was checked above.
         if marks::is_marked(function, divergence.barrier) {
             continue;
@@ -138,7 +138,7 @@ mod tests {
     fn checked(text: &str, cooperative: &[&str]) -> Vec<Refusal> {
         let module = Module::parse(text).unwrap();
         let places = Places::new(&module, &["src/main.rs".to_owned()].into(), &[]);
-        let mut refusals = check(&module, &places);
+        let mut refusals = check(&Program::of(&module), &places);
         refusals.extend(of_the_grid(&module, &cooperative.iter().copied().collect(), &places));
         refusals
     }

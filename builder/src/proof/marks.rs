@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use ferrogrid_ptx::uniformity::Program;
 use ferrogrid_ptx::{
     Body, Declared, Edits, Function, Instruction, Item, Linkage, Module, Operand, Registers, StatementKind,
 };
@@ -87,15 +88,17 @@ fn constant<'t>(
 }
 
 /// Removes all marks, and what only they use. An assumption becomes a move.
-pub(crate) fn take<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+pub(crate) fn take<'t>(program: &Program<'_, 't>, edits: &mut Edits<'t>) {
+    let module = program.module();
     let (mut freed, mut kept) = (BTreeSet::new(), BTreeSet::new());
-    for item in &module.items {
-        match item {
+    for (item, of_module) in module.items.iter().enumerate() {
+        match of_module {
             Item::Function(Function { body: Some(body), .. }) => {
-                let gone = take_of(body, edits);
+                let gone = take_of(body, || program.registers(item, body), edits);
                 for (at, statement) in body.statements.iter().enumerate() {
                     let names = statement.instruction().map(Instruction::uses).unwrap_or_default();
-                    if gone.contains(&at) { &mut freed } else { &mut kept }.extend(names);
+                    let variables = names.into_iter().filter(|name| !name.starts_with('%'));
+                    if gone.contains(&at) { &mut freed } else { &mut kept }.extend(variables);
                 }
             }
             Item::Variable(variable) => kept.extend(variable.names.iter().flat_map(Declared::mentions)),
@@ -113,7 +116,11 @@ pub(crate) fn take<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
 }
 
 /// The same in one body; returns the removed statements.
-fn take_of<'t>(body: &Body<'t>, edits: &mut Edits<'t>) -> BTreeSet<usize> {
+fn take_of<'p, 't: 'p>(
+    body: &Body<'t>,
+    registers: impl FnOnce() -> &'p Registers<'t>,
+    edits: &mut Edits<'t>,
+) -> BTreeSet<usize> {
     let is_at =
         |at: usize, test: fn(&Instruction<'_>) -> bool| body.statements[at].instruction().is_some_and(test);
     let marks = (0..body.statements.len()).filter(|&at| is_at(at, is_mark));
@@ -126,7 +133,7 @@ fn take_of<'t>(body: &Body<'t>, edits: &mut Edits<'t>) -> BTreeSet<usize> {
     if open.is_empty() {
         return BTreeSet::new();
     }
-    let registers = Registers::of(body);
+    let registers = registers();
     let mut gone: BTreeSet<usize> = open.iter().copied().collect();
     while let Some(at) = open.pop() {
         for &register in registers.used_by(at) {
@@ -159,7 +166,7 @@ mod tests {
     fn marks_are_removed_with_instructions_that_only_they_use() {
         let module = Module::parse(TEXT).unwrap();
         let mut edits = Edits::new(TEXT);
-        take(&module, &mut edits);
+        take(&Program::of(&module), &mut edits);
         assert_eq!(
             edits.apply(),
             ".global .align 1 .b8 other[2] = {97, 98};\n.visible .entry k()\n{\n\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<9>;\n\

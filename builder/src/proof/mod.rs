@@ -16,7 +16,7 @@ mod pointers;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use ferrogrid_ptx::Module;
+use ferrogrid_ptx::uniformity::Program;
 use place::Places;
 
 /// Why a program is refused, and where in the source.
@@ -29,18 +29,19 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
-/// The refusals of a program whose final text, with its marks, is `module`. `cooperative` are the entry
+/// The refusals of a program, given by its final text with marks. `cooperative` are the entry
 /// points with cooperative launches. `own_files` are the user's files by their names in the line table,
 /// where names stand for `folders`.
 pub(crate) fn check(
-    module: &Module<'_>,
+    program: &Program<'_, '_>,
     cooperative: &HashSet<&str>,
     own_files: &HashSet<String>,
     folders: &[(PathBuf, String)],
 ) -> Vec<Refusal> {
+    let module = program.module();
     let places = Places::new(module, own_files, folders);
     let mut refusals = pointers::check(module, &places);
-    refusals.extend(barriers::check(module, &places));
+    refusals.extend(barriers::check(program, &places));
     refusals.extend(barriers::of_the_grid(module, cooperative, &places));
     refusals
 }

@@ -12,10 +12,10 @@ use super::{Refusal, marks};
 
 /// The refusals of operations behind pointers.
 pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
-    let calls = Calls::of(module);
-    if !calls.any_calls_by_address() {
+    if !module.functions().any(|function| function.instructions().any(Instruction::calls_by_address)) {
         return Vec::new();
     }
+    let calls = Calls::of(module);
     let mut refusals = Vec::new();
     for item in calls.behind_pointers(module) {
         let Some(outer) = module.items[item].function() else { continue };

@@ -288,6 +288,18 @@ pub enum Error {
         /// The target's length in elements.
         target_length: usize,
     },
+    /// A function cannot work with the value of an argument.
+    #[error("`{function}`: {argument} is {value}; expected {expected}")]
+    Argument {
+        /// The function.
+        function: &'static str,
+        /// The argument, or what is wrong about it.
+        argument: &'static str,
+        /// The value.
+        value: Box<str>,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// A view extends beyond the end of its buffer.
     #[error("the range {start}..{end} does not lie in {length} elements")]
     OutOfRange {

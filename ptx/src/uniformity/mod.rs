@@ -21,7 +21,7 @@
 //! - `ferrogrid.assumed.block a, b`: `a` is known to be the same in all threads of a block.
 //!
 //! Barriers without a mark are analysed, too, except in inline assembly, whose author is responsible. So are
-//! warp operations ([`unproven_lanes`]); their marks, of the level `warp`, only give their place in the
+//! warp operations ([`Program::unproven_lanes`]); their marks, of the level `warp`, only give their place in the
 //! source.
 //!
 //! | file | holds |
@@ -40,7 +40,7 @@ mod value;
 
 use crate::{Instruction, Statement};
 
-pub use program::{divergences, unproven_lanes};
+pub use program::Program;
 
 /// The group of threads in which a value is uniform, from the widest to the narrowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

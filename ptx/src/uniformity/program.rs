@@ -1,48 +1,86 @@
 //! The analysis of a program: the summaries of its functions, for arguments and results of calls.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::function::{Analysis, Needs, Summary, needed};
+use super::function::{Analysis, Facts, Needs, Summary, needed};
 use super::{Divergence, Level, Shape, needs, waits_for_lanes};
-use crate::{Body, Calls, Function, Item, Module, Statement};
+use crate::{Body, Calls, Function, Item, Module, Registers, Statement};
 
-/// The barriers of a program that threads may not reach together.
-pub fn divergences(module: &Module<'_>) -> Vec<Divergence> {
-    analysed(module, needs, None::<fn(&str) -> Shape>)
+/// A program to analyse. What the questions about its functions have in common is read once.
+pub struct Program<'m, 't> {
+    module: &'m Module<'t>,
+    /// Those of each item that was analysed.
+    facts: Vec<OnceCell<Facts<'t>>>,
 }
 
-/// The warp operations that some lanes of a warp may not reach together with the others, or with another
-/// mask: function, as an item of the module, and statement; and whether the mask may differ. `shape` gives
-/// the block shape of an entry point.
-pub fn unproven_lanes(module: &Module<'_>, shape: impl Fn(&str) -> Shape) -> BTreeMap<(usize, usize), bool> {
-    let waits = |statement: &Statement<'_>| waits_for_lanes(statement).then_some(Level::Warp);
-    let places = analysed(module, waits, Some(shape));
-    let (mut found, mut called) = (BTreeMap::new(), Vec::new());
-    let calls = Calls::of(module);
-    for Divergence { item, barrier, differs, .. } in places {
-        let Item::Function(function) = &module.items[item] else { continue };
-        let callee = function.statements()[barrier].instruction().and_then(|it| it.callee());
-        match callee {
-            Some(callee) => called.extend(calls.definition(callee)),
-            None => {
-                found.insert((item, barrier), differs);
+impl<'m, 't> Program<'m, 't> {
+    /// The program that `module` is.
+    pub fn of(module: &'m Module<'t>) -> Self {
+        Program { module, facts: module.items.iter().map(|_| OnceCell::new()).collect() }
+    }
+
+    /// Its text, parsed.
+    pub fn module(&self) -> &'m Module<'t> {
+        self.module
+    }
+
+    /// The registers of a function: the number of its item, and its body.
+    pub fn registers(&self, item: usize, body: &Body<'t>) -> &Registers<'t> {
+        &self.facts(item, body).registers
+    }
+
+    fn facts(&self, item: usize, body: &Body<'t>) -> &Facts<'t> {
+        self.facts[item].get_or_init(|| Facts::of(body))
+    }
+
+    /// The barriers that threads may not reach together.
+    pub fn divergences(&self) -> Vec<Divergence> {
+        analysed(self, needs, None::<fn(&str) -> Shape>)
+    }
+
+    /// The warp operations that some lanes of a warp may not reach together with the others, or with another
+    /// mask: function, as an item of the module, and statement; and whether the mask may differ. `shape` gives
+    /// the block shape of an entry point.
+    pub fn unproven_lanes(&self, shape: impl Fn(&str) -> Shape) -> BTreeMap<(usize, usize), bool> {
+        let waits = |statement: &Statement<'_>| waits_for_lanes(statement).then_some(Level::Warp);
+        let (module, places) = (self.module, analysed(self, waits, Some(shape)));
+        let (mut found, mut called) = (BTreeMap::new(), Vec::new());
+        for Divergence { item, barrier, differs, .. } in places {
+            let Item::Function(function) = &module.items[item] else { continue };
+            let callee = function.statements()[barrier].instruction().and_then(|it| it.callee());
+            match callee {
+                Some(callee) => called.push(callee),
+                None => {
+                    found.insert((item, barrier), differs);
+                }
             }
         }
-    }
-    // A function called by some lanes only has no operation that all lanes reach.
-    for item in calls.reachable(called, |_| false) {
-        let Item::Function(function) = &module.items[item] else { continue };
-        let statements = function.statements().iter().enumerate();
-        for (at, _) in statements.filter(|it| waits_for_lanes(it.1)) {
-            found.entry((item, at)).or_insert(false);
+        if called.is_empty() {
+            return found;
         }
+        // A function called by some lanes only has no operation that all lanes reach.
+        let calls = Calls::of(module);
+        let called = called.into_iter().filter_map(|callee| calls.definition(callee));
+        for item in calls.reachable(called, |_| false) {
+            let Item::Function(function) = &module.items[item] else { continue };
+            let statements = function.statements().iter().enumerate();
+            for (at, _) in statements.filter(|it| waits_for_lanes(it.1)) {
+                found.entry((item, at)).or_insert(false);
+            }
+        }
+        found
     }
-    found
 }
 
 /// The divergences of a program at the level that `needs` gives for each statement. With a `shape`, the bits
 /// of lanes are tracked, too.
-fn analysed(module: &Module<'_>, needs: Needs, shape: Option<impl Fn(&str) -> Shape>) -> Vec<Divergence> {
+fn analysed(
+    program: &Program<'_, '_>,
+    needs: Needs,
+    shape: Option<impl Fn(&str) -> Shape>,
+) -> Vec<Divergence> {
+    let module = program.module;
     let follows_lanes = shape.is_some();
     let shape = |entry: &str| shape.as_ref().map_or([None; 3], |shape| shape(entry));
     let functions: Vec<(usize, &Function<'_>, &Body<'_>)> =
@@ -75,7 +113,8 @@ fn analysed(module: &Module<'_>, needs: Needs, shape: Option<impl Fn(&str) -> Sh
         for &(item, function, body) in &functions {
             let relies_on = relied_on(function, &summaries);
             if done.get(&item).is_none_or(|done| done.relied_on != relies_on) {
-                let mut analysis = Analysis::of(function, body, &summaries, needs, follows_lanes);
+                let facts = program.facts(item, body);
+                let mut analysis = Analysis::of(function, body, facts, &summaries, needs, follows_lanes);
                 analysis.run();
                 let (arguments, result) = (analysis.arguments(), analysis.result());
                 let divergences = analysis.divergences(item);

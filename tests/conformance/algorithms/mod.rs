@@ -1,7 +1,10 @@
-//! Device-wide algorithms: reductions, scans, selections, runs and sorts.
+//! Device-wide algorithms: histograms, reductions, scans, selections, runs and sorts.
 
+pub(crate) mod histograms;
+pub(crate) mod keyed;
 pub(crate) mod reductions;
 pub(crate) mod scans;
+pub(crate) mod segmented;
 pub(crate) mod selections;
 pub(crate) mod sorts;
 

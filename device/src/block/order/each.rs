@@ -9,9 +9,6 @@ use crate::atomic::Ordering;
 use crate::thread::Thread;
 use crate::warp::{Exchange, value_of, words_of};
 
-/// The blocks that a thread looks at together.
-const AHEAD: usize = 4;
-
 /// Stands for a value of each thread of a block, in `BlockOrder<EachThread<T, N>>`: `N` threads, and a `T` of up to 4 bytes.
 ///
 /// ```
@@ -89,23 +86,24 @@ impl<T: Exchange, const N: usize> EarlierBlocks<'_, EachThread<T, N>> {
     pub fn exclusive_each(self, thread: &Thread<'_, 1>, value: T, combine: impl Fn(T, T) -> T) -> Option<T> {
         let rank = thread.thread_rank();
         let (mut end, mut before) = (self.slots.block, None);
-        'back: while end > 0 {
-            // Several at a time: their loads don't wait for each other.
-            let words: [u64; AHEAD] =
-                core::array::from_fn(|k| self.slots.column(end.saturating_sub(1 + k as u32), rank));
-            for mut word in words {
-                if end == 0 {
-                    break 'back;
+        while end > 0 {
+            // Several at a time: their loads don't wait for each other. Block 0 stands for those that are not there.
+            let word = |distance| self.slots.column(end.saturating_sub(distance), rank);
+            let words = [word(1), word(2), word(3), word(4)];
+            let mut is_total = false;
+            for k in 0..words.len() {
+                if is_total || end == 0 {
+                    break;
                 }
                 end -= 1;
-                if status(word) == EMPTY {
-                    word = self.slots.filled_column(end, rank);
-                }
+                let is_empty = status(words[k]) == EMPTY;
+                let word = if is_empty { self.slots.filled_column(end, rank) } else { words[k] };
                 let found = value_of([word as u32, 0, 0, 0]);
                 before = Some(before.map_or(found, |later| combine(found, later)));
-                if status(word) == TOTAL {
-                    break 'back;
-                }
+                is_total = status(word) == TOTAL;
+            }
+            if is_total {
+                break;
             }
         }
         let total = before.map_or(value, |before| combine(before, value));

@@ -187,17 +187,22 @@ impl<T: Exchange> Slots<'_, T> {
     #[track_caller]
     #[inline(always)]
     pub(super) fn seen(&self, earlier: u32, order: Ordering) -> Seen<T> {
-        let mut is_total = true;
-        let words = core::array::from_fn(|at| {
-            if at >= Self::WORDS {
-                return 0;
-            }
-            let order = if at == 0 { order } else { Ordering::Relaxed };
-            let word = self.word(earlier, Self::WORDS + at).load(order);
-            is_total &= status(word) == TOTAL;
-            word as u32
-        });
-        if is_total { Seen::Total(value_of(words)) } else { Seen::Own(self.own(earlier, order)) }
+        // All loads at once.
+        let words = |first: usize| {
+            core::array::from_fn::<_, 4, _>(|at| {
+                let order = if at == 0 { order } else { Ordering::Relaxed };
+                if at < Self::WORDS { self.word(earlier, first + at).load(order) } else { 0 }
+            })
+        };
+        let (own, total) = (words(0), words(Self::WORDS));
+        let has = |words: &[u64; 4], state| words[..Self::WORDS].iter().all(|&word| status(word) == state);
+        if has(&total, TOTAL) {
+            Seen::Total(value_of(total.map(|word| word as u32)))
+        } else if has(&own, OWN) {
+            Seen::Own(value_of(own.map(|word| word as u32)))
+        } else {
+            Seen::Own(self.own(earlier, order))
+        }
     }
 }
 

@@ -35,6 +35,28 @@ pub(super) struct Summary {
 /// The level that the path to each statement requires by itself.
 pub(super) type Needs = fn(&Statement<'_>) -> Option<Level>;
 
+/// What every analysis of a function reads: it depends on the text alone.
+pub(super) struct Facts<'t> {
+    pub(super) registers: Registers<'t>,
+    /// The effect of each statement on its result.
+    effects: Vec<Effect>,
+    /// The special registers that each statement reads.
+    special: Vec<Vec<&'t str>>,
+}
+
+impl<'t> Facts<'t> {
+    pub(super) fn of(body: &Body<'t>) -> Self {
+        let registers = Registers::of(body);
+        let special_of = |(at, statement): (usize, &Statement<'t>)| {
+            let names = statement.instruction().map(Instruction::uses).unwrap_or_default().into_iter();
+            names.filter(|name| special(name).is_some() && registers.named(at, name).is_none()).collect()
+        };
+        let special = body.statements.iter().enumerate().map(special_of).collect();
+        let effect_of = |it: &Statement<'t>| it.instruction().map_or(Effect::Function, effect);
+        Facts { effects: body.statements.iter().map(effect_of).collect(), registers, special }
+    }
+}
+
 /// The state of the analysis of a function.
 pub(super) struct Analysis<'b, 't> {
     function: &'b Function<'t>,
@@ -42,11 +64,9 @@ pub(super) struct Analysis<'b, 't> {
     summaries: &'b HashMap<&'t str, Summary>,
     needs: Needs,
     shape: Shape,
-    registers: Registers<'t>,
-    /// The effect of each statement on its result.
-    effects: Vec<Effect>,
-    /// The special registers that each statement reads.
-    special: Vec<Vec<&'t str>>,
+    registers: &'b Registers<'t>,
+    effects: &'b [Effect],
+    special: &'b [Vec<&'t str>],
     regions: Regions,
     values: Vec<Value<'t>>,
     /// The level of each register whose value is not a sum.
@@ -78,6 +98,7 @@ impl<'b, 't> Analysis<'b, 't> {
     pub(super) fn of(
         function: &'b Function<'t>,
         body: &'b Body<'t>,
+        facts: &'b Facts<'t>,
         summaries: &'b HashMap<&'t str, Summary>,
         needs: Needs,
         follows_lanes: bool,
@@ -85,15 +106,9 @@ impl<'b, 't> Analysis<'b, 't> {
         let never_returns = |call: &Instruction<'_>| {
             call.callee().and_then(|callee| summaries.get(callee)).is_some_and(|callee| callee.never_returns)
         };
-        let registers = Registers::of(body);
         let waits = |at: usize| needed(&body.statements[at], needs, summaries).is_some();
         let regions = Regions::of(body, ControlFlow::of(body, never_returns), waits);
-        let count = registers.len();
-        let special_of = |(at, statement): (usize, &Statement<'t>)| {
-            let names = statement.instruction().map(Instruction::uses).unwrap_or_default().into_iter();
-            names.filter(|name| special(name).is_some() && registers.named(at, name).is_none()).collect()
-        };
-        let special = body.statements.iter().enumerate().map(special_of).collect();
+        let count = facts.registers.len();
         let apart = vec![Level::Grid; regions.flow.blocks.len()];
         let mut analysis = Analysis {
             function,
@@ -101,13 +116,9 @@ impl<'b, 't> Analysis<'b, 't> {
             summaries,
             needs,
             shape: summaries.get(function.name).map_or([None; 3], |own| own.shape),
-            registers,
-            special,
-            effects: body
-                .statements
-                .iter()
-                .map(|it| it.instruction().map_or(Effect::Function, effect))
-                .collect(),
+            registers: &facts.registers,
+            effects: &facts.effects,
+            special: &facts.special,
             regions,
             values: vec![Value::Unknown; count],
             levels: vec![Level::Grid; count],
