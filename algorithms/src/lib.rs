@@ -95,7 +95,7 @@ mod tests {
         let kernels = [
             totals::kernels::dot::kernel::<f64>(),
             extrema::kernels::extremum_position::kernel::<f64>(),
-            scans::inclusive::kernel::<f64>(),
+            scans::inclusive_sums_wide::kernel::<f64>(),
             flagged::kernels::partition::kernel::<u64>(),
             runs::kernels::encode::kernel::<f64>(),
             bytes::count_bytes::kernel(),

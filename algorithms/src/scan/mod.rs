@@ -7,26 +7,75 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::reduce::Number;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
-use running::kernels::{TILE, exclusive, inclusive};
+use running::kernels::{exclusive_sums, exclusive_sums_wide, inclusive_sums, inclusive_sums_wide, tile};
 
 /// A number whose sums are those of `Bits`: unsigned integers stand for signed ones of their size.
 pub trait Scanned: Pod + DeviceCopy {
     /// The number that kernels add up.
-    type Bits: Pod + inclusive::Instance + exclusive::Instance;
+    type Bits: Summed;
 }
 
-macro_rules! scanned {
-    ($($t:ty: $bits:ty,)*) => {
-        $(impl Scanned for $t {
-            type Bits = $bits;
-        })*
+/// Has kernels for running sums.
+pub trait Summed: Pod + DeviceCopy {
+    /// Launches the kernel for sums that include each element itself.
+    fn inclusive(
+        stream: &Stream,
+        grid: Grid<1>,
+        x: DeviceView<Self>,
+        y: DeviceViewMut<Self>,
+    ) -> Result<()>;
+
+    /// Launches the kernel for sums of `start` and all before each element.
+    fn exclusive(
+        stream: &Stream,
+        grid: Grid<1>,
+        x: DeviceView<Self>,
+        start: Self,
+        y: DeviceViewMut<Self>,
+    ) -> Result<()>;
+}
+
+macro_rules! summed {
+    ($($bits:ty: $inclusive:ident, $exclusive:ident, of $($t:ty),*;)*) => {
+        $(
+            impl Summed for $bits {
+                fn inclusive(
+                    stream: &Stream,
+                    grid: Grid<1>,
+                    x: DeviceView<Self>,
+                    y: DeviceViewMut<Self>,
+                ) -> Result<()> {
+                    $inclusive(stream, grid, x, y)
+                }
+
+                fn exclusive(
+                    stream: &Stream,
+                    grid: Grid<1>,
+                    x: DeviceView<Self>,
+                    start: Self,
+                    y: DeviceViewMut<Self>,
+                ) -> Result<()> {
+                    $exclusive(stream, grid, x, start, y)
+                }
+            }
+            $(impl Scanned for $t {
+                type Bits = $bits;
+            })*
+        )*
     };
 }
-scanned! { i8: u8, i16: u16, i32: u32, i64: u64, u8: u8, u16: u16, u32: u32, u64: u64, f32: f32, f64: f64, }
+summed! {
+    u8: inclusive_sums, exclusive_sums, of i8, u8;
+    u16: inclusive_sums, exclusive_sums, of i16, u16;
+    u32: inclusive_sums, exclusive_sums, of i32, u32;
+    f32: inclusive_sums, exclusive_sums, of f32;
+    u64: inclusive_sums_wide, exclusive_sums_wide, of i64, u64;
+    f64: inclusive_sums_wide, exclusive_sums_wide, of f64;
+}
 
-/// The grid for so many elements.
-pub(crate) fn grid(len: usize) -> Grid<1> {
-    Grid::blocks(len.div_ceil(TILE).max(1))
+/// The grid for so many elements `T`.
+pub(crate) fn grid<T>(len: usize) -> Grid<1> {
+    Grid::blocks(len.div_ceil(tile::<T>()).max(1))
 }
 
 /// Calls `launch` with the grid for `x`, unless there is nothing to do.
@@ -38,7 +87,7 @@ fn scan<T: Scanned>(
     if x.is_empty() && y.is_empty() {
         return Ok(());
     }
-    launch(grid(x.len()), x.cast()?, y.cast()?)
+    launch(grid::<T>(x.len()), x.cast()?, y.cast()?)
 }
 
 /// Writes to `y[i]` the sum of `x[0]` to `x[i]` (CUB's `DeviceScan::InclusiveSum`, NumPy's `cumsum`). Integers wrap around
@@ -63,7 +112,7 @@ pub fn inclusive_sum<'a, 'b, T: Number + 'a>(
     y: impl DeviceOutput<'b, T>,
 ) -> Result<()> {
     scan::<T>(x.into_input(), y.into_output(), |grid, x, y| {
-        running::kernels::inclusive::<T::Bits>(stream, grid, x, y)
+        T::Bits::inclusive(stream, grid, x, y)
     })
 }
 
@@ -90,6 +139,6 @@ pub fn exclusive_sum<'a, 'b, T: Number + 'a>(
     y: impl DeviceOutput<'b, T>,
 ) -> Result<()> {
     scan::<T>(x.into_input(), y.into_output(), |grid, x, y| {
-        running::kernels::exclusive::<T::Bits>(stream, grid, x, bytemuck::cast(first), y)
+        T::Bits::exclusive(stream, grid, x, bytemuck::cast(first), y)
     })
 }

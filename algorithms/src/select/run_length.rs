@@ -27,7 +27,7 @@ fn decode<T: Number>(
 ) -> Result<()> {
     let mut ends = stream.temporary::<u64>(lengths.len())?;
     let count = count.slice(..1)?.into_atomic();
-    runs::kernels::run_ends(stream, scan::grid(lengths.len()), lengths, ends.view_mut(), count)?;
+    runs::kernels::run_ends(stream, scan::grid::<u64>(lengths.len()), lengths, ends.view_mut(), count)?;
     let (values, y) = (values.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?);
     let blocks = Grid::blocks(y.len().div_ceil(TILE));
     runs::kernels::decode::<T::Unsigned>(stream, blocks, values, ends.view(), y)

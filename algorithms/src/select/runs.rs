@@ -13,7 +13,7 @@ pub mod kernels {
         HALF, ROWS, RUN, THREADS, count, first, is_last, lanes_before, load, part, put, put_count, put_kept,
     };
     use crate::number::numbers::Element;
-    use crate::scan::running::kernels::{self as scan, GROUP, RUN as SCAN_RUN, THREADS as SCAN_THREADS};
+    use crate::scan::running::kernels::{self as scan, THREADS as SCAN_THREADS, WIDE_GROUP, WIDE_RUN};
 
     /// The warp's elements that differ from the one before them, a bit each.
     #[inline(always)]
@@ -142,12 +142,13 @@ pub mod kernels {
     pub fn run_ends(
         t: Thread<1>,
         lengths: &[u32],
-        mut ends: DisjointWarps<u64, SCAN_RUN, 32, GROUP>,
+        mut ends: DisjointWarps<u64, WIDE_RUN, 32, WIDE_GROUP>,
         results: &[DeviceAtomic<u64>],
         order: BlockOrder<u64>,
         scratch: Shared<Scratch<u64>>,
     ) {
-        let rows = scan::load(&t, lengths, ends.first(&t), 0).map(|group| group.map(u64::from));
+        let lengths = scan::load::<u32, WIDE_GROUP, WIDE_RUN>(&t, lengths, ends.first(&t), 0);
+        let rows = lengths.map(|group| group.map(u64::from));
         let sums = scan::scan_rows(&t.warp(), rows);
         let start = order.exclusive_of_warps(&t, scratch, sums.total, |a, b| a + b).unwrap_or(0);
         ends.fill_grouped(&t, sums.inclusive(start));

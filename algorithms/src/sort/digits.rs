@@ -17,7 +17,7 @@ pub mod kernels {
     /// The items that a thread treats together, so that none waits for the one before it.
     pub const GROUP: usize = 4;
     /// The groups of a thread.
-    pub const GROUPS: usize = 6;
+    pub const GROUPS: usize = 4;
     /// The items of a thread.
     pub const ROWS: usize = GROUP * GROUPS;
     /// The elements of a block.
@@ -103,7 +103,7 @@ pub mod kernels {
     /// memory.
     #[inline(always)]
     pub fn each_group<U>(mut f: impl FnMut(usize) -> [U; GROUP]) -> Rows<U> {
-        [f(0), f(1), f(2), f(3), f(4), f(5)]
+        [f(0), f(1), f(2), f(3)]
     }
 
     /// The results of `f` for the number of each item.

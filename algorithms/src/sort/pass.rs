@@ -49,6 +49,8 @@ pub mod kernels {
                 let count = counts[digits[k] as usize % DIGITS].fetch_add(equal[k].count_ones(), Relaxed);
                 before[k] |= count << DIGIT;
             }
+            // An earlier item of another lane counts first.
+            warp.sync();
         }
         core::array::from_fn(|k| {
             warp.shuffle(before[k], equal[k].trailing_zeros()) + ((equal[k] & lower).count_ones() << DIGIT)
@@ -147,7 +149,7 @@ pub mod kernels {
     }
 
     /// out[i] <- the elements of `x` in the order of one digit; equal digits stay in order.
-    #[kernel(block = THREADS, same_shape(x, out), K = [u8, u16, u32, u64])]
+    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, out), K = [u8, u16, u32, u64])]
     pub fn move_keys<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
@@ -159,7 +161,7 @@ pub mod kernels {
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         mut offsets: Shared<[u32; 256]>,
         mut scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<K, atomic::Block>; 6144]>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 4096]>,
     ) {
         let items = load(&t, x, last(flips));
         let digits = |row| digit_of(*item(&items, row), flips, digit);
@@ -175,7 +177,13 @@ pub mod kernels {
     }
 
     /// As [`move_keys`], of keys and the values that belong to them.
-    #[kernel(block = THREADS, same_shape(x, values, out, values_out), K = [u8, u16, u32, u64], V = [u32, u64])]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 3,
+        same_shape(x, values, out, values_out),
+        K = [u8, u16, u32, u64],
+        V = [u32, u64]
+    )]
     pub fn pairs<K: Bits, V: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
@@ -189,7 +197,7 @@ pub mod kernels {
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         mut offsets: Shared<[u32; 256]>,
         mut scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<u64, atomic::Block>; 6144]>,
+        tile: Shared<[DeviceAtomic<u64, atomic::Block>; 4096]>,
     ) {
         let items = load(&t, x, last(flips));
         let digits = |row| digit_of(*item(&items, row), flips, digit);

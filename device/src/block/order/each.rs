@@ -86,25 +86,30 @@ impl<T: Exchange, const N: usize> EarlierBlocks<'_, EachThread<T, N>> {
     pub fn exclusive_each(self, thread: &Thread<'_, 1>, value: T, combine: impl Fn(T, T) -> T) -> Option<T> {
         let rank = thread.thread_rank();
         let (mut end, mut before) = (self.slots.block, None);
-        while end > 0 {
-            // Several at a time: their loads don't wait for each other. Block 0 stands for those that are not there.
-            let word = |distance| self.slots.column(end.saturating_sub(distance), rank);
-            let words = [word(1), word(2), word(3), word(4)];
-            let mut is_total = false;
-            for k in 0..words.len() {
-                if is_total || end == 0 {
-                    break;
-                }
-                end -= 1;
-                let is_empty = status(words[k]) == EMPTY;
-                let word = if is_empty { self.slots.filled_column(end, rank) } else { words[k] };
-                let found = value_of([word as u32, 0, 0, 0]);
-                before = Some(before.map_or(found, |later| combine(found, later)));
-                is_total = status(word) == TOTAL;
+        // Whether the thread has looked far enough.
+        let mut ends_at = |end: u32, word: u64| {
+            if end == 0 {
+                return true;
             }
-            if is_total {
+            let word = if status(word) == EMPTY { self.slots.filled_column(end - 1, rank) } else { word };
+            let found = value_of([word as u32, 0, 0, 0]);
+            before = Some(before.map_or(found, |later| combine(found, later)));
+            status(word) == TOTAL
+        };
+        loop {
+            // Four at a time: their loads don't wait for each other. Block 0 stands for those that are not there. LLVM would
+            // not unroll a loop over them.
+            let after = |distance| end.saturating_sub(distance);
+            let word = |distance| self.slots.column(after(distance), rank);
+            let (first, second, third, fourth) = (word(1), word(2), word(3), word(4));
+            if ends_at(end, first)
+                || ends_at(after(1), second)
+                || ends_at(after(2), third)
+                || ends_at(after(3), fourth)
+            {
                 break;
             }
+            end = after(4);
         }
         let total = before.map_or(value, |before| combine(before, value));
         self.slots.set_column(rank, TOTAL, total);
