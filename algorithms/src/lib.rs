@@ -11,6 +11,10 @@
 //! | [`dot`], [`dot_into`] | | `cupy.dot` | `inner_product` |
 //! | [`min`], [`min_into`], [`max`], [`max_into`] | `DeviceReduce::Min`, `Max` | `cupy.nanmin`, `nanmax` | `min_element`, `max_element` |
 //! | [`argmin`], [`argmin_into`], [`argmax`], [`argmax_into`] | `DeviceReduce::ArgMin`, `ArgMax` | `cupy.nanargmin`, `nanargmax` | `min_element`, `max_element` |
+//! | [`count`], [`count_into`], [`count_nonzero`], [`count_nonzero_into`] | | `cupy.count_nonzero` | `count` |
+//! | [`all`], [`all_into`], [`any`], [`any_into`] | | `x.all()`, `x.any()` | `all_of`, `any_of` |
+//! | [`mean`], [`mean_into`], [`variance`], [`variance_into`], [`moments`], [`moments_into`] | | `x.mean()`, `x.var()` | |
+//! | [`asum`], [`asum_into`], [`nrm2`], [`nrm2_into`], [`amax`], [`amax_into`] | (cuBLAS) | `cupy.linalg.norm` | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
 //! | [`select`], [`select_into`] | `DeviceSelect::Flagged` | `x[flags]` | `copy_if` with a stencil |
@@ -53,6 +57,10 @@ pub use reduce::{
     Indexed, Number, argmax, argmax_into, argmin, argmin_into, dot, dot_into, max, max_into, min, min_into,
     product, product_into, sum, sum_into,
 };
+pub use reduce::{
+    Moments, Real, all, all_into, amax, amax_into, any, any_into, asum, asum_into, count, count_into, count_nonzero,
+    count_nonzero_into, mean, mean_into, moments, moments_into, nrm2, nrm2_into, variance, variance_into,
+};
 pub use scan::{exclusive_sum, inclusive_sum};
 pub use select::{
     partition, partition_into, run_length_decode, run_length_decode_into, run_length_encode,
@@ -62,7 +70,7 @@ pub use sort::{RadixSort, argsort, sort, sort_descending, sort_pairs};
 
 #[cfg(test)]
 mod tests {
-    use crate::reduce::{extrema, totals};
+    use crate::reduce::{counts, extrema, moments, norms, totals};
     use crate::scan::running::kernels as scans;
     use crate::select::{flagged, runs};
     use crate::sort::digits::kernels as digits;
@@ -74,6 +82,9 @@ mod tests {
         let kernels = [
             totals::kernels::dot::kernel::<f64>(),
             extrema::kernels::extremum_position::kernel::<f64>(),
+            counts::kernels::count_same::kernel::<f64>(),
+            moments::kernels::moments_of_tiles::kernel::<f64>(),
+            norms::kernels::norm_of_tiles::kernel::<f64>(),
             scans::inclusive::kernel::<f64>(),
             flagged::kernels::partition::kernel::<u64>(),
             runs::kernels::encode::kernel::<f64>(),

@@ -17,6 +17,8 @@ pub mod numbers {
         const ONE: Self;
         /// The number as a total.
         fn widen(self) -> Self::Total;
+        /// The number as `f64`: exact, or the nearest one.
+        fn real(self) -> f64;
         /// The sum; integers wrap around.
         fn add(self, other: Self) -> Self;
         /// The product; integers wrap around.
@@ -55,6 +57,10 @@ pub mod numbers {
                 #[inline(always)]
                 fn widen(self) -> $total {
                     self.into()
+                }
+                #[inline(always)]
+                fn real(self) -> f64 {
+                    self as f64
                 }
                 #[inline(always)]
                 fn add(self, other: Self) -> Self {
@@ -105,6 +111,10 @@ pub mod numbers {
                 #[inline(always)]
                 fn widen(self) -> $t {
                     self
+                }
+                #[inline(always)]
+                fn real(self) -> f64 {
+                    self.into()
                 }
                 #[inline(always)]
                 fn add(self, other: Self) -> Self {

@@ -45,6 +45,7 @@ fn main() -> std::process::ExitCode {
         algorithms::scans::CASES,
         algorithms::selections::CASES,
         algorithms::sorts::CASES,
+        algorithms::statistics::CASES,
         block::barrier_functions::CASES,
         block::blocks::CASES,
         block::clusters::CASES,

@@ -1,6 +1,11 @@
 //! Reductions to one value.
+//!
+//! `totals` and `extrema` have the kernels of the functions here; `moments`, `norms` and `counts` have functions and kernels.
 
+pub(crate) mod counts;
 pub(crate) mod extrema;
+pub(crate) mod moments;
+pub(crate) mod norms;
 pub(crate) mod totals;
 
 use bytemuck::AnyBitPattern;
@@ -14,9 +19,16 @@ use crate::select::Selected;
 use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream};
 use extrema::kernels::{best_position, extremum, extremum_position};
+use counts::Counted;
+use moments::kernels::moments_of_tiles;
 use totals::kernels::{dot as dot_kernel, totals as totals_kernel};
 
+pub use counts::{
+    all, all_into, any, any_into, count, count_into, count_nonzero, count_nonzero_into,
+};
 pub use extrema::kernels::Indexed;
+pub use moments::{Moments, mean, mean_into, moments, moments_into, variance, variance_into};
+pub use norms::{Real, amax, amax_into, asum, asum_into, nrm2, nrm2_into};
 
 /// A number that the ready-made algorithms take: an integer of 8 to 64 bits, `f32` or `f64`.
 #[diagnostic::on_unimplemented(
@@ -28,6 +40,8 @@ pub trait Number:
     + Totalled
     + dot_kernel::Instance
     + Ordered
+    + Counted
+    + moments_of_tiles::Instance
     + Scanned
     + Selected
     + Sorted
@@ -39,7 +53,9 @@ impl<T> Number for T where
         + Totalled
         + dot_kernel::Instance
         + Ordered
-        + Scanned
+        + Counted
+        + moments_of_tiles::Instance
+            + Scanned
         + Selected
         + Sorted
 {

@@ -4,6 +4,7 @@ pub(crate) mod reductions;
 pub(crate) mod scans;
 pub(crate) mod selections;
 pub(crate) mod sorts;
+pub(crate) mod statistics;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the
 /// next block.
