@@ -1,4 +1,4 @@
-//! Device-wide algorithms: reductions, scans, selections and sorts as typed functions, with the kernels compiled into this crate.
+//! Device-wide algorithms as typed functions, with the kernels compiled into this crate.
 //!
 //! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. It
 //! works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
@@ -15,6 +15,14 @@
 //! | [`all`], [`all_into`], [`any`], [`any_into`] | | `x.all()`, `x.any()` | `all_of`, `any_of` |
 //! | [`mean`], [`mean_into`], [`variance`], [`variance_into`], [`moments`], [`moments_into`] | | `x.mean()`, `x.var()` | |
 //! | [`asum`], [`asum_into`], [`nrm2`], [`nrm2_into`], [`amax`], [`amax_into`] | (cuBLAS) | `cupy.linalg.norm` | |
+//! | [`sequence`], [`reverse`], [`roll`] | | `cupy.arange`, `x[::-1]`, `cupy.roll` | `sequence`, `reverse_copy` |
+//! | [`gather`], [`scatter`] | | `x.take(indices)`, `y[indices] = x` | `gather`, `scatter` |
+//! | [`adjacent_difference`] | `DeviceAdjacentDifference::SubtractLeftCopy` | `cupy.diff` | `adjacent_difference` |
+//! | [`transpose`], [`permute`] | (cuBLAS's `geam`) | `x.transpose(axes).copy()` | |
+//! | [`lower_bound`], [`upper_bound`], [`merge`] | `DeviceMerge::MergeKeys` | `cupy.searchsorted` | `lower_bound`, `upper_bound`, `merge` |
+//! | [`top_k`] | `DeviceTopK` | `cupy.argpartition` | |
+//! | [`Philox`] | (cuRAND) | `cupy.random` | |
+//! | [`softmax`], [`log_softmax`], [`layer_norm`], [`rms_norm`] | (cuDNN) | | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
 //! | [`select`], [`select_into`] | `DeviceSelect::Flagged` | `x[flags]` | `copy_if` with a stencil |
@@ -47,21 +55,32 @@ pub(crate) use ferrogrid_host::{
 };
 pub(crate) use ferrogrid_macros::module;
 
+mod movement;
 mod number;
+mod random;
 mod reduce;
+mod rows;
 mod scan;
+mod search;
 mod select;
 mod sort;
 
+pub use movement::{
+    PlaceNumber, adjacent_difference, gather, permute, reverse, roll, scatter, sequence, transpose,
+};
+pub use random::{Drawn, Philox};
 pub use reduce::{
     Indexed, Number, argmax, argmax_into, argmin, argmin_into, dot, dot_into, max, max_into, min, min_into,
     product, product_into, sum, sum_into,
 };
 pub use reduce::{
-    Moments, Real, all, all_into, amax, amax_into, any, any_into, asum, asum_into, count, count_into, count_nonzero,
-    count_nonzero_into, mean, mean_into, moments, moments_into, nrm2, nrm2_into, variance, variance_into,
+    Moments, Real, all, all_into, amax, amax_into, any, any_into, asum, asum_into, count, count_into,
+    count_nonzero, count_nonzero_into, mean, mean_into, moments, moments_into, nrm2, nrm2_into, variance,
+    variance_into,
 };
+pub use rows::{Affine, layer_norm, log_softmax, rms_norm, softmax};
 pub use scan::{exclusive_sum, inclusive_sum};
+pub use search::{lower_bound, merge, top_k, upper_bound};
 pub use select::{
     partition, partition_into, run_length_decode, run_length_decode_into, run_length_encode,
     run_length_encode_into, select, select_into, unique, unique_into,
@@ -70,7 +89,9 @@ pub use sort::{RadixSort, argsort, sort, sort_descending, sort_pairs};
 
 #[cfg(test)]
 mod tests {
+    use crate::movement::axes::kernels as axes;
     use crate::reduce::{counts, extrema, moments, norms, totals};
+    use crate::rows::kernels::kernels::{self as rows, LayerNorm};
     use crate::scan::running::kernels as scans;
     use crate::select::{flagged, runs};
     use crate::sort::digits::kernels as digits;
@@ -85,6 +106,8 @@ mod tests {
             counts::kernels::count_same::kernel::<f64>(),
             moments::kernels::moments_of_tiles::kernel::<f64>(),
             norms::kernels::norm_of_tiles::kernel::<f64>(),
+            rows::rows_in_registers::kernel::<LayerNorm>(),
+            axes::gather_axes::kernel::<u128>(),
             scans::inclusive::kernel::<f64>(),
             flagged::kernels::partition::kernel::<u64>(),
             runs::kernels::encode::kernel::<f64>(),

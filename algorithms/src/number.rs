@@ -21,6 +21,10 @@ pub mod numbers {
         fn real(self) -> f64;
         /// The sum; integers wrap around.
         fn add(self, other: Self) -> Self;
+        /// The difference; integers wrap around.
+        fn subtract(self, other: Self) -> Self;
+        /// An index as a number; integers wrap around.
+        fn of_index(index: usize) -> Self;
         /// The product; integers wrap around.
         fn multiply(self, other: Self) -> Self;
         /// The number's place in the order.
@@ -65,6 +69,14 @@ pub mod numbers {
                 #[inline(always)]
                 fn add(self, other: Self) -> Self {
                     self.wrapping_add(other)
+                }
+                #[inline(always)]
+                fn subtract(self, other: Self) -> Self {
+                    self.wrapping_sub(other)
+                }
+                #[inline(always)]
+                fn of_index(index: usize) -> Self {
+                    index as $t
                 }
                 #[inline(always)]
                 fn multiply(self, other: Self) -> Self {
@@ -119,6 +131,14 @@ pub mod numbers {
                 #[inline(always)]
                 fn add(self, other: Self) -> Self {
                     self + other
+                }
+                #[inline(always)]
+                fn subtract(self, other: Self) -> Self {
+                    self - other
+                }
+                #[inline(always)]
+                fn of_index(index: usize) -> Self {
+                    index as $t
                 }
                 #[inline(always)]
                 fn multiply(self, other: Self) -> Self {

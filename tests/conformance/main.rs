@@ -41,8 +41,12 @@ fn main() -> std::process::ExitCode {
         arguments.test_threads.get_or_insert(1);
     }
     let cases = [
+        algorithms::movements::CASES,
+        algorithms::randoms::CASES,
         algorithms::reductions::CASES,
+        algorithms::rows::CASES,
         algorithms::scans::CASES,
+        algorithms::searches::CASES,
         algorithms::selections::CASES,
         algorithms::sorts::CASES,
         algorithms::statistics::CASES,

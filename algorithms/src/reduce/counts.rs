@@ -74,12 +74,7 @@ fn count_of<T: Number>(
 }
 
 /// Whether no element equals 0 (`same`), or one differs from it.
-fn test_of<T: Number>(
-    stream: &Stream,
-    same: bool,
-    x: DeviceView<T>,
-    out: DeviceViewMut<bool>,
-) -> Result<()> {
+fn test_of<T: Number>(stream: &Stream, same: bool, x: DeviceView<T>, out: DeviceViewMut<bool>) -> Result<()> {
     let (zero, x) = (<T::Bits as Element>::ZERO, x.cast::<T::Bits>()?);
     let count = |grid: Grid<1>, counts: DeviceViewMut<u64>| {
         kernels::count_same::<T::Bits>(stream, grid, zero, same, x, counts)

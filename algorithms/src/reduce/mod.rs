@@ -13,19 +13,19 @@ use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::shared::AnyBits;
 use ferrogrid_host::__private::{in_steps, value_of};
 
+use crate::movement::Differing;
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
+use crate::search::Searched;
 use crate::select::Selected;
 use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream};
-use extrema::kernels::{best_position, extremum, extremum_position};
 use counts::Counted;
+use extrema::kernels::{best_position, extremum, extremum_position};
 use moments::kernels::moments_of_tiles;
 use totals::kernels::{dot as dot_kernel, totals as totals_kernel};
 
-pub use counts::{
-    all, all_into, any, any_into, count, count_into, count_nonzero, count_nonzero_into,
-};
+pub use counts::{all, all_into, any, any_into, count, count_into, count_nonzero, count_nonzero_into};
 pub use extrema::kernels::Indexed;
 pub use moments::{Moments, mean, mean_into, moments, moments_into, variance, variance_into};
 pub use norms::{Real, amax, amax_into, asum, asum_into, nrm2, nrm2_into};
@@ -42,6 +42,8 @@ pub trait Number:
     + Ordered
     + Counted
     + moments_of_tiles::Instance
+    + Differing
+    + Searched
     + Scanned
     + Selected
     + Sorted
@@ -55,7 +57,9 @@ impl<T> Number for T where
         + Ordered
         + Counted
         + moments_of_tiles::Instance
-            + Scanned
+        + Differing
+        + Searched
+        + Scanned
         + Selected
         + Sorted
 {

@@ -104,12 +104,7 @@ pub trait Real: Number + norm_of_tiles::Instance {}
 
 impl<T: Number + norm_of_tiles::Instance> Real for T {}
 
-fn norm_into<T: Real>(
-    stream: &Stream,
-    norm: Norm,
-    x: DeviceView<T>,
-    out: DeviceViewMut<f64>,
-) -> Result<()> {
+fn norm_into<T: Real>(stream: &Stream, norm: Norm, x: DeviceView<T>, out: DeviceViewMut<f64>) -> Result<()> {
     in_steps(
         stream,
         x.len(),

@@ -1,7 +1,11 @@
-//! Device-wide algorithms: reductions, scans, selections, runs and sorts.
+//! Device-wide algorithms.
 
+pub(crate) mod movements;
+pub(crate) mod randoms;
 pub(crate) mod reductions;
+pub(crate) mod rows;
 pub(crate) mod scans;
+pub(crate) mod searches;
 pub(crate) mod selections;
 pub(crate) mod sorts;
 pub(crate) mod statistics;
