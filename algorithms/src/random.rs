@@ -5,6 +5,10 @@ use crate::{DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use kernels::{Distribution, Exponential, Normal, THREADS, Uniform, random_doubles, random_singles};
 
 /// The kernels.
+#[expect(
+    clippy::needless_range_loop,
+    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
+)]
 #[ferrogrid::module]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
@@ -46,14 +50,52 @@ pub mod kernels {
         }
     }
 
+    /// The method of Box and Muller. Sine and cosine of a part of a turn need no reduction of large angles, which takes a stack.
+    macro_rules! normal {
+        ($name:ident, $t:ident, $terms:literal) => {
+            #[inline(always)]
+            fn $name([radius, turn]: [$t; 2]) -> [$t; 2] {
+                const TERMS: usize = $terms;
+                /// The coefficients of both series: 1 / 0!, -1 / 2!, .. and 1 / 1!, -1 / 3!, ..
+                const SERIES: [[$t; 2]; TERMS] = {
+                    let (mut series, mut k, mut term) = ([[1.0; 2]; TERMS], 0, 1.0);
+                    while k < TERMS {
+                        series[k] = [term, term / (2 * k + 1) as $t];
+                        term = -series[k][1] / (2 * k + 2) as $t;
+                        k += 1;
+                    }
+                    series
+                };
+                let radius = Float::sqrt(-2.0 * Float::ln(radius));
+                let quarter = Float::floor(4.0 * turn + 0.5);
+                // At most an eighth of a turn.
+                let angle = (4.0 * turn - quarter) * core::f64::consts::FRAC_PI_2 as $t;
+                let (mut cos, mut sin) = (0.0, 0.0);
+                for k in 0..TERMS {
+                    let [of_cos, of_sin] = SERIES[TERMS - 1 - k];
+                    cos = of_cos + cos * (angle * angle);
+                    sin = of_sin + sin * (angle * angle);
+                }
+                sin *= angle;
+                let (sin, cos) = if quarter as u32 % 2 == 0 { (sin, cos) } else { (cos, -sin) };
+                let radius = if quarter as u32 / 2 % 2 == 0 { radius } else { -radius };
+                [radius * sin, radius * cos]
+            }
+        };
+    }
+    normal!(normal_singles, f32, 5);
+    normal!(normal_doubles, f64, 9);
+
     impl Distribution for Normal {
         #[inline(always)]
         fn singles(random: &mut Philox4x32) -> [f32; 4] {
-            random.next_normal_f32x4()
+            let [a, b, c, d] = random.next_uniform_f32x4();
+            let ([a, b], [c, d]) = (normal_singles([a, b]), normal_singles([c, d]));
+            [a, b, c, d]
         }
         #[inline(always)]
         fn doubles(random: &mut Philox4x32) -> [f64; 2] {
-            random.next_normal_f64x2()
+            normal_doubles(random.next_uniform_f64x2())
         }
     }
 
@@ -82,9 +124,9 @@ pub mod kernels {
             return group.store(numbers);
         }
         let mut rest = y.iter_mut(t);
-        for number in numbers {
+        for k in 0..N {
             if let Some((_, y)) = rest.next() {
-                *y = number;
+                *y = numbers[k];
             }
         }
     }

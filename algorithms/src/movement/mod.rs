@@ -44,11 +44,13 @@ pub mod striped {
     /// The elements of a block.
     pub const TILE: usize = THREADS * ROWS;
 
-    /// What `item` makes of the places of the thread's elements. `first` is that of its warp's.
+    /// What `item` makes of the places of the thread's elements. `first` is that of its warp's. LLVM would not unroll a loop over
+    /// a long function, and its items would go to memory.
     #[inline(always)]
     pub fn each<T>(t: &Thread<'_, 1>, first: usize, item: impl Fn(usize) -> T) -> [T; ROWS] {
         let own = first + t.thread_rank() as usize % 32;
-        core::array::from_fn(|row| item(own + 32 * row))
+        let row = |row: usize| item(own + 32 * row);
+        [row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7)]
     }
 
     /// The element at `place`; the default where there is none. The load has a predicate, and others may pass it.

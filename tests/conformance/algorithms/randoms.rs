@@ -47,7 +47,11 @@ fn fills_are_the_groups_of_the_generator(device: &Device) -> Outcome {
             let expected = next(n.div_ceil(4));
             let expected = expected.into_iter().flat_map(|mut it| it.next_normal_f32x4());
             let found = stream.download(singles.slice(first..)?)?;
-            expect(&what, found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), true)?;
+            expect(&what, found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 4e-6), true)?;
+            fills.normal(&stream, doubles.slice_mut(first..)?)?;
+            let expected = next(n.div_ceil(2)).into_iter().flat_map(|mut it| it.next_normal_f64x2());
+            let found = stream.download(doubles.slice(first..)?)?;
+            expect(&what, found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-14), true)?;
         }
     }
     Ok(())
