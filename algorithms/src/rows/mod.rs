@@ -32,16 +32,13 @@ impl Default for Affine<'_> {
 }
 
 /// Calls the kernel that suits rows of that width and place.
-fn rows_of<O: RowOperation>(
+fn rows_of<O: RowOperation + rows_in_registers::Instance + rows_in_passes::Instance>(
     stream: &Stream,
     x: DeviceView<f32>,
     width: usize,
     affine: Affine,
     y: DeviceViewMut<f32>,
-) -> Result<()>
-where
-    O: rows_in_registers::Instance + rows_in_passes::Instance,
-{
+) -> Result<()> {
     let rows = x.len().checked_div(width).unwrap_or(0);
     let agree = |operation, source_length, target_length| match source_length == target_length {
         true => Ok(()),
