@@ -1,4 +1,4 @@
-//! Device-wide algorithms: reductions, scans, selections, histograms and sorts as typed functions, with the kernels compiled into this crate.
+//! Device-wide algorithms as typed functions, with the kernels compiled into this crate.
 //!
 //! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. It
 //! works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
@@ -13,6 +13,18 @@
 //! | [`argmin`], [`argmin_into`], [`argmax`], [`argmax_into`] | `DeviceReduce::ArgMin`, `ArgMax` | `cupy.nanargmin`, `nanargmax` | `min_element`, `max_element` |
 //! | [`sum_by_key`], [`min_by_key`], [`max_by_key`], [`sum_by_key_into`], .. | `DeviceReduce::ReduceByKey` | | `reduce_by_key` |
 //! | [`segmented_sum`], [`segmented_min`], [`segmented_max`] | `DeviceSegmentedReduce::Sum`, `Min`, `Max` | `numpy.add.reduceat` | |
+//! | [`count`], [`count_into`], [`count_nonzero`], [`count_nonzero_into`] | | `cupy.count_nonzero` | `count` |
+//! | [`all`], [`all_into`], [`any`], [`any_into`] | | `x.all()`, `x.any()` | `all_of`, `any_of` |
+//! | [`mean`], [`mean_into`], [`variance`], [`variance_into`], [`moments`], [`moments_into`] | | `x.mean()`, `x.var()` | |
+//! | [`asum`], [`asum_into`], [`nrm2`], [`nrm2_into`], [`amax`], [`amax_into`] | (cuBLAS) | `cupy.linalg.norm` | |
+//! | [`sequence`], [`reverse`], [`roll`] | | `cupy.arange`, `x[::-1]`, `cupy.roll` | `sequence`, `reverse_copy` |
+//! | [`gather`], [`scatter`] | | `x.take(indices)`, `y[indices] = x` | `gather`, `scatter` |
+//! | [`adjacent_difference`] | `DeviceAdjacentDifference::SubtractLeftCopy` | `cupy.diff` | `adjacent_difference` |
+//! | [`transpose`], [`permute`] | (cuBLAS's `geam`) | `x.transpose(axes).copy()` | |
+//! | [`lower_bound`], [`upper_bound`], [`merge`] | `DeviceMerge::MergeKeys` | `cupy.searchsorted` | `lower_bound`, `upper_bound`, `merge` |
+//! | [`top_k`] | `DeviceTopK` | `cupy.argpartition` | |
+//! | [`Philox`] | (cuRAND) | `cupy.random` | |
+//! | [`softmax`], [`log_softmax`], [`layer_norm`], [`rms_norm`] | (cuDNN) | | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
 //! | [`inclusive_sum_by_key`], [`exclusive_sum_by_key`] | `DeviceScan::InclusiveSumByKey`, `ExclusiveSumByKey` | | `inclusive_scan_by_key`, `exclusive_scan_by_key` |
@@ -52,10 +64,14 @@ pub(crate) use ferrogrid_macros::module;
 mod accumulate;
 mod histogram;
 mod keyed;
+mod movement;
 mod number;
 mod order;
+mod random;
 mod reduce;
+mod rows;
 mod scan;
+mod search;
 mod segmented;
 mod select;
 mod sort;
@@ -65,11 +81,22 @@ pub use keyed::{
     exclusive_sum_by_key, inclusive_max, inclusive_min, inclusive_sum_by_key, max_by_key, max_by_key_into,
     min_by_key, min_by_key_into, sum_by_key, sum_by_key_into,
 };
+pub use movement::{
+    PlaceNumber, adjacent_difference, gather, permute, reverse, roll, scatter, sequence, transpose,
+};
+pub use random::{Drawn, Philox};
 pub use reduce::{
     Indexed, Number, argmax, argmax_into, argmin, argmin_into, dot, dot_into, max, max_into, min, min_into,
     product, product_into, sum, sum_into,
 };
+pub use reduce::{
+    Moments, Real, all, all_into, amax, amax_into, any, any_into, asum, asum_into, count, count_into,
+    count_nonzero, count_nonzero_into, mean, mean_into, moments, moments_into, nrm2, nrm2_into, variance,
+    variance_into,
+};
+pub use rows::{Affine, layer_norm, log_softmax, rms_norm, softmax};
 pub use scan::{exclusive_sum, inclusive_sum};
+pub use search::{lower_bound, merge, top_k, upper_bound};
 pub use segmented::{Offset, segmented_max, segmented_min, segmented_sum};
 pub use select::{
     partition, partition_into, run_length_decode, run_length_decode_into, run_length_encode,
@@ -82,7 +109,9 @@ mod tests {
     use crate::accumulate::accumulations::Least;
     use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
     use crate::keyed::{keys::kernels as keys, values::kernels as values};
-    use crate::reduce::{extrema, totals};
+    use crate::movement::axes::kernels as axes;
+    use crate::reduce::{counts, extrema, moments, norms, totals};
+    use crate::rows::kernels::kernels::{self as rows, LayerNorm};
     use crate::scan::running::kernels as scans;
     use crate::segmented::segments::kernels as segments;
     use crate::select::{flagged, runs};
@@ -96,6 +125,11 @@ mod tests {
             totals::kernels::dot::kernel::<f64>(),
             extrema::kernels::extremum_position::kernel::<f64>(),
             scans::inclusive_sums_wide::kernel::<f64>(),
+            counts::kernels::count_same::kernel::<f64>(),
+            moments::kernels::moments_of_tiles::kernel::<f64>(),
+            norms::kernels::norm_of_tiles::kernel::<f64>(),
+            rows::rows_in_registers::kernel::<LayerNorm>(),
+            axes::gather_axes::kernel::<u128>(),
             flagged::kernels::partition::kernel::<u64>(),
             runs::kernels::encode::kernel::<f64>(),
             bytes::count_bytes::kernel(),

@@ -17,8 +17,14 @@ pub mod numbers {
         const ONE: Self;
         /// The number as a total.
         fn widen(self) -> Self::Total;
+        /// The number as `f64`: exact, or the nearest one.
+        fn real(self) -> f64;
         /// The sum; integers wrap around.
         fn add(self, other: Self) -> Self;
+        /// The difference; integers wrap around.
+        fn subtract(self, other: Self) -> Self;
+        /// An index as a number; integers wrap around.
+        fn of_index(index: usize) -> Self;
         /// The product; integers wrap around.
         fn multiply(self, other: Self) -> Self;
         /// The number's place in the order.
@@ -57,8 +63,20 @@ pub mod numbers {
                     self.into()
                 }
                 #[inline(always)]
+                fn real(self) -> f64 {
+                    self as f64
+                }
+                #[inline(always)]
                 fn add(self, other: Self) -> Self {
                     self.wrapping_add(other)
+                }
+                #[inline(always)]
+                fn subtract(self, other: Self) -> Self {
+                    self.wrapping_sub(other)
+                }
+                #[inline(always)]
+                fn of_index(index: usize) -> Self {
+                    index as $t
                 }
                 #[inline(always)]
                 fn multiply(self, other: Self) -> Self {
@@ -107,8 +125,20 @@ pub mod numbers {
                     self
                 }
                 #[inline(always)]
+                fn real(self) -> f64 {
+                    self.into()
+                }
+                #[inline(always)]
                 fn add(self, other: Self) -> Self {
                     self + other
+                }
+                #[inline(always)]
+                fn subtract(self, other: Self) -> Self {
+                    self - other
+                }
+                #[inline(always)]
+                fn of_index(index: usize) -> Self {
+                    index as $t
                 }
                 #[inline(always)]
                 fn multiply(self, other: Self) -> Self {

@@ -1,7 +1,8 @@
 //! Times device-wide algorithms on a GPU against CUB's (benches/cuda/cub.cu, compiled to a shared library that
-//! `FERROGRID_BENCH_LIBRARY` names): alternating in one process, on the same buffers, with results checked. It prints one
-//! JSON line per figure, for benches/runtime.py.
+//! `FERROGRID_BENCH_LIBRARY` names): alternating in one process, on the same buffers, with results checked. `beside_copies`
+//! has those that a device copy bounds. It prints one JSON line per figure, for benches/runtime.py.
 
+mod beside_copies;
 #[path = "../setting.rs"]
 mod setting;
 #[path = "../runtime/turns.rs"]
@@ -337,5 +338,5 @@ fn main() -> Outcome<()> {
     for n in SIZES.into_iter().filter(|n| *n <= largest) {
         all(&bench, n, &mut random)?;
     }
-    Ok(())
+    beside_copies::all(&bench, largest, &mut random)
 }

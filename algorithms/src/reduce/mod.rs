@@ -1,6 +1,11 @@
 //! Reductions to one value.
+//!
+//! `totals` and `extrema` have the kernels of the functions here; `moments`, `norms` and `counts` have functions and kernels.
 
+pub(crate) mod counts;
 pub(crate) mod extrema;
+pub(crate) mod moments;
+pub(crate) mod norms;
 pub(crate) mod totals;
 
 use bytemuck::AnyBitPattern;
@@ -10,16 +15,23 @@ use ferrogrid_host::__private::{in_steps, value_of};
 
 use crate::histogram::Sampled;
 use crate::keyed::Keyed;
+use crate::movement::Differing;
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
+use crate::search::Searched;
 use crate::segmented::Segmented;
 use crate::select::Selected;
 use crate::sort::Sorted;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream};
+use counts::Counted;
 use extrema::kernels::{best_position, extremum, extremum_position};
+use moments::kernels::moments_of_tiles;
 use totals::kernels::{dot as dot_kernel, totals as totals_kernel};
 
+pub use counts::{all, all_into, any, any_into, count, count_into, count_nonzero, count_nonzero_into};
 pub use extrema::kernels::Indexed;
+pub use moments::{Moments, mean, mean_into, moments, moments_into, variance, variance_into};
+pub use norms::{Real, amax, amax_into, asum, asum_into, nrm2, nrm2_into};
 
 /// A number that the ready-made algorithms take: an integer of 8 to 64 bits, `f32` or `f64`.
 #[diagnostic::on_unimplemented(
@@ -33,6 +45,10 @@ pub trait Number:
     + Keyed
     + Ordered
     + Sampled
+    + Counted
+    + moments_of_tiles::Instance
+    + Differing
+    + Searched
     + Scanned
     + Segmented
     + Selected
@@ -47,6 +63,10 @@ impl<T> Number for T where
         + Keyed
         + Ordered
         + Sampled
+        + Counted
+        + moments_of_tiles::Instance
+        + Differing
+        + Searched
         + Scanned
         + Segmented
         + Selected

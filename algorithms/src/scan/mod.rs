@@ -18,12 +18,7 @@ pub trait Scanned: Pod + DeviceCopy {
 /// Has kernels for running sums.
 pub trait Summed: Pod + DeviceCopy {
     /// Launches the kernel for sums that include each element itself.
-    fn inclusive(
-        stream: &Stream,
-        grid: Grid<1>,
-        x: DeviceView<Self>,
-        y: DeviceViewMut<Self>,
-    ) -> Result<()>;
+    fn inclusive(stream: &Stream, grid: Grid<1>, x: DeviceView<Self>, y: DeviceViewMut<Self>) -> Result<()>;
 
     /// Launches the kernel for sums of `start` and all before each element.
     fn exclusive(
@@ -111,9 +106,7 @@ pub fn inclusive_sum<'a, 'b, T: Number + 'a>(
     x: impl DeviceInput<'a, T>,
     y: impl DeviceOutput<'b, T>,
 ) -> Result<()> {
-    scan::<T>(x.into_input(), y.into_output(), |grid, x, y| {
-        T::Bits::inclusive(stream, grid, x, y)
-    })
+    scan::<T>(x.into_input(), y.into_output(), |grid, x, y| T::Bits::inclusive(stream, grid, x, y))
 }
 
 /// Writes to `y[i]` the sum of `first` and `x[0]` to `x[i - 1]` (CUB's `DeviceScan::ExclusiveScan`): where part `i` begins, if

@@ -371,6 +371,12 @@ pub enum Error {
         /// Width and height of the target, in elements.
         to: [usize; 2],
     },
+    /// The axes of a permutation do not name each axis once.
+    #[error("{axes:?} is no permutation of {} axes: each number from 0 on must be there once", axes.len())]
+    NoPermutation {
+        /// What was given.
+        axes: Box<[usize]>,
+    },
     /// A length does not divide into groups.
     #[error(
         "{length} elements cannot be viewed in groups of {group}: {} would be left over; take a slice without them",

@@ -1,16 +1,21 @@
-//! Device-wide algorithms: histograms, reductions, scans, selections, runs and sorts.
+//! Device-wide algorithms.
 
 pub(crate) mod histograms;
 pub(crate) mod keyed;
+pub(crate) mod movements;
+pub(crate) mod randoms;
 pub(crate) mod reductions;
+pub(crate) mod rows;
 pub(crate) mod scans;
+pub(crate) mod searches;
 pub(crate) mod segmented;
 pub(crate) mod selections;
 pub(crate) mod sorts;
+pub(crate) mod statistics;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the
 /// next block.
-const LENGTHS: &[usize] = &[0, 1, 31, 32, 33, 511, 512, 513, 4095, 4096, 4097, 8192, 12_301];
+const LENGTHS: &[usize] = &[0, 1, 31, 32, 33, 511, 512, 513, 4095, 4096, 4097, 8192, 8193, 12_301];
 
 /// For cases that repeat for each type.
 const FEW_LENGTHS: &[usize] = &[0, 33, 4095, 8197];

@@ -296,7 +296,11 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
         let earlier = EarlierBlocks { slots };
         let before = if is_first { own } else { earlier.look_back(thread, own, combine) };
         if leads {
-            earlier.slots.publish(TOTAL, if is_first { own } else { combine(before, own) }, Ordering::Relaxed);
+            earlier.slots.publish(
+                TOTAL,
+                if is_first { own } else { combine(before, own) },
+                Ordering::Relaxed,
+            );
         }
         before
     }
@@ -380,11 +384,12 @@ impl<T: Exchange> EarlierBlocks<'_, T> {
         let (mut later, mut is_first) = (value, true);
         loop {
             // Lane 0 has the nearest block.
-            let (is_total, held) = match (lane < end).then(|| self.slots.seen(end - 1 - lane, Ordering::Relaxed)) {
-                None => (false, value),
-                Some(Seen::Own(own)) => (false, own),
-                Some(Seen::Total(total)) => (true, total),
-            };
+            let (is_total, held) =
+                match (lane < end).then(|| self.slots.seen(end - 1 - lane, Ordering::Relaxed)) {
+                    None => (false, value),
+                    Some(Seen::Own(own)) => (false, own),
+                    Some(Seen::Total(total)) => (true, total),
+                };
             let totals = warp.ballot(is_total);
             let count = if totals == 0 { lanes.min(end) } else { totals.trailing_zeros() + 1 };
             let mut window = held;

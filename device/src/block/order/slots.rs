@@ -246,7 +246,12 @@ impl<T: OrderValue> EndOfBlock<'_, T> {
     /// As for [`BlockOrder::from_raw`](super::BlockOrder::from_raw); it is dropped when no thread of the block runs any more.
     pub unsafe fn of(state: *const u64, block: &Block<'_>) -> Self {
         let [block, ..] = block.block_idx();
-        EndOfBlock(Slots { first: state.wrapping_add(FIRST).cast(), block, native: None, values: PhantomData })
+        EndOfBlock(Slots {
+            first: state.wrapping_add(FIRST).cast(),
+            block,
+            native: None,
+            values: PhantomData,
+        })
     }
 }
 

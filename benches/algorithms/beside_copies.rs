@@ -1,0 +1,99 @@
+//! Algorithms that read and write each element once, beside a device copy of as much.
+
+use ferrogrid::algorithms::{self, Affine};
+use ferrogrid::{DeviceView, DeviceViewMut, Stream};
+
+use super::{Bench, Outcome, ROUND, ROUNDS, near, turns};
+
+/// Rows and columns.
+const SHAPES: [[usize; 2]; 3] = [[8192, 4096], [65_536, 1024], [16_384, 16_384]];
+/// The rows that are checked: some from the beginning and the end.
+const CHECKED: usize = 3;
+
+type Function = fn(&Stream, DeviceView<f32>, [usize; 2], DeviceViewMut<f32>) -> ferrogrid::Result<()>;
+
+/// What an element of the result should be, from its row and column, the matrix and its width.
+type Exact = fn(&[f32], [usize; 2], usize, usize) -> f64;
+
+pub fn all(bench: &Bench, largest: usize, random: &mut fastrand::Rng) -> Outcome<()> {
+    let functions: [(&str, Function, Exact); 4] = [
+        (
+            "transpose",
+            |stream, x, [rows, columns], y| algorithms::transpose(stream, x, rows, columns, y),
+            // The result has rows of as many elements as the matrix has rows.
+            |x, [rows, columns], row, column| {
+                let number = row * columns + column;
+                f64::from(x[number % rows * columns + number / rows])
+            },
+        ),
+        (
+            "softmax",
+            |stream, x, [_, columns], y| algorithms::softmax(stream, x, columns, y),
+            |x, [_, columns], row, column| {
+                let row = &x[row * columns..][..columns];
+                f64::from(row[column]).exp() / row.iter().map(|&x| f64::from(x).exp()).sum::<f64>()
+            },
+        ),
+        (
+            "layer_norm",
+            |stream, x, [_, columns], y| algorithms::layer_norm(stream, x, columns, Affine::default(), y),
+            |x, [_, columns], row, column| {
+                let row: Vec<f64> = x[row * columns..][..columns].iter().map(|&x| f64::from(x)).collect();
+                let mean = row.iter().sum::<f64>() / columns as f64;
+                let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / columns as f64;
+                (row[column] - mean) / (variance + 1e-5).sqrt()
+            },
+        ),
+        (
+            "rms_norm",
+            |stream, x, [_, columns], y| algorithms::rms_norm(stream, x, columns, Affine::default(), y),
+            |x, [_, columns], row, column| {
+                let row = &x[row * columns..][..columns];
+                let square = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / columns as f64;
+                f64::from(row[column]) / (square + 1e-5).sqrt()
+            },
+        ),
+    ];
+    for shape in SHAPES.into_iter().filter(|[rows, columns]| rows * columns <= largest) {
+        let x: Vec<f32> = (0..shape[0] * shape[1]).map(|_| random.f32() - 0.25).collect();
+        for (name, function, exact) in functions {
+            beside_copy(bench, name, shape, &x, function, exact)?;
+        }
+    }
+    Ok(())
+}
+
+/// Times `ours` and a copy of the matrix.
+fn beside_copy(
+    bench: &Bench,
+    name: &str,
+    shape: [usize; 2],
+    x: &[f32],
+    ours: Function,
+    exact: Exact,
+) -> Outcome<()> {
+    let stream = &bench.stream;
+    let device_x = stream.upload(x)?;
+    let (mut y, mut copied) = (stream.fill(f32::NAN, x.len())?, stream.zeros::<f32>(x.len())?);
+    let once = bench.time(1, || Ok(stream.copy(&device_x, &mut copied)?))?;
+    let calls = (ROUND.as_secs_f64() / once).ceil().clamp(1.0, 500.0) as u32;
+    let [rows, columns] = shape;
+    turns::duel(
+        &format!("{name}_to_copy_{rows}x{columns}"),
+        ROUNDS,
+        1.0,
+        || bench.time(calls, || Ok(ours(stream, device_x.view(), shape, y.view_mut())?)),
+        || bench.time(calls, || Ok(stream.copy(&device_x, &mut copied)?)),
+    )?;
+    let y = stream.download(&y)?;
+    for row in (0..CHECKED).chain(rows - CHECKED..rows) {
+        for column in (0..columns).step_by(columns / 16 - 1) {
+            let expected = exact(x, shape, row, column);
+            if let Some(found) = near(y[row * columns + column].into(), expected, expected.abs() + 1e-6, 1e-5)
+            {
+                return Err(format!("{name} of {shape:?}, row {row}, column {column}: {found}").into());
+            }
+        }
+    }
+    Ok(())
+}
