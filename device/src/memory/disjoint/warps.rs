@@ -242,36 +242,11 @@ impl<T, const RUN: usize, const N: usize> DisjointWarps<'_, T, RUN, N> {
     /// If the block ends with a part of a tile.
     #[track_caller]
     #[inline(always)]
-    #[expect(
-        clippy::needless_range_loop,
-        reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
-    )]
     pub fn fill_striped<const K: usize>(&mut self, thread: &Thread<'_, 1>, items: [T; K])
     where
         T: Copy,
     {
-        const {
-            assert!(K * N == RUN, "the threads of a tile have as many items together as its run has elements")
-        };
-        assert!(
-            thread.block_threads().is_multiple_of(N as u32),
-            "the last tile of the block has fewer threads"
-        );
-        let (first, rank) = (self.first(thread), thread.thread_rank() as usize % N);
-        if first + RUN <= self.len {
-            for k in 0..K {
-                // SAFETY: in bounds. No other tile of the grid has this run, and no other thread of the tile this rank.
-                unsafe { *self.start.add(first + rank).add(k * N) = items[k] };
-            }
-            return;
-        }
-        for k in 0..K {
-            let place = first + k * N + rank;
-            if place < self.len {
-                // SAFETY: as above.
-                unsafe { *self.start.add(place) = items[k] };
-            }
-        }
+        self.fill_grouped(thread, items.map(|item| [item]));
     }
 }
 
@@ -370,6 +345,26 @@ mod tests {
                         let mut warps = DisjointWarps::<usize, 16, 8>::from_raw_parts(start, [len]);
                         let first = warps.first(&t) + t.thread_rank() as usize % 8;
                         warps.fill_striped(&t, [first + 1, first + 9]);
+                    });
+                }
+            }
+            assert_eq!(elements, core::array::from_fn(|i| if i < len { i + 1 } else { 0 }), "{len}");
+        }
+    }
+
+    #[test]
+    fn grouped_items_fill_the_runs_of_whole_tiles() {
+        for len in [0, 1, 31, 32, 47, 63, 64] {
+            let mut elements = [0; 64];
+            let start = elements.as_mut_ptr();
+            for x in 0..2 {
+                let block = Block::new([x, 0, 0], [8, 1, 1], [2, 1, 1]);
+                // SAFETY: as above.
+                unsafe {
+                    block.for_each_thread::<1>(|t| {
+                        let mut warps = DisjointWarps::<usize, 32, 8, 2>::from_raw_parts(start, [len]);
+                        let first = warps.first(&t) + 2 * t.thread_rank() as usize;
+                        warps.fill_grouped(&t, [[first + 1, first + 2], [first + 17, first + 18]]);
                     });
                 }
             }
