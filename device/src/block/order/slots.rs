@@ -187,14 +187,15 @@ impl<T: Exchange> Slots<'_, T> {
     #[track_caller]
     #[inline(always)]
     pub(super) fn seen(&self, earlier: u32, order: Ordering) -> Seen<T> {
-        // All loads at once.
+        // All loads at once, but for values so large that a thread would need many registers.
         let words = |first: usize| {
             core::array::from_fn::<_, 4, _>(|at| {
                 let order = if at == 0 { order } else { Ordering::Relaxed };
                 if at < Self::WORDS { self.word(earlier, first + at).load(order) } else { 0 }
             })
         };
-        let (own, total) = (words(0), words(Self::WORDS));
+        let total = words(Self::WORDS);
+        let own = if Self::WORDS <= 2 { words(0) } else { [0; 4] };
         let has = |words: &[u64; 4], state| words[..Self::WORDS].iter().all(|&word| status(word) == state);
         if has(&total, TOTAL) {
             Seen::Total(value_of(total.map(|word| word as u32)))
