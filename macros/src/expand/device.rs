@@ -38,9 +38,7 @@ fn on_device(module: &Module, part: &Part) -> TokenStream {
             let mut function = kernel.body(kernel.name());
             function.vis = kernel.function.vis.clone();
             constants::name_values(module, kernel.name(), &mut function.block);
-            // LLVM leaves a long function out of line even if an entry point is its only caller. Then it knows neither the
-            // block's size nor that parts of tuples are registers.
-            quote!(#[inline(always)] #function)
+            quote!(#[inline] #function)
         }
         Part::Other(Item::Fn(function)) => constants::named_in(module, function).into_token_stream(),
         Part::Other(Item::Static(it))

@@ -59,19 +59,19 @@ fn the_number_of_a_block_is_taken_once_and_stands_for_its_index() {
     }
 }
 
-/// A thread that sees a value sees what was written before it: release and acquire at device scope.
+/// A thread that sees a value by `wait_for` sees what was written before it: release and acquire at device scope.
 #[test]
 fn values_are_released_and_acquired_in_the_scope_of_the_device() {
     for kernel in [kernels::scan::kernel(), kernels::chain::kernel()] {
+        // Look-back needs the values alone, which have their state beside them.
+        let released = usize::from(kernel.name().ends_with("chain"));
         for (architecture, lines) in code(kernel) {
-            // The scan has its own value, and the total up to it.
-            let publications = if kernel.name().ends_with("scan") { 2 } else { 1 };
+            assert_eq!(count(&lines, "st.release.gpu.global.b64"), released, "{architecture}: {lines:#?}");
             assert_eq!(
-                count(&lines, "st.release.gpu.global.b64"),
-                publications,
+                count(&lines, "ld.acquire.gpu.global.b64") > 0,
+                released > 0,
                 "{architecture}: {lines:#?}"
             );
-            assert!(count(&lines, "ld.acquire.gpu.global.b64") >= 1, "{architecture}: {lines:#?}");
             for weak in ["st.relaxed.cta", "ld.relaxed.cta", "st.release.cta", "ld.acquire.cta", ".sys."] {
                 assert!(!lines.iter().any(|line| line.contains(weak)), "{architecture}: {weak}: {lines:#?}");
             }

@@ -97,19 +97,15 @@ impl<T: Exchange, const N: usize> EarlierBlocks<'_, EachThread<T, N>> {
             status(word) == TOTAL
         };
         loop {
-            // Four at a time: their loads don't wait for each other. Block 0 stands for those that are not there. LLVM would
-            // not unroll a loop over them.
+            // Two at a time: their loads don't wait for each other. Block 0 stands for those that are not there. LLVM would not
+            // unroll a loop over them, nor put a kernel with more of them in line.
             let after = |distance| end.saturating_sub(distance);
             let word = |distance| self.slots.column(after(distance), rank);
-            let (first, second, third, fourth) = (word(1), word(2), word(3), word(4));
-            if ends_at(end, first)
-                || ends_at(after(1), second)
-                || ends_at(after(2), third)
-                || ends_at(after(3), fourth)
-            {
+            let (first, second) = (word(1), word(2));
+            if ends_at(end, first) || ends_at(after(1), second) {
                 break;
             }
-            end = after(4);
+            end = after(2);
         }
         let total = before.map_or(value, |before| combine(before, value));
         self.slots.set_column(rank, TOTAL, total);
