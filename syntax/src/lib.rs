@@ -4,11 +4,13 @@
 
 #![deny(missing_docs)]
 
+mod architecture;
 pub mod compiled;
 mod kernel;
 mod module;
 mod template;
 
+pub use architecture::{OLDEST_ARCHITECTURE, architecture_number};
 pub use kernel::{
     Argument, Arithmetic, Division, Instance, Kernel, LaunchBounds, Members, Parameter, ParameterKind,
     Shapes, is_kernel_attribute,

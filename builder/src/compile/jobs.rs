@@ -13,17 +13,17 @@ use crate::source::scan::{Scan, Unit};
 /// The rlibs of the libraries for one architecture, by number.
 type Rlibs = Vec<OnceLock<Result<Rlib, Error>>>;
 
-/// The numbers of a unit, of a part of it, and of an architecture.
+/// The numbers of a unit, of a part of it, and of an architecture of that part.
 type Job = (usize, usize, usize);
 
-/// Compiles every part of every unit for every architecture, as many at once as there are processors.
+/// Compiles every part of every unit for each of its architectures, as many at once as there are processors.
 pub(crate) fn compile_all(scan: &Scan, compilers: &[Compiler<'_>], cubins: &Cubins) -> Vec<Outcomes> {
     let rlibs = || scan.libraries.iter().map(|_| OnceLock::new()).collect();
     let rlibs: Vec<Rlibs> = compilers.iter().map(|_| rlibs()).collect();
     let mut jobs: Vec<Job> = Vec::new();
     for (number, unit) in scan.units.iter().enumerate() {
-        for part in 0..unit.device_crates.len() {
-            jobs.extend((0..compilers.len()).map(|arch| (number, part, arch)));
+        for (part, device_crate) in unit.device_crates.iter().enumerate() {
+            jobs.extend((0..device_crate.archs.len()).map(|arch| (number, part, arch)));
         }
     }
     let next = AtomicUsize::new(0);
@@ -31,7 +31,9 @@ pub(crate) fn compile_all(scan: &Scan, compilers: &[Compiler<'_>], cubins: &Cubi
     let work = || {
         while let Some(&(number, part, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             let unit = &scan.units[number];
-            let image = compile_one(scan, unit, part, &compilers[arch], &rlibs[arch], cubins);
+            let named = &unit.device_crates[part].archs[arch];
+            let at = compilers.iter().position(|it| it.arch == named).expect("each has a compiler");
+            let image = compile_one(scan, unit, part, &compilers[at], &rlibs[at], cubins);
             done.lock().unwrap_or_else(|it| it.into_inner()).insert((number, part, arch), image);
         }
     };

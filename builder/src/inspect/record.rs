@@ -116,7 +116,7 @@ impl Record {
             ..Environment::new(path(&self.content["manifest_dir"]).unwrap_or_default(), &out_dir)
         };
         let options = Options::from_metadata(&self.content["options"])?;
-        Build::only(&kernel.slug, options).arch([arch.as_str()]).try_run(&environment)?;
+        Build::only(&kernel.slug, options).for_tool(arch).try_run(&environment)?;
         let made = Record::load(&out_dir)?;
         let same = made.kernels.into_iter().find(|it| it.entry == kernel.entry);
         // The kernel was edited after the build.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ferrogrid_syntax::{OLDEST_ARCHITECTURE, architecture_number};
+
 use crate::error::Error;
 
 /// A device architecture as rustc's `-C target-cpu` takes it: `sm_75`, `sm_90`, `sm_90a`, `sm_100`.
@@ -17,13 +19,10 @@ use crate::error::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Arch(String);
 
-/// The oldest architecture that Ferrogrid supports, and the one that is built by default.
-const BASELINE: u32 = 75;
-
 impl Arch {
     /// The default architecture: `sm_75`, which every device since Turing (2018) can load.
     pub fn baseline() -> Self {
-        Arch(format!("sm_{BASELINE}"))
+        Arch(format!("sm_{OLDEST_ARCHITECTURE}"))
     }
 
     /// The name: `sm_75`.
@@ -61,6 +60,16 @@ impl Arch {
         (self.number() / 10, self.number() % 10)
     }
 
+    /// Whether code that devices of `other` run compiles for this architecture, too: only `a` and `f` have
+    /// instructions that later architectures may lack.
+    pub(crate) fn extends(&self, other: &Arch) -> bool {
+        self == other || (other.has_no_suffix() && other.number() <= self.number())
+    }
+
+    fn has_no_suffix(&self) -> bool {
+        !self.0.ends_with(['a', 'f'])
+    }
+
     /// A key that sorts architectures by number: `sm_90` before `sm_90a` before `sm_100`.
     pub(crate) fn order(&self) -> (u32, String) {
         (self.number(), self.0.clone())
@@ -68,8 +77,7 @@ impl Arch {
 
     /// 90 for `sm_90a`.
     pub(crate) fn number(&self) -> u32 {
-        let digits: String = self.0.chars().filter(char::is_ascii_digit).collect();
-        digits.parse().unwrap_or(0)
+        architecture_number(&self.0).unwrap_or(0)
     }
 
     /// Reads a list separated by commas or spaces, leaves out repetitions, keeps the order.
@@ -95,17 +103,10 @@ impl FromStr for Arch {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        let wrong = || Error::Arch { given: name.to_owned() };
-        let number = name.strip_prefix("sm_").ok_or_else(wrong)?;
-        let digits = number.strip_suffix(['a', 'f']).unwrap_or(number);
-        if digits.is_empty() || digits.len() > 3 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(wrong());
+        match architecture_number(name) {
+            Some(_) => Ok(Arch(name.to_owned())),
+            None => Err(Error::Arch { given: name.to_owned() }),
         }
-        let generation: u32 = digits.parse().map_err(|_| wrong())?;
-        if generation < BASELINE {
-            return Err(wrong());
-        }
-        Ok(Arch(name.to_owned()))
     }
 }
 

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `settings.rs` | `[package.metadata.ferrogrid]` as a whole: its keys and architectures |
 //! | `variables.rs` | the environment variables that Ferrogrid reads |
+//! | `arch_choice.rs` | the architectures of a module |
 //! | `arch.rs`, `math.rs`, `panic_strategy.rs` | the types of single options |
 
 mod arch;
+mod arch_choice;
 mod math;
 mod panic_strategy;
 pub(crate) mod settings;
@@ -20,6 +22,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 
 pub use arch::Arch;
+pub(crate) use arch_choice::{ArchChoice, Origin};
 pub use math::Math;
 pub use panic_strategy::PanicStrategy;
 

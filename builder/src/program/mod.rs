@@ -95,7 +95,7 @@ impl Build {
         let mut environment = Environment::new(&folder, folder.join("out"));
         environment.libdevice = variables::path("FERROGRID_LIBDEVICE");
         let package = Package::of_program(&folder, &source, &program.features, Default::default());
-        let build = self.clone().arch([arch.as_str()]).cubin(false);
+        let build = self.clone().for_tool(arch).cubin(false);
         let outcome = build.outcome_of(&package, &environment)?;
         if let Some(refusal) = outcome.refusal {
             return Err(refusal);

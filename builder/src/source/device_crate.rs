@@ -10,7 +10,7 @@ use ferrogrid_syntax::compiled::TEXT_CHOICE;
 use crate::cache;
 use crate::cargo::metadata::Target;
 use crate::error::Error;
-use crate::options::Options;
+use crate::options::{Arch, Options};
 use crate::source::blank::{Kept, blank};
 use crate::source::cfg::Cfgs;
 use crate::source::included;
@@ -36,6 +36,8 @@ pub(crate) struct DeviceCrate {
     /// code.
     pub(crate) choices: String,
     pub(crate) modules: Vec<FoundModule>,
+    /// The architectures that it is compiled for; for a library none, since those of its users are.
+    pub(crate) archs: Vec<Arch>,
     /// The functions of other device code that it declares, each with the files that may define it. They
     /// include those of modules whose kernels are in another part: code here may call functions of those
     /// modules.
@@ -167,6 +169,7 @@ pub(crate) fn lay_out(
         choices,
         text_key: cache::key(all.as_bytes()),
         externs,
+        archs: Vec::new(),
         modules: (0..tree.modules.len()).filter(is_in).map(|at| tree.modules[at].clone()).collect(),
     }))
 }

@@ -8,8 +8,8 @@ use crate::cargo::Environment;
 use crate::cargo::metadata::Package;
 use crate::compile::cubin::{self, Cubins};
 use crate::error::Error;
-use crate::options::{Arch, Math, Options, PanicStrategy};
-use crate::toolchain::{self, core_cache, libdevice};
+use crate::options::{Arch, ArchChoice, Math, Options, Origin, PanicStrategy};
+use crate::toolchain::{self, libdevice};
 
 /// Compiles the kernels of the package whose build script calls this, with the default options; on
 /// failure prints the reason and ends the build script.
@@ -35,6 +35,8 @@ pub struct Build {
     options: Options,
     /// The slug of the only device crate to compile, for tools; `None` in build scripts.
     only: Option<String>,
+    /// Whether a tool requires the architectures as given, whatever modules name.
+    for_tool: bool,
 }
 
 impl Build {
@@ -44,6 +46,11 @@ impl Build {
         Build::default()
     }
 
+    /// A build for `arch` alone, whatever modules name.
+    pub(crate) fn for_tool(self, arch: &Arch) -> Self {
+        Build { for_tool: true, ..self.arch([arch.as_str()]) }
+    }
+
     /// A build of the device crate `slug` alone, with `options`, for tools.
     pub(crate) fn only(slug: &str, options: Options) -> Self {
         let options = Options { cubin: Some(false), ..options };
@@ -51,7 +58,7 @@ impl Build {
     }
 
     /// The architectures to compile for. `FERROGRID_ARCH`, if set, wins over this; this wins over
-    /// Cargo.toml.
+    /// Cargo.toml. A module with `#[ferrogrid::module(arch = [..])]` has its own.
     pub fn arch<S: Into<String>>(mut self, archs: impl IntoIterator<Item = S>) -> Self {
         self.archs = archs.into_iter().map(Into::into).collect();
         self
@@ -232,7 +239,14 @@ impl Build {
 
     /// Runs the step for `package`, described by cargo or not.
     pub(crate) fn outcome_of(&self, package: &Package, environment: &Environment) -> Result<Outcome, Error> {
-        let archs = self.archs(environment, package)?;
+        let archs = ArchChoice {
+            general: self.archs(environment, package)?,
+            origin: match &environment.arch {
+                _ if self.for_tool => Origin::Tool,
+                Some(_) => Origin::Variable,
+                None => Origin::Package,
+            },
+        };
         let mut options = self.options.clone().or(package.options.clone());
         options.debug_assertions.get_or_insert(cfg!(debug_assertions));
         // No program loads the result of a tool's own build (`only`).
@@ -240,16 +254,10 @@ impl Build {
             options.cubin = cubin::asked(environment)?.or(options.cubin);
         }
         options.check()?;
-        let toolchain = match toolchain::find(&archs) {
+        let toolchain = match toolchain::find(&archs.general) {
             Ok(toolchain) => toolchain,
-            Err(missing) => return without_toolchain(environment, package, &options, missing),
+            Err(missing) => return without_toolchain(environment, package, &options, &archs, missing),
         };
-        let caches = Caches::of_build(environment);
-        let mut cores = Vec::new();
-        for arch in &archs {
-            let mut progress = |line: &str| eprintln!("ferrogrid: {line}");
-            cores.push(caches.keep(|root| core_cache::ensure(root, &toolchain, arch, &mut progress))?);
-        }
         let folder = environment.out_dir.join("ferrogrid");
         let target = package.workspace_root.join("target");
         let step = Step {
@@ -261,9 +269,9 @@ impl Build {
             package,
             toolchain: &toolchain,
             folder,
-            caches,
+            caches: Caches::of_build(environment),
         };
-        step.run(&archs, cores)
+        step.run(&archs)
     }
 
     fn archs(&self, environment: &Environment, package: &Package) -> Result<Vec<Arch>, Error> {

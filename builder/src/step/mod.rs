@@ -15,13 +15,13 @@ use crate::cargo::metadata::Package;
 use crate::compile::cubin::Cubins;
 use crate::compile::{Compiler, Image, compile_all};
 use crate::error::Error;
-use crate::options::{Arch, Math, Options, PanicStrategy, variables};
+use crate::options::{Arch, ArchChoice, Math, Options, PanicStrategy, variables};
 use crate::output::directives::{directives, rerun_if_changed};
 use crate::output::{manifest, record};
 use crate::source::cfg::Cfgs;
 use crate::source::device_crate::DeviceCrate;
 use crate::source::scan::{Scan, scan};
-use crate::toolchain::core_cache::CoreEntry;
+use crate::toolchain::core_cache::{self, CoreEntry};
 use crate::toolchain::{self, Toolchain, message_layout};
 
 pub use build::{Build, compile};
@@ -98,9 +98,10 @@ impl Output {
 }
 
 impl Step<'_> {
-    fn run(&self, archs: &[Arch], cores: Vec<CoreEntry>) -> Result<Outcome, Error> {
-        let device = Cfgs::from_rustc(&cores[0].cfgs).beside_host(&self.environment.host_cfgs);
-        let mut scan = scan(self.environment, self.package, &self.options, &device)?;
+    fn run(&self, choice: &ArchChoice) -> Result<Outcome, Error> {
+        let cfgs = self.core(&choice.general[0])?.cfgs;
+        let device = Cfgs::from_rustc(&cfgs).beside_host(&self.environment.host_cfgs);
+        let mut scan = scan(self.environment, self.package, &self.options, choice, &device)?;
         if let Some(only) = self.only {
             scan.units.iter_mut().for_each(|unit| unit.device_crates.retain(|it| it.slug == only));
         }
@@ -117,9 +118,11 @@ impl Step<'_> {
         }
         let local_folders = self.local_folders(&plan);
         let folders = self.folders_of_lines(&local_folders);
-        let compilers = self.compilers(archs, cores, &plan, &folders)?;
+        let archs = scan.archs();
+        let compilers = self.compilers(&archs, &plan, &folders)?;
         output.directives.extend(self.caches.warning());
-        output.directives.extend(compilers[0].externs.inputs.directives());
+        // A tool's device crate may no longer exist.
+        output.directives.extend(compilers.iter().take(1).flat_map(|it| it.externs.inputs.directives()));
         let mut outcomes = compile_all(&scan, &compilers, &self.cubins);
         let device_crates = || scan.units.iter().flat_map(|unit| &unit.device_crates);
         for (device_crate, outcome) in device_crates().zip(outcomes.iter_mut().flatten()) {
@@ -167,15 +170,21 @@ impl Step<'_> {
         cache::retain(&self.folder, |file| !is_ptx(file) || output.ptx.iter().any(|it| it == file))
     }
 
+    /// `core` for an architecture, built first if it is missing.
+    fn core(&self, arch: &Arch) -> Result<CoreEntry, Error> {
+        let mut progress = |line: &str| eprintln!("ferrogrid: {line}");
+        self.caches.keep(|root| core_cache::ensure(root, self.toolchain, arch, &mut progress))
+    }
+
     fn compilers<'c>(
         &'c self,
-        archs: &'c [Arch],
-        cores: Vec<CoreEntry>,
+        archs: &'c BTreeSet<Arch>,
         plan: &Plan<'_>,
         folders: &'c [(PathBuf, String)],
     ) -> Result<Vec<Compiler<'c>>, Error> {
         let mut compilers = Vec::new();
-        for (arch, core) in archs.iter().zip(cores) {
+        for arch in archs {
+            let core = self.core(arch)?;
             let place = self.folder.join("externs").join(arch.as_str());
             let externs = self.caches.keep(|root| plan.build(arch, &core, root, &place))?;
             compilers.push(Compiler {
@@ -259,10 +268,11 @@ fn without_toolchain(
     environment: &Environment,
     package: &Package,
     options: &Options,
+    archs: &ArchChoice,
     missing: Error,
 ) -> Result<Outcome, Error> {
     let device = Cfgs::nvptx64().beside_host(&environment.host_cfgs);
-    let scan = scan(environment, package, options, &device)?;
+    let scan = scan(environment, package, options, archs, &device)?;
     let mut output =
         Output { directives: directives(environment, package, options, &scan)?, ..Output::default() };
     if scan.units.is_empty() {

@@ -55,13 +55,13 @@ pub(crate) fn module(options: &Punctuated<Meta, Token![,]>, item: ItemMod) -> Re
     let options = ModuleOptions::parse(options)?;
     let module = Module::parse(item)?;
     Ok(match Half::wanted() {
-        Half::Host => on_host(&module, options)?,
+        Half::Host => on_host(&module, &options)?,
         Half::Device { entries } => device::module(&module, entries),
     })
 }
 
 /// The host half, once for each variant of the target.
-fn on_host(module: &Module, options: ModuleOptions) -> Result<TokenStream> {
+fn on_host(module: &Module, options: &ModuleOptions) -> Result<TokenStream> {
     if options.host_only {
         return Ok(host::module(module, &Code::HostOnly, None));
     }

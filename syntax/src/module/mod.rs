@@ -5,14 +5,15 @@
 //! | `constant.rs` | `#[constant]` and `#[device]` statics, and which functions may read them |
 //! | `externs.rs` | functions of other device code: `unsafe extern "C"` blocks |
 //! | `fingerprint.rs` | the hash of a module's tokens, the same from the compiler and from the file |
+//! | `options.rs` | the options of the attribute |
 
 mod constant;
 mod externs;
 mod fingerprint;
+mod options;
 
-use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{AttrStyle, Attribute, Error, Expr, Ident, Item, ItemMod, Meta, Result, Token};
+use syn::{AttrStyle, Attribute, Error, Ident, Item, ItemMod, Result};
 
 use crate::kernel::{Kernel, is_kernel_attribute};
 use crate::template::{self, Reduction};
@@ -21,50 +22,7 @@ use constant::Readers;
 pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute, mention};
 pub use externs::{ExternFunction, Externs};
 pub use fingerprint::{Fingerprint, fingerprint};
-
-/// The options in `#[ferrogrid::module(...)]`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ModuleOptions {
-    /// `host_only`: no device code is built; its kernels run on CPU devices only.
-    pub host_only: bool,
-}
-
-impl ModuleOptions {
-    /// Reads the options of a module attribute.
-    ///
-    /// # Errors
-    /// For an option that does not exist, with its span.
-    pub fn parse(options: &Punctuated<Meta, Token![,]>) -> Result<Self> {
-        let mut parsed = ModuleOptions::default();
-        for option in options {
-            // Only the macro uses it.
-            if matches!(option, Meta::NameValue(pair) if pair.path.is_ident("crate") && matches!(pair.value, Expr::Path(_)))
-            {
-                continue;
-            }
-            if !option.path().is_ident("host_only") || !matches!(option, Meta::Path(_)) {
-                return Err(Error::new(
-                    option.span(),
-                    "unknown option; `#[ferrogrid::module]` knows `host_only` and `crate = path`",
-                ));
-            }
-            parsed.host_only = true;
-        }
-        Ok(parsed)
-    }
-
-    /// Reads the options from the attribute itself, as it stands in a source file.
-    ///
-    /// # Errors
-    /// As [`ModuleOptions::parse`].
-    pub fn from_attribute(attribute: &Attribute) -> Result<Self> {
-        match &attribute.meta {
-            Meta::Path(_) => Ok(ModuleOptions::default()),
-            Meta::List(list) => Self::parse(&list.parse_args_with(Punctuated::parse_terminated)?),
-            Meta::NameValue(pair) => Err(Error::new(pair.span(), "write `#[ferrogrid::module]`")),
-        }
-    }
-}
+pub use options::ModuleOptions;
 
 /// Whether `attribute` is `#[ferrogrid::module]`: a path whose last segment is `module`.
 pub fn is_module_attribute(attribute: &Attribute) -> bool {

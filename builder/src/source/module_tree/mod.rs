@@ -29,6 +29,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Item, ItemMacro, ItemMod, Meta, Token, Visibility};
 
 use crate::error::Error;
+use crate::options::Arch;
 use crate::source::cfg::{Cfgs, Presence};
 use paths::Place;
 pub(crate) use paths::normal;
@@ -104,6 +105,8 @@ pub(crate) struct FoundModule {
     /// The line of its name and its last line, counted from 1.
     pub(crate) line: usize,
     pub(crate) last_line: usize,
+    /// The architectures that it names, if any.
+    pub(crate) archs: Vec<Arch>,
     /// The kernels whose `cfg`s hold.
     pub(crate) kernels: Vec<FoundKernel>,
     /// Whether something inside depends on `cfg(test)`.
@@ -363,6 +366,8 @@ impl Walker<'_> {
             file: path.to_owned(),
             line: item.ident.span().start().line,
             last_line: brace.span.close().end().line,
+            // The options are those of known architectures only.
+            archs: options.archs.iter().filter_map(|name| name.parse().ok()).collect(),
             kernels,
             depends_on_test: names.cfg_test,
             names: names.path_starts,

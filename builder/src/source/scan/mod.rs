@@ -9,7 +9,7 @@ use ferrogrid_syntax::compiled::{TargetClass, UsedLibrary};
 use crate::cargo::Environment;
 use crate::cargo::metadata::{Package, Target, TargetKind};
 use crate::error::Error;
-use crate::options::Options;
+use crate::options::{Arch, ArchChoice, Options};
 use crate::source::cfg::Cfgs;
 use crate::source::device_crate::{self, CrateOptions, DeviceCrate, Portion};
 use crate::source::module_tree::{self, FoundModule, ModuleTree, Sources};
@@ -44,6 +44,12 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
+    /// The architectures of all parts.
+    pub(crate) fn archs(&self) -> BTreeSet<Arch> {
+        let device_crates = self.units.iter().flat_map(|unit| &unit.device_crates);
+        device_crates.flat_map(|it| it.archs.iter().cloned()).collect()
+    }
+
     /// The libraries of other packages that a module of `unit` uses.
     pub(crate) fn used_by(&self, module: &FoundModule, unit: &Unit, package: &Package) -> Vec<UsedLibrary> {
         let named = unit.uses.iter().filter(|(name, _)| module.names.contains(*name));
@@ -92,6 +98,7 @@ pub(crate) fn scan(
     environment: &Environment,
     package: &Package,
     chosen: &Options,
+    archs: &ArchChoice,
     device: &Cfgs,
 ) -> Result<Scan, Error> {
     let general = CrateOptions { cfgs: environment.cfgs.clone(), ..CrateOptions::default() };
@@ -102,7 +109,7 @@ pub(crate) fn scan(
     let folder = environment.out_dir.join("ferrogrid");
     let (sources, scan, (own, library)) = (Sources::default(), Scan::default(), Default::default());
     let of_package = options.evaluate_on(device);
-    let mut scanner = Scanner { package, options, device: of_package, folder, sources, scan, own, library };
+    let mut scanner = Scanner { package, archs, options, device: of_package, folder, sources, scan, own, library };
     // The library first: the others may use it.
     let (libraries, others): (Vec<_>, Vec<_>) =
         package.targets.iter().partition(|target| target.kind == TargetKind::Lib);
@@ -122,11 +129,11 @@ pub(crate) fn scan(
     Ok(scan)
 }
 
-/// Groups `modules`, given as numbers with their entry points, into portions of similar size, as many as
-/// `all` entry points need.
-fn divided(modules: &[(usize, usize)], all: usize) -> Vec<Vec<usize>> {
+/// Groups `modules`, given as numbers with their entry points, into portions of similar size.
+fn divided(modules: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let mut portions = vec![Vec::new()];
     let mut count = 0;
+    let all: usize = modules.iter().map(|(_, entries)| entries).sum();
     let each = all.div_ceil(all.div_ceil(ENTRIES_AT_ONCE).max(1));
     for &(at, entries) in modules {
         if count > 0 && count + entries > each {
@@ -141,6 +148,7 @@ fn divided(modules: &[(usize, usize)], all: usize) -> Vec<Vec<usize>> {
 
 struct Scanner<'a> {
     package: &'a Package,
+    archs: &'a ArchChoice,
     /// The options of all device crates of the package.
     options: CrateOptions,
     /// The `cfg`s in them.
@@ -234,7 +242,8 @@ impl Scanner<'_> {
         let mut device_crates = Vec::new();
         for (number, modules) in self.portions(tree).iter().enumerate() {
             let slug = if number == 0 { slug.clone() } else { format!("{slug}-{}", number + 1) };
-            device_crates.extend(self.lay_out(target, slug, tree, Portion::Kernels(modules), cfg_test)?);
+            let laid_out = self.lay_out(target, slug, tree, Portion::Kernels(modules), cfg_test)?;
+            device_crates.extend(laid_out.map(|it| DeviceCrate { archs: self.archs_of(tree, modules), ..it }));
         }
         let crate_name = target.name.replace('-', "_");
         let uses = BTreeMap::new();
@@ -242,11 +251,26 @@ impl Scanner<'_> {
         Ok(())
     }
 
+    /// The architectures of `modules`, each once. Only kernels are compiled for an architecture's sake.
+    fn archs_of(&self, tree: &ModuleTree, modules: &[usize]) -> Vec<Arch> {
+        let modules = || modules.iter().map(|&at| &tree.modules[at]);
+        let has_kernels = modules().any(|module| !module.kernels.is_empty());
+        let mut archs = Vec::new();
+        for module in modules().filter(|module| !has_kernels || !module.kernels.is_empty()) {
+            for arch in self.archs.of_module(&module.archs) {
+                if !archs.contains(&arch) {
+                    archs.push(arch);
+                }
+            }
+        }
+        archs
+    }
+
     /// The modules that are compiled together, by number. Modules that may share a static are, because each
-    /// part would have its own copy. Crates may have statics that no text here shows.
+    /// part would have its own copy. Crates may have statics that no text here shows. Others are if they name
+    /// the same architectures, so parts do not depend on those of the build.
     fn portions(&self, tree: &ModuleTree) -> Vec<Vec<usize>> {
         let entries = |at: usize| tree.modules[at].kernels.len();
-        let all: usize = (0..tree.modules.len()).map(entries).sum();
         let shares = tree.modules.iter().any(|module| module.has_statics)
             || self.names_crates(tree)
             || self.used_library(tree).is_some_and(|library| library.has_statics);
@@ -256,11 +280,20 @@ impl Scanner<'_> {
         // Code that needs linking must not keep other kernels from being loaded, so it is a part of its own.
         let (linked, others): (Vec<usize>, Vec<usize>) =
             (0..tree.modules.len()).partition(|&at| !tree.modules[at].externs.is_empty());
-        let sizes: Vec<(usize, usize)> = others.into_iter().map(|at| (at, entries(at))).collect();
-        let mut portions = divided(&sizes, all);
-        portions.extend(linked.into_iter().map(|at| vec![at]));
-        portions.retain(|modules| !modules.is_empty());
-        portions
+        let (functions, others): (Vec<usize>, Vec<usize>) =
+            others.into_iter().partition(|&at| tree.modules[at].kernels.is_empty());
+        let mut groups: BTreeMap<&[Arch], Vec<(usize, usize)>> = BTreeMap::new();
+        for at in others {
+            groups.entry(&tree.modules[at].archs).or_default().push((at, entries(at)));
+        }
+        let mut parts: Vec<Vec<usize>> = groups.values().flat_map(|modules| divided(modules)).collect();
+        match parts.first_mut() {
+            Some(first) => first.extend(functions),
+            None if functions.is_empty() => {}
+            None => parts.push(functions),
+        }
+        parts.extend(linked.into_iter().map(|at| vec![at]));
+        parts
     }
 
     fn lay_out(
@@ -286,7 +319,7 @@ mod tests {
     fn as_many_entry_points_as_are_compiled_at_once_are_one_part() {
         let sizes = |count: usize, each: usize| {
             let modules: Vec<_> = (0..count).map(|at| (at, each)).collect();
-            divided(&modules, count * each).iter().map(Vec::len).collect::<Vec<_>>()
+            divided(&modules).iter().map(Vec::len).collect::<Vec<_>>()
         };
         assert_eq!(sizes(0, 1), [0]);
         assert_eq!(sizes(1, 1), [1]);
