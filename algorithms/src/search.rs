@@ -11,7 +11,7 @@ use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, R
 use kernels::{THREADS, find_bounds, merge_side};
 
 /// The kernels.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::prelude::*;

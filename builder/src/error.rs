@@ -306,6 +306,11 @@ impl Error {
         }
     }
 
+    /// Whether it is about this machine and not about the program: a full disk, or a killed compiler.
+    pub(crate) fn is_of_machine(&self) -> bool {
+        matches!(self, Error::Io { .. } | Error::Spawn { .. } | Error::Program { .. })
+    }
+
     /// PTX that does not match the source.
     pub(crate) fn ptx(target: &str, arch: impl ToString, file: &Path, problem: impl ToString) -> Error {
         let (target, file) = (target.to_owned(), file.to_owned());

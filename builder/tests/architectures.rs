@@ -103,9 +103,7 @@ fn a_tool_compiles_a_kernel_for_any_architecture() {
 #[test]
 fn modules_that_share_a_variable_are_compiled_together_for_the_architectures_of_all() {
     let count = "use core::sync::atomic::AtomicU32; pub static COUNT: AtomicU32 = AtomicU32::new(0);";
-    let package = package(
-        "",
-        &[module("(arch = [\"sm_90\"])", "first", count, "1"), module("", "second", "", "2")],
-    );
+    let package =
+        package("", &[module("(arch = [\"sm_90\"])", "first", count, "1"), module("", "second", "", "2")]);
     assert_eq!(archs(&package.built()), expected(&[("first", "sm_90,sm_75"), ("second", "sm_90,sm_75")]));
 }

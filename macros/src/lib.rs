@@ -23,6 +23,9 @@ use syn::{DeriveInput, ItemMod, parse_macro_input};
 /// `#[ferrogrid::module(host_only)]` builds no device code: such kernels run on CPU devices only,
 /// and need no `build.rs`.
 ///
+/// `#[ferrogrid::module(arch = ["sm_75"])]` compiles its kernels for these architectures only, whatever the
+/// package lists for other modules. `FERROGRID_ARCH` selects from the list.
+///
 /// ```
 /// use ferrogrid::prelude::*;
 ///

@@ -4,7 +4,7 @@
 ///
 /// A block counts all 256 values, and finds the bin of each value at the end: all bins cost the same. Each lane of a warp has
 /// counters in a bank of its own, so the time depends neither on how samples are distributed nor on whether they are equal.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::group;

@@ -1,7 +1,7 @@
 //! The kernel that counts samples of more than one byte.
 
 /// The kernel.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::prelude::*;

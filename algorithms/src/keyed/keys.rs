@@ -1,7 +1,7 @@
 //! The kernel that finds runs of equal keys.
 
 /// The kernel.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 

@@ -4,7 +4,7 @@
 ///
 /// A thread has consecutive elements, and combines them one after the other. Runs that go on beyond a thread are continued from
 /// what the threads, warps and blocks before it have since the last mark.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 

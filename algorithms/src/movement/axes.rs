@@ -11,7 +11,7 @@ use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, R
 use kernels::{Gathered, Tiles, WIDTH, gather_axes, transpose_tiles};
 
 /// The kernels.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::{AtomicLoadStore, Ordering::Relaxed};
     use ferrogrid::device::prelude::*;

@@ -10,7 +10,7 @@ use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, 
 use kernels::{gather_elements, scatter_elements};
 
 /// The kernels.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::{AtomicLoadStore, Ordering::Relaxed};
     use ferrogrid::device::prelude::*;

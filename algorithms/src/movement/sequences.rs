@@ -11,7 +11,7 @@ use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, R
 use kernels::{differences, reverse_elements, sequence_elements};
 
 /// The kernels.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Kernels for rows of a matrix: a block has a row, in registers where it fits.
 
 /// The kernels.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 

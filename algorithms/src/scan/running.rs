@@ -5,7 +5,7 @@
     clippy::needless_range_loop,
     reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
 )]
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use ferrogrid::device::group;
     use ferrogrid::device::prelude::*;

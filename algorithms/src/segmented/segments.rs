@@ -1,7 +1,7 @@
 //! The kernels that combine the elements of segments.
 
 /// The kernels. The order in which the elements of a segment are combined depends on its length and the kernel alone.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 

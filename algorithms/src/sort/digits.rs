@@ -1,7 +1,7 @@
 //! Keys as bits, and how often each digit occurs: what the passes of a radix sort start from.
 
 /// Device code that the passes share, and the kernels that count.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use core::ops::{BitAnd, BitXor, Not};
 

@@ -5,7 +5,7 @@
 /// A block ranks its tile: a warp finds the equal digits of a row, and counts them in shared memory. Thread `d` publishes the
 /// count of digit `d`, and looks back for those of earlier blocks. The elements go through shared memory, so that those with
 /// one digit are stored side by side.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::prelude::*;

@@ -179,6 +179,13 @@ impl Compiler<'_> {
         if output.status.success() {
             return Ok(());
         }
+        if output.status.code().is_none() {
+            return Err(Error::Program {
+                what: format!("compiling the kernels of {}", device_crate.target),
+                command: process::command_line(command),
+                output: format!("rustc was ended by a {}", output.status),
+            });
+        }
         let found = diagnostics::read(&String::from_utf8_lossy(&output.stderr), self.workspace_root, &hint);
         Err(Error::Device {
             target: device_crate.target.clone(),

@@ -3,7 +3,7 @@
 use ferrogrid_syntax::Arithmetic;
 
 use super::{Outcome, Output, Step, without_toolchain};
-use crate::cache::Caches;
+use crate::cache::{Caches, Lock};
 use crate::cargo::Environment;
 use crate::cargo::metadata::Package;
 use crate::compile::cubin::{self, Cubins};
@@ -254,11 +254,14 @@ impl Build {
             options.cubin = cubin::asked(environment)?.or(options.cubin);
         }
         options.check()?;
+        let folder = environment.out_dir.join("ferrogrid");
+        // A killed cargo leaves its build script running. Without locks builds only cannot wait for each other.
+        let waiting = || eprintln!("ferrogrid: waiting for another build in {}", folder.display());
+        let _alone = Lock::exclusive(&folder.join("lock"), waiting).ok();
         let toolchain = match toolchain::find(&archs.general) {
             Ok(toolchain) => toolchain,
             Err(missing) => return without_toolchain(environment, package, &options, &archs, missing),
         };
-        let folder = environment.out_dir.join("ferrogrid");
         let target = package.workspace_root.join("target");
         let step = Step {
             cubins: Cubins::new(options.cubin == Some(true), environment, &folder, &target),

@@ -17,7 +17,8 @@ use crate::compile::{Compiler, Image, compile_all};
 use crate::error::Error;
 use crate::options::{Arch, ArchChoice, Math, Options, PanicStrategy, variables};
 use crate::output::directives::{directives, rerun_if_changed};
-use crate::output::{manifest, record};
+use crate::output::manifest::{self, Outcomes};
+use crate::output::record;
 use crate::source::cfg::Cfgs;
 use crate::source::device_crate::DeviceCrate;
 use crate::source::scan::{Scan, scan};
@@ -124,6 +125,10 @@ impl Step<'_> {
         // A tool's device crate may no longer exist.
         output.directives.extend(compilers.iter().take(1).flat_map(|it| it.externs.inputs.directives()));
         let mut outcomes = compile_all(&scan, &compilers, &self.cubins);
+        // These are not the kernels' errors, which stay recorded until an input changes.
+        if let Some(failure) = take_failure_of_machine(&mut outcomes) {
+            return Err(failure);
+        }
         let device_crates = || scan.units.iter().flat_map(|unit| &unit.device_crates);
         for (device_crate, outcome) in device_crates().zip(outcomes.iter_mut().flatten()) {
             let images = outcome.as_ref().map_or(&[][..], Vec::as_slice);
@@ -147,9 +152,10 @@ impl Step<'_> {
                 records.push(record::unit(device_crate, images));
             }
         }
+        // Last, so that at no time a file is named that has been removed.
+        record::write(self, &local_folders, records)?;
         self.remove_stale_ptx(&output)?;
         self.cubins.remove_stale(&output.cubins)?;
-        record::write(self, &local_folders, records)?;
         let refusal = outcomes.into_iter().flatten().find_map(Result::err);
         Ok(Outcome { output, included, refusal })
     }
@@ -163,10 +169,11 @@ impl Step<'_> {
         if self.libdevice.is_some() { Math::Libdevice } else { Math::Libm }
     }
 
-    /// Removes the PTX of targets and architectures that are no longer built: the PTX files of the folder
-    /// are those of the program.
+    /// Removes the PTX of targets and architectures that are no longer built, and what a killed build has left of
+    /// one: the PTX files of the folder are those of the program.
     fn remove_stale_ptx(&self, output: &Output) -> Result<(), Error> {
-        let is_ptx = |file: &Path| file.extension().is_some_and(|it| it == "ptx");
+        let name = |file: &Path| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_ptx = |file: &Path| name(file).ends_with(".ptx") || name(file).contains(".ptx.partial-");
         cache::retain(&self.folder, |file| !is_ptx(file) || output.ptx.iter().any(|it| it == file))
     }
 
@@ -300,6 +307,13 @@ fn without_toolchain(
     // Cargo runs the script at every build while this file is missing, so a new toolchain is noticed.
     output.directives.push(rerun_if_changed(&targets.join("no-such-file")));
     Ok(Outcome { output, ..Outcome::default() })
+}
+
+/// The first error that says nothing about the kernels.
+fn take_failure_of_machine(outcomes: &mut [Outcomes]) -> Option<Error> {
+    let mut all = outcomes.iter_mut().flatten();
+    let failed = all.find(|it| it.as_ref().is_err_and(Error::is_of_machine))?;
+    std::mem::replace(failed, Ok(Vec::new())).err()
 }
 
 /// The error if entry points have other parameters for one architecture than for another.

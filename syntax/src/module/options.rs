@@ -61,8 +61,9 @@ impl ModuleOptions {
 /// The names in a list of architectures.
 fn archs(value: &Expr) -> Result<Vec<String>> {
     let wrong = |place: &Expr, found: &str| {
-        let message =
-            format!("{found}; expected a list of architectures from `sm_75` on, `arch = [\"sm_75\", \"sm_90a\"]`");
+        let message = format!(
+            "{found}; expected a list of architectures from `sm_75` on, `arch = [\"sm_75\", \"sm_90a\"]`"
+        );
         Error::new(place.span(), message)
     };
     let Expr::Array(list) = value else { return Err(wrong(value, "this is not a list")) };

@@ -109,7 +109,8 @@ pub(crate) fn scan(
     let folder = environment.out_dir.join("ferrogrid");
     let (sources, scan, (own, library)) = (Sources::default(), Scan::default(), Default::default());
     let of_package = options.evaluate_on(device);
-    let mut scanner = Scanner { package, archs, options, device: of_package, folder, sources, scan, own, library };
+    let mut scanner =
+        Scanner { package, archs, options, device: of_package, folder, sources, scan, own, library };
     // The library first: the others may use it.
     let (libraries, others): (Vec<_>, Vec<_>) =
         package.targets.iter().partition(|target| target.kind == TargetKind::Lib);
@@ -243,7 +244,8 @@ impl Scanner<'_> {
         for (number, modules) in self.portions(tree).iter().enumerate() {
             let slug = if number == 0 { slug.clone() } else { format!("{slug}-{}", number + 1) };
             let laid_out = self.lay_out(target, slug, tree, Portion::Kernels(modules), cfg_test)?;
-            device_crates.extend(laid_out.map(|it| DeviceCrate { archs: self.archs_of(tree, modules), ..it }));
+            device_crates
+                .extend(laid_out.map(|it| DeviceCrate { archs: self.archs_of(tree, modules), ..it }));
         }
         let crate_name = target.name.replace('-', "_");
         let uses = BTreeMap::new();
