@@ -41,6 +41,13 @@ mod kernels {
     }
 
     #[kernel]
+    pub fn bits(t: Thread<1>, mut y: DisjointSlice<u32>) {
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = t.warp().match_bits::<8>(*y);
+        }
+    }
+
+    #[kernel]
     pub fn reductions(t: Thread<1>, mut y: DisjointSlice<[u32; 6]>, mut z: DisjointSlice<[i32; 2]>) {
         let warp = t.warp();
         if let Some([add, min, max, and, or, xor]) = y.get_mut(t.index()) {
@@ -155,6 +162,11 @@ fn each_vote_is_one_instruction() {
     let kinds = ["vote.sync.ballot.b32", "vote.sync.all.pred", "vote.sync.any.pred"];
     demand(kernels::votes::kernel(), &kinds.map(|kind| (kind, 1)));
     demand(kernels::votes::kernel(), &[("vote.sync", 3)]);
+}
+
+#[test]
+fn few_bits_are_matched_by_a_vote_for_each() {
+    demand(kernels::bits::kernel(), &[("vote.sync.ballot.b32", 8), ("match.any", 0)]);
 }
 
 #[test]

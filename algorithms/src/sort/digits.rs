@@ -14,13 +14,9 @@ pub mod kernels {
     pub const DIGIT: u32 = 8;
     /// The values of a digit.
     pub const DIGITS: usize = 256;
-    /// The items that a thread treats together, so that none waits for the one before it.
-    pub const GROUP: usize = 4;
-    /// The groups of a thread.
-    pub const GROUPS: usize = 4;
-    /// The items of a thread.
-    pub const ROWS: usize = GROUP * GROUPS;
-    /// The elements of a block.
+    /// The elements that a thread counts together.
+    const ROWS: usize = 16;
+    /// The elements that a block counts together.
     pub const TILE: usize = THREADS * ROWS;
     /// The digits of the longest keys.
     pub const PASSES: usize = 8;
@@ -35,6 +31,8 @@ pub mod kernels {
         + BitXor<Output = Self>
         + Not<Output = Self>
     {
+        /// All bits.
+        const ONES: Self;
         /// All bits if the highest one is set, else none.
         fn sign(self) -> Self;
         /// The lowest bits from `first` on.
@@ -48,6 +46,8 @@ pub mod kernels {
     macro_rules! bits {
         ($($t:ident as $signed:ident),*) => {
             $(impl Bits for $t {
+                const ONES: Self = $t::MAX;
+
                 #[inline(always)]
                 fn sign(self) -> Self {
                     (self as $signed >> ($t::BITS - 1)) as $t
@@ -89,37 +89,35 @@ pub mod kernels {
         pub mask: u32,
     }
 
-    /// The digit of a key, below `DIGITS`.
+    /// The unsigned number with the place of this key in the order.
     #[inline(always)]
-    pub fn digit_of<K: Bits>(key: K, flips: Flips<K>, digit: Digit) -> u32 {
-        let ordered = key ^ (key.sign() & flips.negative) ^ flips.all;
-        ordered.from(digit.first) & digit.mask & (DIGITS as u32 - 1)
+    pub fn ordered<K: Bits>(key: K, flips: Flips<K>) -> K {
+        key ^ (key.sign() & flips.negative) ^ flips.all
     }
 
-    /// A thread's items.
-    pub type Rows<T> = [[T; GROUP]; GROUPS];
+    /// The key of [`ordered`].
+    #[inline(always)]
+    pub fn restored<K: Bits>(ordered: K, flips: Flips<K>) -> K {
+        let key = ordered ^ flips.all;
+        key ^ (key.sign() & flips.negative)
+    }
 
-    /// The results of `f` for the number of each group. LLVM would not unroll a loop of so much code, and its items would go to
+    /// The digit of an ordered key, below `DIGITS`.
+    #[inline(always)]
+    pub fn digit_of<K: Bits>(ordered: K, digit: Digit) -> usize {
+        (ordered.from(digit.first) & digit.mask) as usize % DIGITS
+    }
+
+    /// The results of `f` for 0 to `N`, at most 32. LLVM would not unroll a loop of so much code, and its items would go to
     /// memory.
     #[inline(always)]
-    pub fn each_group<U>(mut f: impl FnMut(usize) -> [U; GROUP]) -> Rows<U> {
-        [f(0), f(1), f(2), f(3)]
-    }
-
-    /// The results of `f` for the number of each item.
-    #[inline(always)]
-    pub fn each<U>(mut f: impl FnMut(usize) -> U) -> Rows<U> {
-        each_group(|group| {
-            let first = group * GROUP;
-            [f(first), f(first + 1), f(first + 2), f(first + 3)]
-        })
-    }
-
-    /// The key that is after all others.
-    #[inline(always)]
-    pub fn last<K: Bits>(flips: Flips<K>) -> K {
-        let key = !flips.all;
-        key ^ (key.sign() & flips.negative)
+    pub fn each<U: Copy, const N: usize>(mut f: impl FnMut(usize) -> U) -> [U; N] {
+        let mut results = [f(0); N];
+        macro_rules! set {
+            ($($k:literal)*) => { $(if $k < N { results[$k] = f($k); })* };
+        }
+        set!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+        results
     }
 
     /// counts[pass * DIGITS + digit] += how many elements of `x` have that digit in that pass. The digits are those of the bits
@@ -143,14 +141,14 @@ pub mod kernels {
         let add = |key: K, pass: usize| {
             let begin = first + DIGIT * pass as u32;
             let mask = (1 << (end - begin).min(DIGIT)) - 1;
-            let digit = digit_of(key, flips, Digit { first: begin, mask });
-            own[(pass * DIGITS + digit as usize) % (PASSES * DIGITS)].fetch_add(1, Relaxed);
+            let digit = digit_of(key, Digit { first: begin, mask });
+            own[(pass * DIGITS + digit) % (PASSES * DIGITS)].fetch_add(1, Relaxed);
         };
         let mut tile = block as usize;
         while tile < tiles.len() {
-            let items = each(|k| tiles[tile][k * THREADS + rank]);
+            let items: [K; ROWS] = each(|k| ordered(tiles[tile][k * THREADS + rank], flips));
             for pass in 0..passes {
-                each(|k| add(items[k / GROUP][k % GROUP], pass));
+                each::<(), ROWS>(|k| add(items[k], pass));
             }
             tile += blocks as usize;
         }
@@ -158,7 +156,7 @@ pub mod kernels {
             let mut place = rank;
             while place < rest.len() {
                 for pass in 0..passes {
-                    add(rest[place], pass);
+                    add(ordered(rest[place], flips), pass);
                 }
                 place += THREADS;
             }

@@ -1,7 +1,9 @@
 //! Stable radix sorts of keys, and of keys with values.
 
 pub(crate) mod digits;
+pub(crate) mod few;
 pub(crate) mod pass;
+pub(crate) mod ranking;
 
 use std::ops::Range;
 
@@ -12,8 +14,12 @@ use crate::reduce::Number;
 use crate::{
     DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream, Temporary,
 };
-use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, TILE, count_digits};
-use pass::kernels::{move_keys, pairs};
+use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, THREADS, TILE, count_digits};
+use few::kernels::{FEW, move_few, sort_few};
+use pass::kernels::{
+    LONG_PAIR_ROWS, LONG_ROWS, PAIR_ROWS, ROWS, move_keys, move_long_keys, move_long_pairs, move_long_values,
+    move_pairs,
+};
 
 /// The most blocks that count: some for each place on 132 multiprocessors.
 const COUNTING_BLOCKS: usize = 1056;
@@ -21,14 +27,79 @@ const COUNTING_BLOCKS: usize = 1056;
 /// A number as bits that kernels sort.
 pub trait Sorted: Pod + DeviceCopy {
     /// Unsigned integers of its size.
-    type Unsigned: Pod
-        + Bits
-        + count_digits::Instance
-        + move_keys::Instance
-        + pairs::Instance<u32>
-        + pairs::Instance<u64>;
+    type Unsigned: Keys;
     /// The bits to flip for the ascending order, and all bits.
     const ORDER: (Flips<Self::Unsigned>, Self::Unsigned);
+}
+
+/// What a pass needs to know of an order: the bits to flip, the digit, and where its values begin.
+type Order<'a, K> = (Flips<K>, Digit, DeviceView<'a, u32>);
+
+/// Unsigned integers that kernels sort.
+pub trait Keys: Pod + Bits + count_digits::Instance + sort_few::Instance + With<u32> + With<u64> {
+    /// The elements of a block in a pass.
+    const TILE: usize;
+
+    /// Launches a pass.
+    fn pass(
+        stream: &Stream,
+        grid: Grid<1>,
+        order: Order<Self>,
+        x: DeviceView<Self>,
+        y: DeviceAtomicView<Self>,
+    ) -> Result<()>;
+}
+
+/// Keys that kernels sort with values `V`.
+pub trait With<V: Pod + Bits>: Pod + Bits {
+    /// The elements of a block in a pass.
+    const TILE: usize;
+
+    /// Launches a pass, from and to keys and values.
+    fn pass(
+        stream: &Stream,
+        grid: Grid<1>,
+        order: Order<Self>,
+        from: (DeviceView<Self>, DeviceView<V>),
+        to: (DeviceAtomicView<Self>, DeviceAtomicView<V>),
+    ) -> Result<()>;
+}
+
+macro_rules! keys {
+    ($($t:ty: $pass:ident $rows:ident $(, $value:ty: $pass_of_pairs:ident $rows_of_pairs:ident)*;)*) => {
+        $(impl Keys for $t {
+            const TILE: usize = THREADS * $rows;
+
+            fn pass(
+                stream: &Stream,
+                grid: Grid<1>,
+                (flips, digit, starts): Order<Self>,
+                x: DeviceView<Self>,
+                y: DeviceAtomicView<Self>,
+            ) -> Result<()> {
+                $pass(stream, grid, flips, digit, starts, x, y)
+            }
+        }
+        $(impl With<$value> for $t {
+            const TILE: usize = THREADS * $rows_of_pairs;
+
+            fn pass(
+                stream: &Stream,
+                grid: Grid<1>,
+                (flips, digit, starts): Order<Self>,
+                (x, values): (DeviceView<Self>, DeviceView<$value>),
+                (y, values_out): (DeviceAtomicView<Self>, DeviceAtomicView<$value>),
+            ) -> Result<()> {
+                $pass_of_pairs(stream, grid, flips, digit, starts, x, values, y, values_out)
+            }
+        })*)*
+    };
+}
+keys! {
+    u8: move_keys ROWS, u32: move_pairs PAIR_ROWS, u64: move_long_values LONG_PAIR_ROWS;
+    u16: move_keys ROWS, u32: move_pairs PAIR_ROWS, u64: move_long_values LONG_PAIR_ROWS;
+    u32: move_keys ROWS, u32: move_pairs PAIR_ROWS, u64: move_long_values LONG_PAIR_ROWS;
+    u64: move_long_keys LONG_ROWS, u32: move_long_pairs LONG_PAIR_ROWS, u64: move_long_pairs LONG_PAIR_ROWS;
 }
 
 macro_rules! sorted {
@@ -105,9 +176,12 @@ impl RadixSort {
     ) -> Result<()> {
         let mut column = Column::<T::Unsigned>::new(x.into_input().cast()?, y.into_output().cast()?);
         let flips = self.flips::<T>();
-        self.passes::<T>(stream, column.input, column.longest(), |turn, digit, starts, grid| {
+        if column.longest() <= FEW {
+            return self.few::<T>(stream, column, stream.temporary(0)?.view_mut());
+        }
+        self.passes::<T>(stream, column.input, <T::Unsigned as Keys>::TILE, |turn, digit, starts, grid| {
             let (x, y) = column.turn(stream, turn)?;
-            pass::kernels::move_keys::<T::Unsigned>(stream, grid, flips, digit, starts, x, y)
+            Keys::pass(stream, grid, (flips, digit, starts), x, y)
         })
     }
 
@@ -146,24 +220,59 @@ impl RadixSort {
         }
     }
 
-    fn pairs_of<T: Number, V: Pod + Bits>(
+    fn pairs_of<T: Number, V: Pod + Bits + move_few::Instance>(
         &self,
         stream: &Stream,
         mut keys: Column<T::Unsigned>,
         mut values: Column<V>,
     ) -> Result<()>
     where
-        T::Unsigned: pairs::Instance<V>,
+        T::Unsigned: With<V>,
     {
         let flips = self.flips::<T>();
         let longest = keys.longest().max(values.longest());
-        self.passes::<T>(stream, keys.input, longest, |turn, digit, starts, grid| {
+        if longest <= FEW {
+            let mut origins = stream.temporary::<u32>(keys.input.len())?;
+            self.few::<T>(stream, keys, origins.view_mut())?;
+            let grid = Grid::cover(longest.max(1));
+            return move_few::<V>(stream, grid, origins.view(), values.input, values.output);
+        }
+        let tile = <T::Unsigned as With<V>>::TILE;
+        self.passes::<T>(stream, keys.input, tile, |turn, digit, starts, grid| {
             let (x, y) = keys.turn(stream, turn)?;
             let (values, values_out) = values.turn(stream, turn)?;
-            pass::kernels::pairs::<T::Unsigned, V>(
-                stream, grid, flips, digit, starts, x, values, y, values_out,
-            )
+            With::pass(stream, grid, (flips, digit, starts), (x, values), (y, values_out))
         })
+    }
+
+    /// Sorts in one block, and writes to `origins`, unless that is empty, where the elements were.
+    fn few<T: Sorted>(
+        &self,
+        stream: &Stream,
+        column: Column<T::Unsigned>,
+        origins: DeviceViewMut<u32>,
+    ) -> Result<()> {
+        if column.longest() == 0 {
+            return Ok(());
+        }
+        let (bits, y, origins) = (self.bits_of::<T>(), column.output.into_atomic(), origins.into_atomic());
+        let flips = self.flips::<T>();
+        sort_few::<T::Unsigned>(
+            stream,
+            Grid::blocks(1),
+            flips,
+            bits.start,
+            bits.end,
+            column.input,
+            y,
+            origins,
+        )
+    }
+
+    /// The bits that count, of those that a key has.
+    fn bits_of<T>(&self) -> Range<u32> {
+        let end = self.bits.end.min(8 * size_of::<T>() as u32);
+        self.bits.start.min(end)..end
     }
 
     fn flips<T: Sorted>(&self) -> Flips<T::Unsigned> {
@@ -171,27 +280,23 @@ impl RadixSort {
         if self.descending { Flips { all: flips.all ^ ones, ..flips } } else { flips }
     }
 
-    /// Counts the digits of `x`, and calls `pass` for each, the lowest first, with where its values begin. `longest` is the
-    /// greatest of all lengths, which kernels compare.
+    /// Counts the digits of `x`, and calls `pass` for each, the lowest first, with where its values begin. Blocks of
+    /// passes have `tile` elements.
     fn passes<T: Sorted>(
         &self,
         stream: &Stream,
         x: DeviceView<T::Unsigned>,
-        longest: usize,
+        tile: usize,
         mut pass: impl FnMut(Turn, Digit, DeviceView<u32>, Grid<1>) -> Result<()>,
     ) -> Result<()> {
-        if longest == 0 {
-            return Ok(());
-        }
-        let end = self.bits.end.min(8 * size_of::<T>() as u32);
-        let first = self.bits.start.min(end);
+        let Range { start: first, end } = self.bits_of::<T>();
         // No bits are a pass that copies.
         let passes = (end - first).div_ceil(DIGIT).max(1);
-        let tiles = x.len().div_ceil(TILE).max(1);
+        let blocks = |tile| x.len().div_ceil(tile).max(1);
         let mut counts = stream.temporary::<u32>(passes as usize * DIGITS)?;
         let mut starts = stream.temporary::<u32>(passes as usize * DIGITS)?;
         stream.fill_into(0, counts.view_mut())?;
-        let grid = Grid::blocks(tiles.min(COUNTING_BLOCKS));
+        let grid = Grid::blocks(blocks(TILE).min(COUNTING_BLOCKS));
         let all = counts.view_mut().into_atomic();
         digits::kernels::count_digits::<T::Unsigned>(stream, grid, self.flips::<T>(), first, end, x, all)?;
         digits::kernels::starts(stream, Grid::blocks(passes as usize), counts.view(), starts.view_mut())?;
@@ -200,7 +305,7 @@ impl RadixSort {
             let begin = first + number * DIGIT;
             let digit = Digit { first: begin, mask: (1 << (end - begin).min(DIGIT)) - 1 };
             let place = number as usize * DIGITS;
-            pass(turn, digit, starts.view().slice(place..place + DIGITS)?, Grid::blocks(tiles))?;
+            pass(turn, digit, starts.view().slice(place..place + DIGITS)?, Grid::blocks(blocks(tile)))?;
         }
         Ok(())
     }

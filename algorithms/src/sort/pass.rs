@@ -2,154 +2,134 @@
 
 /// The kernels.
 ///
-/// A block ranks its tile: a warp finds the equal digits of a row, and counts them in shared memory. Thread `d` publishes the
-/// count of digit `d`, and looks back for those of earlier blocks. The elements go through shared memory, so that those with
-/// one digit are stored side by side.
+/// A block counts the digits of its tile. Thread `d` publishes the count of digit `d`, and looks back for those of earlier blocks
+/// after the items have gone to their places in shared memory. From there those with one digit are stored side by side.
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::Ordering::Relaxed;
+    use ferrogrid::device::EarlierBlocks;
     use ferrogrid::device::prelude::*;
+    use ferrogrid::device::shared::Published;
 
     use super::super::digits::kernels::{
-        Bits, DIGIT, DIGITS, Digit, Flips, GROUP, ROWS, Rows, THREADS, TILE, digit_of, each, each_group, last,
+        Bits, DIGITS, Digit, Flips, THREADS, digit_of, each, ordered, restored,
     };
+    use super::super::ranking::kernels::{OfWarps, begin, count, of_warp, place, zeroed};
 
-    /// The warps of a block.
-    pub const WARPS: usize = THREADS / 32;
-    /// The elements of a warp.
-    pub const RUN: usize = 32 * ROWS;
-
-    /// Counts of each warp and digit.
-    type Counts = [DeviceAtomic<u32, atomic::Block>; 2048];
+    /// The items of a thread with keys of up to 4 bytes.
+    pub const ROWS: usize = 32;
+    /// The same with keys of 8 bytes.
+    pub const LONG_ROWS: usize = 20;
+    /// The same of keys and values of up to 4 bytes.
+    pub const PAIR_ROWS: usize = 28;
+    /// The same with keys or values of 8 bytes.
+    pub const LONG_PAIR_ROWS: usize = 20;
 
     /// The thread's elements of its warp's run, one of each row of 32; `none` beyond the end.
     #[inline(always)]
-    fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], none: T) -> Rows<T> {
+    fn load<T: Copy, const N: usize>(t: &Thread<'_, 1>, x: &[T], none: T) -> [T; N] {
         let (warp, lane) = (t.thread_rank() as usize / 32, t.thread_rank() as usize % 32);
-        let first = t.block_idx()[0] as usize * TILE + warp * RUN;
-        match x.get(first..).and_then(|rest| rest.first_chunk::<RUN>()) {
-            Some(run) => each(|row| run[row * 32 + lane]),
+        let first = t.block_idx()[0] as usize * THREADS * N + warp * 32 * N;
+        match x.get(first..).and_then(|rest| rest.as_chunks::<32>().0.first_chunk::<N>()) {
+            Some(rows) => each(|row| rows[row][lane]),
             None => each(|row| x.get(first + row * 32 + lane).copied().unwrap_or(none)),
         }
     }
 
-    /// How many items of the warp before each one of a group have its digit, and in the low 8 bits the digit. `counts` has how
-    /// many items of the warp had each digit before; those of the group are added.
+    /// The thread's ordered keys. What is beyond the end has the greatest digit, and goes beyond the end of the output.
     #[inline(always)]
-    fn rank_in_warp(
-        warp: &Warp,
-        counts: &[DeviceAtomic<u32, atomic::Block>; DIGITS],
-        digits: [u32; GROUP],
-    ) -> [u32; GROUP] {
-        let equal = digits.map(|digit| warp.match_any(digit));
-        let lower = (1_u32 << warp.lane()) - 1;
-        let mut before = digits;
-        for k in 0..GROUP {
-            if equal[k] & lower == 0 {
-                let count = counts[digits[k] as usize % DIGITS].fetch_add(equal[k].count_ones(), Relaxed);
-                before[k] |= count << DIGIT;
-            }
-            // An earlier item of another lane counts first.
-            warp.sync();
-        }
-        core::array::from_fn(|k| {
-            warp.shuffle(before[k], equal[k].trailing_zeros()) + ((equal[k] & lower).count_ones() << DIGIT)
-        })
+    fn load_keys<K: Bits, const N: usize>(t: &Thread<'_, 1>, x: &[K], flips: Flips<K>) -> [K; N] {
+        let keys: [K; N] = load(t, x, restored(K::ONES, flips));
+        each(|row| ordered(keys[row], flips))
     }
 
-    /// The position of each item in the tile, in the order of digits. `offsets[d]` becomes what takes a position of digit `d` to
-    /// its place in the output, where the digit begins at `starts[d]`.
+    /// A tile whose digits are counted and published, while its items wait for those of earlier blocks.
+    struct Counted<'a> {
+        earlier: EarlierBlocks<'a, EachThread<u32, THREADS>>,
+        /// How many items have the digit of this thread, and the position of the first.
+        count: u32,
+        first: u32,
+    }
+
+    /// Counts and publishes, and calls `put` with the number of each item and its position in the tile, in the order of digits.
     #[inline(always)]
-    fn rank<const COUNTS: usize, const OFFSETS: usize, const SCAN: usize>(
+    fn place_tile<'a, K: Bits, const N: usize, const S: usize>(
         t: &Thread<'_, 1>,
-        digit: impl Fn(usize) -> u32,
-        starts: &[u32],
-        order: BlockOrder<EachThread<u32, THREADS>>,
-        mut counts: Shared<'_, Counts, COUNTS>,
-        offsets: &mut Shared<'_, [u32; DIGITS], OFFSETS>,
-        scan: &mut Shared<'_, Scratch<u32>, SCAN>,
-    ) -> Rows<u32> {
-        counts.fill_with(t, |_| DeviceAtomic::new(0));
-        let counts = t.publish(counts);
-        let (of_warps, _) = counts.as_chunks::<DIGITS>();
-        let thread = t.thread_rank() as usize % THREADS;
-        let own = &of_warps[thread / 32];
-        // A rank and its digit are one number, which needs half of the registers.
-        let ranks = each_group(|group| {
-            let first = group * GROUP;
-            let digits = [digit(first), digit(first + 1), digit(first + 2), digit(first + 3)];
-            rank_in_warp(&t.warp(), own, digits)
-        });
+        (keys, digit): (&[K; N], Digit),
+        order: BlockOrder<'a, EachThread<u32, THREADS>>,
+        (counts, lanes): (&OfWarps, &OfWarps),
+        scan: &mut Shared<'_, Scratch<u32>, S>,
+        mut put: impl FnMut(usize, u32),
+    ) -> Counted<'a> {
+        let own = of_warp(t, counts, lanes);
+        each::<u32, N>(|row| own.counts[digit_of(keys[row], digit)].fetch_add(1, Relaxed));
         t.sync_threads();
-        // From here on the thread is that of a digit.
-        let (mut before_warp, mut count) = ([0; WARPS], 0_u32);
-        for number in 0..WARPS {
-            before_warp[number] = count;
-            count += of_warps[number][thread].load(Relaxed);
-        }
+        let count = count(t, counts);
         let earlier = order.publish_each(t, count);
         let first = t.block_exclusive_scan(scan, count, 0, |a, b| a + b);
-        for number in 0..WARPS {
-            of_warps[number][thread].store(first + before_warp[number], Relaxed);
-        }
-        let before = earlier.exclusive_each(t, count, u32::wrapping_add).unwrap_or(0);
-        let start = starts.get(thread).copied().unwrap_or(0);
-        let offset = start.wrapping_add(before).wrapping_sub(first);
+        begin(t, counts, first);
+        t.sync_threads();
+        let warp = t.warp();
+        each::<(), N>(|row| put(row, place(&warp, own, row, digit_of(keys[row], digit))));
+        Counted { earlier, count, first }
+    }
+
+    /// What takes a position of each digit to its place in the output, where digit `d` begins at `starts[d]`.
+    #[inline(always)]
+    fn offsets<'b, const O: usize>(
+        t: &Thread<'b, 1>,
+        counted: Counted<'_>,
+        starts: &[u32],
+        mut offsets: Shared<'b, [u32; DIGITS], O>,
+    ) -> Published<'b, [u32; DIGITS], O> {
+        let before = counted.earlier.exclusive_each(t, counted.count, u32::wrapping_add).unwrap_or(0);
+        let start = starts.get(t.thread_rank() as usize).copied().unwrap_or(0);
+        let offset = start.wrapping_add(before).wrapping_sub(counted.first);
         offsets.fill_with(t, |_| offset);
-        t.sync_threads();
-        each(|row| {
-            let rank = *item(&ranks, row);
-            (rank >> DIGIT) + own[rank as usize % DIGITS].load(Relaxed)
-        })
+        t.publish(offsets)
     }
 
-    /// The items that come first, second and so on, with neighbours in neighbouring threads.
+    /// The place in the output of the item at this position of the sorted tile.
     #[inline(always)]
-    fn scatter<T: Bits>(
+    fn place_of<K: Bits>(key: K, position: usize, digit: Digit, offsets: &[u32; DIGITS]) -> usize {
+        offsets[digit_of(key, digit)].wrapping_add(position as u32) as usize
+    }
+
+    #[inline(always)]
+    fn put<T: Bits>(tile: &[DeviceAtomic<T, atomic::Block>], position: u32, item: T) {
+        if let Some(place) = tile.get(position as usize) {
+            place.store(item, Relaxed);
+        }
+    }
+
+    /// Moves the keys of a tile of `N` rows.
+    #[inline(always)]
+    fn move_tile<K: Bits, const N: usize, const C: usize, const L: usize, const O: usize, const S: usize>(
         t: &Thread<'_, 1>,
-        tile: &[DeviceAtomic<T, atomic::Block>; TILE],
-        ranks: Rows<u32>,
-        value: impl Fn(usize) -> T,
-    ) -> Rows<T> {
-        each(|row| {
-            if let Some(place) = tile.get(*item(&ranks, row) as usize) {
-                place.store(value(row), Relaxed);
-            }
-        });
-        t.sync_threads();
-        let thread = t.thread_rank() as usize % THREADS;
-        each(|k| tile[k * THREADS + thread].load(Relaxed))
-    }
-
-    /// Item number `k`.
-    #[inline(always)]
-    fn item<T>(items: &Rows<T>, k: usize) -> &T {
-        &items[k / GROUP][k % GROUP]
-    }
-
-    /// Calls `store` with the number of each item of the sorted tile, and its place in the output.
-    #[inline(always)]
-    fn places<K: Bits>(
-        t: &Thread<'_, 1>,
-        (keys, flips, digit): (&Rows<K>, Flips<K>, Digit),
-        offsets: &[u32; DIGITS],
-        len: usize,
-        store: impl Fn(usize, usize),
+        (flips, digit, starts): (Flips<K>, Digit, &[u32]),
+        (x, out): (&[K], &[DeviceAtomic<K>]),
+        order: BlockOrder<EachThread<u32, THREADS>>,
+        (counts, lanes): (Shared<'_, OfWarps, C>, Shared<'_, OfWarps, L>),
+        (own_offsets, mut scan): (Shared<'_, [u32; DIGITS], O>, Shared<'_, Scratch<u32>, S>),
+        tile: &[DeviceAtomic<K, atomic::Block>],
     ) {
-        let thread = t.thread_rank() as usize % THREADS;
-        // What is beyond the end is last.
-        let len = len - t.block_idx()[0] as usize * TILE;
-        each(|k| {
-            let position = k * THREADS + thread;
-            if position < len {
-                let offset = offsets[digit_of(*item(keys, k), flips, digit) as usize];
-                store(k, offset.wrapping_add(position as u32) as usize);
+        let keys: [K; N] = load_keys(t, x, flips);
+        let (counts, lanes) = zeroed(t, counts, lanes);
+        let put_key = |row: usize, position| put(tile, position, keys[row]);
+        let counted = place_tile(t, (&keys, digit), order, (&counts, &lanes), &mut scan, put_key);
+        let offsets = offsets(t, counted, starts, own_offsets);
+        each::<(), N>(|k| {
+            let position = k * THREADS + t.thread_rank() as usize % THREADS;
+            let key = tile[position].load(Relaxed);
+            if let Some(out) = out.get(place_of(key, position, digit, &offsets)) {
+                out.store(restored(key, flips), Relaxed);
             }
         });
     }
 
     /// out[i] <- the elements of `x` in the order of one digit; equal digits stay in order.
-    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, out), K = [u8, u16, u32, u64])]
+    #[inline(always)]
+    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, out), K = [u8, u16, u32])]
     pub fn move_keys<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
@@ -159,32 +139,97 @@ pub mod kernels {
         out: &[DeviceAtomic<K>],
         order: BlockOrder<EachThread<u32, 256>>,
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
-        mut offsets: Shared<[u32; 256]>,
-        mut scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<K, atomic::Block>; 4096]>,
+        lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
+        offsets: Shared<[u32; 256]>,
+        scan: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 8192]>,
     ) {
-        let items = load(&t, x, last(flips));
-        let digits = |row| digit_of(*item(&items, row), flips, digit);
-        let ranks = rank(&t, digits, starts, order, counts, &mut offsets, &mut scan);
-        let tile = t.publish(tile);
-        let items = scatter(&t, &tile, ranks, |row| *item(&items, row));
-        let offsets = t.publish(offsets);
-        places(&t, (&items, flips, digit), &offsets, x.len(), |k, place| {
-            if let Some(out) = out.get(place) {
-                out.store(*item(&items, k), Relaxed);
+        let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
+        move_tile::<K, ROWS, _, _, _, _>(&t, (flips, digit, starts), (x, out), order, words, sums, &*tile);
+    }
+
+    /// As [`move_keys`], of keys of 8 bytes.
+    #[inline(always)]
+    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, out), K = [u64])]
+    pub fn move_long_keys<K: Bits>(
+        t: Thread<1>,
+        flips: Flips<K>,
+        digit: Digit,
+        starts: &[u32],
+        x: &[K],
+        out: &[DeviceAtomic<K>],
+        order: BlockOrder<EachThread<u32, 256>>,
+        counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
+        lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
+        offsets: Shared<[u32; 256]>,
+        scan: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 5120]>,
+    ) {
+        let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
+        move_tile::<K, LONG_ROWS, _, _, _, _>(
+            &t,
+            (flips, digit, starts),
+            (x, out),
+            order,
+            words,
+            sums,
+            &*tile,
+        );
+    }
+
+    /// Moves the keys of a tile of `N` rows, and the values that belong to them.
+    #[inline(always)]
+    fn move_pairs_of_tile<
+        K: Bits,
+        V: Bits,
+        const N: usize,
+        const C: usize,
+        const L: usize,
+        const O: usize,
+        const S: usize,
+    >(
+        t: &Thread<'_, 1>,
+        (flips, digit, starts): (Flips<K>, Digit, &[u32]),
+        (x, values): (&[K], &[V]),
+        (out, values_out): (&[DeviceAtomic<K>], &[DeviceAtomic<V>]),
+        order: BlockOrder<EachThread<u32, THREADS>>,
+        (counts, lanes): (Shared<'_, OfWarps, C>, Shared<'_, OfWarps, L>),
+        (own_offsets, mut scan): (Shared<'_, [u32; DIGITS], O>, Shared<'_, Scratch<u32>, S>),
+        (tile, tile_of_values): (&[DeviceAtomic<K, atomic::Block>], &[DeviceAtomic<V, atomic::Block>]),
+    ) {
+        let keys: [K; N] = load_keys(t, x, flips);
+        let (counts, lanes) = zeroed(t, counts, lanes);
+        let mut positions = [0; N];
+        let put_key = |row: usize, position| {
+            put(tile, position, keys[row]);
+            positions[row] = position;
+        };
+        let counted = place_tile(t, (&keys, digit), order, (&counts, &lanes), &mut scan, put_key);
+        // They come while the block waits for earlier ones.
+        let values: [V; N] = load(t, values, V::narrow(0));
+        each::<(), N>(|row| put(tile_of_values, positions[row], values[row]));
+        let offsets = offsets(t, counted, starts, own_offsets);
+        each::<(), N>(|k| {
+            let position = k * THREADS + t.thread_rank() as usize % THREADS;
+            let key = tile[position].load(Relaxed);
+            let place = place_of(key, position, digit, &offsets);
+            if let (Some(out), Some(value_out)) = (out.get(place), values_out.get(place)) {
+                out.store(restored(key, flips), Relaxed);
+                value_out.store(tile_of_values[position].load(Relaxed), Relaxed);
             }
         });
     }
 
     /// As [`move_keys`], of keys and the values that belong to them.
+    #[inline(always)]
     #[kernel(
         block = THREADS,
-        min_blocks = 3,
+        min_blocks = 2,
         same_shape(x, values, out, values_out),
-        K = [u8, u16, u32, u64],
-        V = [u32, u64]
+        K = [u8, u16, u32],
+        V = [u32]
     )]
-    pub fn pairs<K: Bits, V: Bits>(
+    pub fn move_pairs<K: Bits, V: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
@@ -195,32 +240,103 @@ pub mod kernels {
         values_out: &[DeviceAtomic<V>],
         order: BlockOrder<EachThread<u32, 256>>,
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
-        mut offsets: Shared<[u32; 256]>,
-        mut scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<u64, atomic::Block>; 4096]>,
+        lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
+        offsets: Shared<[u32; 256]>,
+        scan: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 7168]>,
+        tile_of_values: Shared<[DeviceAtomic<V, atomic::Block>; 7168]>,
     ) {
-        let items = load(&t, x, last(flips));
-        let digits = |row| digit_of(*item(&items, row), flips, digit);
-        let ranks = rank(&t, digits, starts, order, counts, &mut offsets, &mut scan);
-        let values = load(&t, values, V::narrow(0));
-        let tile = t.publish(tile);
-        let (key, value) = (|row| item(&items, row).widen(), |row| item(&values, row).widen());
-        let (items, values): (Rows<K>, Rows<V>) = if size_of::<K>() + size_of::<V>() <= 8 {
-            // Both at once.
-            let both = scatter(&t, &tile, ranks, |row| key(row) << 32 | value(row));
-            (each(|k| K::narrow(item(&both, k) >> 32)), each(|k| V::narrow(*item(&both, k))))
-        } else {
-            let items = scatter(&t, &tile, ranks, key);
-            t.sync_threads();
-            let values = scatter(&t, &tile, ranks, value);
-            (each(|k| K::narrow(*item(&items, k))), each(|k| V::narrow(*item(&values, k))))
-        };
-        let offsets = t.publish(offsets);
-        places(&t, (&items, flips, digit), &offsets, x.len(), |k, place| {
-            if let (Some(out), Some(value_out)) = (out.get(place), values_out.get(place)) {
-                out.store(*item(&items, k), Relaxed);
-                value_out.store(*item(&values, k), Relaxed);
-            }
-        });
+        let (words, sums) = ((counts, lanes), (offsets, scan));
+        let (tile, tile_of_values) = t.publish((tile, tile_of_values));
+        move_pairs_of_tile::<K, V, PAIR_ROWS, _, _, _, _>(
+            &t,
+            (flips, digit, starts),
+            (x, values),
+            (out, values_out),
+            order,
+            words,
+            sums,
+            (&*tile, &*tile_of_values),
+        );
+    }
+
+    /// As [`move_pairs`], with values of 8 bytes.
+    #[inline(always)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 2,
+        same_shape(x, values, out, values_out),
+        K = [u8, u16, u32],
+        V = [u64]
+    )]
+    pub fn move_long_values<K: Bits, V: Bits>(
+        t: Thread<1>,
+        flips: Flips<K>,
+        digit: Digit,
+        starts: &[u32],
+        x: &[K],
+        values: &[V],
+        out: &[DeviceAtomic<K>],
+        values_out: &[DeviceAtomic<V>],
+        order: BlockOrder<EachThread<u32, 256>>,
+        counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
+        lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
+        offsets: Shared<[u32; 256]>,
+        scan: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 5120]>,
+        tile_of_values: Shared<[DeviceAtomic<V, atomic::Block>; 5120]>,
+    ) {
+        let (words, sums) = ((counts, lanes), (offsets, scan));
+        let (tile, tile_of_values) = t.publish((tile, tile_of_values));
+        move_pairs_of_tile::<K, V, LONG_PAIR_ROWS, _, _, _, _>(
+            &t,
+            (flips, digit, starts),
+            (x, values),
+            (out, values_out),
+            order,
+            words,
+            sums,
+            (&*tile, &*tile_of_values),
+        );
+    }
+
+    /// As [`move_pairs`], with keys of 8 bytes.
+    #[inline(always)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 2,
+        same_shape(x, values, out, values_out),
+        K = [u64],
+        V = [u32, u64]
+    )]
+    pub fn move_long_pairs<K: Bits, V: Bits>(
+        t: Thread<1>,
+        flips: Flips<K>,
+        digit: Digit,
+        starts: &[u32],
+        x: &[K],
+        values: &[V],
+        out: &[DeviceAtomic<K>],
+        values_out: &[DeviceAtomic<V>],
+        order: BlockOrder<EachThread<u32, 256>>,
+        counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
+        lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
+        offsets: Shared<[u32; 256]>,
+        scan: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 5120]>,
+        tile_of_values: Shared<[DeviceAtomic<V, atomic::Block>; 5120]>,
+    ) {
+        let (words, sums) = ((counts, lanes), (offsets, scan));
+        let (tile, tile_of_values) = t.publish((tile, tile_of_values));
+        move_pairs_of_tile::<K, V, LONG_PAIR_ROWS, _, _, _, _>(
+            &t,
+            (flips, digit, starts),
+            (x, values),
+            (out, values_out),
+            order,
+            words,
+            sums,
+            (&*tile, &*tile_of_values),
+        );
     }
 }

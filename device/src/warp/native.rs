@@ -99,6 +99,13 @@ pub(super) fn match_any(group: &impl Members, (words, _): Words) -> u32 {
 
 #[track_caller]
 #[inline(always)]
+pub(super) fn match_bits<const BITS: u32>(group: &impl Members, value: u32) -> u32 {
+    let lowest = value & u32::MAX.unbounded_shr(32 - BITS);
+    match_any(group, ([lowest, 0, 0, 0], 1))
+}
+
+#[track_caller]
+#[inline(always)]
 pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, _: usize, from: Source) -> Four {
     let (lane, size, members) = (tile.lanes.lane, N as u32, members(tile));
     let (first, rank) = (lane & !(size - 1), lane & (size - 1));

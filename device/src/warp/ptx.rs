@@ -110,6 +110,21 @@ pub(super) fn match_any(group: &impl Members, (words, count): Words) -> u32 {
     }
 }
 
+/// A vote for each bit: `match.any` takes a step for each value that occurs.
+#[track_caller]
+#[inline(always)]
+pub(super) fn match_bits<const BITS: u32>(group: &impl Members, value: u32) -> u32 {
+    let mut equal = group.mask();
+    let mut bit = 0;
+    while bit < BITS {
+        let is_set = value & (1 << bit) != 0;
+        let votes = ballot(group, is_set);
+        equal &= if is_set { votes } else { !votes };
+        bit += 1;
+    }
+    equal
+}
+
 #[track_caller]
 #[inline(always)]
 pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, count: usize, from: Source) -> Four {

@@ -68,7 +68,6 @@ fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
     name_bodies(&function.sig, &mut function.block, kernels);
     quote! {
         #[doc(hidden)]
-        #[inline]
         // A kernel's parameters are those of its launch: by value, and any number of them.
         #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
         #function

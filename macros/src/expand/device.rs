@@ -38,7 +38,7 @@ fn on_device(module: &Module, part: &Part) -> TokenStream {
             let mut function = kernel.body(kernel.name());
             function.vis = kernel.function.vis.clone();
             constants::name_values(module, kernel.name(), &mut function.block);
-            quote!(#[inline] #function)
+            function.into_token_stream()
         }
         Part::Other(Item::Fn(function)) => constants::named_in(module, function).into_token_stream(),
         Part::Other(Item::Static(it))

@@ -136,12 +136,16 @@ impl Kernel {
         format!("{}::<{}>", self.bare_name(), values.join(", "))
     }
 
-    /// The function that the entry points call, under the name `name`.
+    /// The function that the entry points call, under the name `name`. It is `#[inline]`, or what its author wants: LLVM puts
+    /// long kernels in line only if that is `always`.
     pub fn body(&self, name: &Ident) -> ItemFn {
         let mut function = self.function.clone();
         function.sig.ident = name.clone();
         function.vis = Visibility::Inherited;
         function.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
+        if !function.attrs.iter().any(|attribute| attribute.path().is_ident("inline")) {
+            function.attrs.push(parse_quote!(#[inline]));
+        }
         function
     }
 

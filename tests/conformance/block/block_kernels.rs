@@ -276,7 +276,7 @@ pub mod warps {
 
     /// Ballot, all, any, match, of each warp.
     #[kernel]
-    pub fn votes(t: Thread<1>, x: &[u32], mut output: DisjointSlice<[u32; 6]>) {
+    pub fn votes(t: Thread<1>, x: &[u32], mut output: DisjointSlice<[u32; 9]>) {
         let (warp, value) = (t.warp(), x[t.index().get()]);
         let odd = value % 2 == 1;
         let found = [
@@ -286,6 +286,9 @@ pub mod warps {
             warp.match_any(value),
             warp.match_any([value, 1, 2]),
             warp.match_all(value).into(),
+            warp.match_bits::<1>(value),
+            warp.match_bits::<32>(value),
+            warp.tile::<8>().match_bits::<2>(value),
         ];
         warp.sync();
         if let Some(output) = output.get_mut(t.index()) {

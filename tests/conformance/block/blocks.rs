@@ -322,7 +322,7 @@ fn warps_vote_and_match(device: &Device) -> Outcome {
         })
         .collect();
     let device_x = stream.upload(&x)?;
-    let mut output = stream.zeros::<[u32; 6]>(128)?;
+    let mut output = stream.zeros::<[u32; 9]>(128)?;
     warps::votes(&stream, Grid::new(2, 64), &device_x, &mut output)?;
     let expected = |thread: usize| {
         let warp = &x[thread / 32 * 32..][..32];
@@ -331,7 +331,11 @@ fn warps_vote_and_match(device: &Device) -> Outcome {
         };
         let odd = mask(&|value| value % 2 == 1);
         let same = mask(&|value| value == x[thread]);
-        [odd, u32::from(odd == u32::MAX), u32::from(odd != 0), same, same, u32::from(same == u32::MAX)]
+        let alike = mask(&|value| value % 2 == x[thread] % 2);
+        let of_tile = mask(&|value| value % 4 == x[thread] % 4) >> (thread % 32 / 8 * 8) & 0xFF;
+        let (all, any) = (odd == u32::MAX, odd != 0);
+        let equal = [same, same, (same == u32::MAX).into(), alike, same, of_tile];
+        [[odd, all.into(), any.into()].as_slice(), &equal].concat().try_into().expect("nine values")
     };
     expect("votes", stream.download(&output)?, (0..128).map(expected).collect())
 }
