@@ -1,6 +1,7 @@
 //! Stable radix sorts of keys, and of keys with values.
 
 pub(crate) mod digits;
+mod native;
 pub(crate) mod pass;
 
 use std::ops::Range;

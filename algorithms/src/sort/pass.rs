@@ -149,7 +149,7 @@ pub mod kernels {
     }
 
     /// out[i] <- the elements of `x` in the order of one digit; equal digits stay in order.
-    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, out), K = [u8, u16, u32, u64])]
+    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, out), K = [u8, u16, u32, u64], native = super::super::native::move_keys)]
     pub fn move_keys<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
@@ -182,7 +182,8 @@ pub mod kernels {
         min_blocks = 3,
         same_shape(x, values, out, values_out),
         K = [u8, u16, u32, u64],
-        V = [u32, u64]
+        V = [u32, u64],
+        native = super::super::native::pairs
     )]
     pub fn pairs<K: Bits, V: Bits>(
         t: Thread<1>,
