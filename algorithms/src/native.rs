@@ -74,6 +74,25 @@ impl Block {
     }
 }
 
+/// The elements of a tile combined in any order, with fewer accumulators than a block has threads.
+#[inline(always)]
+pub(crate) fn in_any_order<T: Copy, A: Copy>(
+    tile: &[T],
+    identity: A,
+    add: impl Fn(A, T) -> A,
+    combine: impl Fn(A, A) -> A,
+) -> A {
+    const LANES: usize = 32;
+    let mut own = [identity; LANES];
+    let (rows, rest) = tile.as_chunks::<LANES>();
+    for row in rows {
+        for lane in 0..LANES {
+            own[lane] = add(own[lane], row[lane]);
+        }
+    }
+    own.into_iter().fold(rest.iter().fold(identity, |own, x| add(own, *x)), combine)
+}
+
 /// As `Thread::block_reduce`: neighbours within each warp, then the warps in order.
 #[inline(always)]
 pub(crate) fn block_reduce<A: Copy>(own: [A; THREADS], combine: impl Fn(A, A) -> A) -> A {

@@ -5,11 +5,16 @@ use ferrogrid_device::fold::{ITEMS, THREADS, TILE, by_pairs};
 use super::extrema::kernels::{Indexed, better, key_of, of_key};
 use super::moments::kernels::{Moments, Statistic};
 use super::norms::kernels::Norm;
-use crate::native::{Block, block_reduce, for_each_block};
+use crate::native::{Block, block_reduce, for_each_block, in_any_order};
 use crate::number::numbers::{Element, Key, Operation};
 
 pub(super) fn totals<T: Element, O: Operation>(blocks: [u32; 1], x: &[T], totals: &mut [T::Total]) {
     for_each_block(blocks, totals, |block| {
+        if T::Total::IS_EXACT {
+            let of_tile =
+                |x: &[T]| in_any_order(x, O::identity(), |a, x| O::combine(a, x.widen()), O::combine);
+            return block.tiles(x).fold(O::identity(), |a: T::Total, (_, tile)| O::combine(a, of_tile(tile)));
+        }
         block_reduce(block.fold(x, O::identity(), T::widen, O::combine), O::combine)
     });
 }
@@ -24,15 +29,38 @@ pub(super) fn dot<T: Element>(blocks: [u32; 1], x: &[T], y: &[T], sums: &mut [T:
     };
     let of_one = |index: usize, x| product(x, y[index]);
     for_each_block(blocks, sums, |block| {
+        if T::Total::IS_EXACT {
+            let products = |(first, tile): (usize, &[T])| {
+                let pairs = tile.iter().zip(&y[first..]);
+                pairs.fold(T::Total::ZERO, |sum, (x, y)| sum.add(product(*x, *y)))
+            };
+            return block.tiles(x).map(products).fold(Element::ZERO, Element::add);
+        }
         let own = block.fold_tiles(x, Element::ZERO, of_items, of_one, Element::add);
         block_reduce(own, Element::add)
     });
 }
 
+/// The least key of a tile, or the greatest.
+#[inline(always)]
+fn key_of_tile<T: Element>(tile: &[T], greatest: bool) -> T::Key {
+    // Numbers are compared as they are, which takes fewer instructions than to make keys; with NaN no comparison holds.
+    let is_number = |x: &&T| *x >= *x;
+    let Some(first) = tile.iter().find(is_number) else { return T::Key::LAST };
+    let best = if greatest {
+        let greater = |a, x| if x > a { x } else { a };
+        in_any_order(tile, *first, greater, greater)
+    } else {
+        let lesser = |a, x| if x < a { x } else { a };
+        in_any_order(tile, *first, lesser, lesser)
+    };
+    key_of(best, greatest)
+}
+
 pub(super) fn extremum<T: Element>(blocks: [u32; 1], greatest: bool, x: &[T], found: &mut [T]) {
     for_each_block(blocks, found, |block| {
-        let own = block.fold(x, Key::LAST, |x| key_of(x, greatest), Ord::min);
-        of_key(block_reduce(own, Ord::min), greatest)
+        let keys = block.tiles(x).map(|(_, tile)| key_of_tile(tile, greatest));
+        of_key(keys.fold(Key::LAST, Ord::min), greatest)
     });
 }
 
@@ -45,7 +73,7 @@ pub(super) fn extremum_position<T: Element>(
     for_each_block(blocks, found, |block| {
         let mut best = (T::Key::LAST, u64::MAX);
         for (first, tile) in block.tiles(x) {
-            let key = tile.iter().fold(T::Key::LAST, |best, x| best.min(key_of(*x, greatest)));
+            let key = key_of_tile(tile, greatest);
             // Rarely looked for: most tiles have nothing better.
             if key < best.0 || best.1 == u64::MAX {
                 let nearest = tile.iter().position(|x| key_of(*x, greatest) == key);

@@ -5,7 +5,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
 use super::running::kernels::{GROUP, ROWS, THREADS, WIDE_GROUP};
-use crate::native::in_pairs;
+use crate::native::{in_any_order, in_pairs};
 use crate::number::numbers::Element;
 
 const WARPS: usize = THREADS / 32;
@@ -17,27 +17,23 @@ const TILES: usize = 16;
 type Row<T, const G: usize> = [[T; G]; 32];
 
 pub(super) fn inclusive_sums<T: Element>(_: [u32; 1], x: &[T], y: &mut [T]) {
-    scan::<T, GROUP>(x, y, |start| start, inclusive);
+    scan::<T, GROUP, true>(x, T::ZERO, y);
 }
 
 pub(super) fn inclusive_sums_wide<T: Element>(_: [u32; 1], x: &[T], y: &mut [T]) {
-    scan::<T, WIDE_GROUP>(x, y, |start| start, inclusive);
+    scan::<T, WIDE_GROUP, true>(x, T::ZERO, y);
 }
 
 pub(super) fn exclusive_sums<T: Element>(_: [u32; 1], x: &[T], first: T, y: &mut [T]) {
-    scan::<T, GROUP>(x, y, |start| first.add(start), exclusive);
+    scan::<T, GROUP, false>(x, first, y);
 }
 
 pub(super) fn exclusive_sums_wide<T: Element>(_: [u32; 1], x: &[T], first: T, y: &mut [T]) {
-    scan::<T, WIDE_GROUP>(x, y, |start| first.add(start), exclusive);
+    scan::<T, WIDE_GROUP, false>(x, first, y);
 }
 
-fn scan<T: Element, const G: usize>(
-    x: &[T],
-    y: &mut [T],
-    start: impl Fn(T) -> T + Sync,
-    sums: impl Fn(T, [T; G]) -> [T; G] + Sync,
-) {
+/// Scans some tiles at a time, so that the second pass over them finds them in a cache. `first` is for exclusive sums.
+fn scan<T: Element, const G: usize, const INCLUSIVE: bool>(x: &[T], first: T, y: &mut [T]) {
     let tile = THREADS * ROWS * G;
     let several = TILES * rayon::current_num_threads() * tile;
     let mut total = None;
@@ -51,6 +47,9 @@ fn scan<T: Element, const G: usize>(
         let before: Vec<Option<T>> = warps.iter().map(&mut before_tile).collect();
         let tiles = (x.par_chunks(tile), y.par_chunks_mut(tile), warps, before).into_par_iter();
         tiles.for_each(|(x, y, warps, before)| {
+            if T::IS_EXACT {
+                return scan_exactly::<T, INCLUSIVE>(x, y, first.add(before.unwrap_or(T::ZERO)));
+            }
             let runs = x.chunks(32 * ROWS * G).zip(y.chunks_mut(32 * ROWS * G));
             for (warp, (x, y)) in runs.enumerate() {
                 let earlier = warp.checked_sub(1).map(|warp| warps[warp]);
@@ -58,15 +57,31 @@ fn scan<T: Element, const G: usize>(
                     (Some(before), Some(earlier)) => before.add(earlier),
                     (before, earlier) => before.or(earlier).unwrap_or(T::ZERO),
                 };
-                scan_run(x, y, start(before), &sums);
+                let start = if INCLUSIVE { before } else { first.add(before) };
+                scan_run::<T, G, INCLUSIVE>(x, y, start);
             }
         });
     }
 }
 
-/// The sum of each warp of a tile and of those before it.
+/// Scans elements whose sums are the same in any order.
+#[inline(always)]
+fn scan_exactly<T: Element, const INCLUSIVE: bool>(x: &[T], y: &mut [T], start: T) {
+    let mut before = start;
+    for (x, y) in x.iter().zip(y) {
+        let sum = before.add(*x);
+        *y = if INCLUSIVE { sum } else { before };
+        before = sum;
+    }
+}
+
+/// The sum of each warp of a tile and of those before it; only the last one if sums are the same in any order.
 fn sums_of_warps<T: Element, const G: usize>(x: &[T]) -> [T; WARPS] {
     let mut sums = [T::ZERO; WARPS];
+    if T::IS_EXACT {
+        sums[WARPS - 1] = in_any_order(x, T::ZERO, T::add, T::add);
+        return sums;
+    }
     for (x, sum) in x.chunks(32 * ROWS * G).zip(&mut sums) {
         for row in x.chunks(32 * G) {
             let groups = row_of::<T, G>(row);
@@ -76,15 +91,9 @@ fn sums_of_warps<T: Element, const G: usize>(x: &[T]) -> [T; WARPS] {
     up_to(sums)
 }
 
-/// Scans a warp's run, before which `start` comes. `sums` makes the results of a group from what is before it and
-/// its running sums.
+/// Scans a warp's run, before which `start` comes.
 #[inline(always)]
-fn scan_run<T: Element, const G: usize>(
-    x: &[T],
-    y: &mut [T],
-    start: T,
-    sums: &impl Fn(T, [T; G]) -> [T; G],
-) {
+fn scan_run<T: Element, const G: usize, const INCLUSIVE: bool>(x: &[T], y: &mut [T], start: T) {
     let mut total = T::ZERO;
     for (x, y) in x.chunks(32 * G).zip(y.chunks_mut(32 * G)) {
         let groups = row_of::<T, G>(x).map(running);
@@ -96,7 +105,14 @@ fn scan_run<T: Element, const G: usize>(
         total = total.add(ends[31]);
         let mut results = [[T::ZERO; G]; 32];
         for lane in 0..32 {
-            results[lane] = sums(start.add(before[lane]), groups[lane]);
+            let (before, group) = (start.add(before[lane]), groups[lane]);
+            for k in 0..G {
+                results[lane][k] = match k.checked_sub(1) {
+                    _ if INCLUSIVE => before.add(group[k]),
+                    None => before,
+                    Some(earlier) => before.add(group[earlier]),
+                };
+            }
         }
         y.copy_from_slice(&results.as_flattened()[..y.len()]);
     }
@@ -134,16 +150,4 @@ fn up_to<T: Element, const N: usize>(mut sums: [T; N]) -> [T; N] {
         distance *= 2;
     }
     sums
-}
-
-/// A group's results, from what is before it and its running sums.
-#[inline(always)]
-fn inclusive<T: Element, const G: usize>(before: T, group: [T; G]) -> [T; G] {
-    group.map(|sum| before.add(sum))
-}
-
-/// As `inclusive`, without the element itself.
-#[inline(always)]
-fn exclusive<T: Element, const G: usize>(before: T, group: [T; G]) -> [T; G] {
-    std::array::from_fn(|k| if k == 0 { before } else { before.add(group[k - 1]) })
 }

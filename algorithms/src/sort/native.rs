@@ -59,11 +59,16 @@ pub(super) fn move_keys<K: Bits>(
     x: &[K],
     out: &[DeviceAtomic<K>],
 ) {
-    for_each_place(x, |key| digit_of(key, flips, digit), starts, |_, key, place| {
-        if let Some(out) = out.get(place) {
-            out.store(key, Relaxed);
-        }
-    });
+    for_each_place(
+        x,
+        |key| digit_of(key, flips, digit),
+        starts,
+        |_, key, place| {
+            if let Some(out) = out.get(place) {
+                out.store(key, Relaxed);
+            }
+        },
+    );
 }
 
 #[expect(clippy::too_many_arguments, reason = "they are those of the kernel")]
@@ -77,12 +82,17 @@ pub(super) fn pairs<K: Bits, V: Bits>(
     out: &[DeviceAtomic<K>],
     values_out: &[DeviceAtomic<V>],
 ) {
-    for_each_place(x, |key| digit_of(key, flips, digit), starts, |number, key, place| {
-        if let (Some(out), Some(value_out)) = (out.get(place), values_out.get(place)) {
-            out.store(key, Relaxed);
-            value_out.store(values[number], Relaxed);
-        }
-    });
+    for_each_place(
+        x,
+        |key| digit_of(key, flips, digit),
+        starts,
+        |number, key, place| {
+            if let (Some(out), Some(value_out)) = (out.get(place), values_out.get(place)) {
+                out.store(key, Relaxed);
+                value_out.store(values[number], Relaxed);
+            }
+        },
+    );
 }
 
 /// Calls `store` with the number of each key, the key, and its place in the order of digits, where digit `d` begins at

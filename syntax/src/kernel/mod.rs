@@ -291,7 +291,8 @@ fn check_native(parameters: &[Parameter]) -> Result<()> {
     };
     let other = parameters.iter().find(|it| !has_form(it));
     other.map_or(Ok(()), |other| {
-        let message = "a native body takes values and slices of rank 1: leave out `native`, or this parameter";
+        let message =
+            "a native body takes values and slices of rank 1: leave out `native`, or this parameter";
         Err(Error::new(other.ty.span(), message))
     })
 }
@@ -384,6 +385,29 @@ mod tests {
             assert!(message.contains("deadlock"), "{option}: {message}");
         }
         assert!(refused("#[kernel] fn k(t: Thread<1>, a: BlockOrder) {}").contains("`BlockOrder<u32>`"));
+    }
+
+    #[test]
+    fn a_native_body_takes_values_and_slices() {
+        let native = |parameter: &str| {
+            let text = format!("#[kernel(native = n)] pub fn k(t: Thread<1>, {parameter}) {{}}");
+            Kernel::parse(&syn::parse_str(&text).unwrap()).map(|kernel| kernel.unwrap().native.is_some())
+        };
+        for taken in [
+            "x: &[f32]",
+            "x: f32",
+            "x: (f32, u8)",
+            "x: DisjointSlice<f32>",
+            "x: DisjointWarps<f32, 32, 32>",
+            "x: BlockOrder<u32>",
+            "x: Shared<[f32; 4]>",
+        ] {
+            assert!(native(taken).unwrap(), "{taken}");
+        }
+        for other in ["x: Plane<f32>", "x: DisjointRows<f32>", "x: ScatterSlice<f32>", "x: SharedSlice<f32>"] {
+            let message = native(other).unwrap_err().to_string();
+            assert!(message.starts_with("a native body takes values and slices of rank 1"), "{other}");
+        }
     }
 
     #[test]

@@ -129,6 +129,17 @@ mod tests {
     }
 
     #[test]
+    fn a_native_body_is_a_path() {
+        let native = |attribute| parse(&attribute, &Generics::default()).map(|options| options.native);
+        let path = native(parse_quote!(#[kernel(native = super::bodies::k, wide)])).unwrap();
+        assert_eq!(path, Some(parse_quote!(super::bodies::k)));
+        assert_eq!(native(parse_quote!(#[kernel])).unwrap(), None);
+        let refused = |attribute| native(attribute).unwrap_err().to_string();
+        assert_eq!(refused(parse_quote!(#[kernel(native = a, native = a)])), "`native` is given twice");
+        assert!(refused(parse_quote!(#[kernel(native = |x| x)])).starts_with("expected identifier"));
+    }
+
+    #[test]
     fn instances_are_all_combinations() {
         let generics = parse_quote!(<T: Float, const N: usize>);
         let attribute = parse_quote!(#[kernel(N = [4, 8], T = [f32, [f64; 2]], max_threads = 64)]);

@@ -34,9 +34,10 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                 // Not by move: a type that is not `Copy` is reported once, at its place.
                 (read(quote!(#ty)), Some(quote!(::core::ptr::from_ref(&#local).read())))
             }
-            ParameterKind::Tuple { members } => {
-                (members.tuple(|_, ty| read(quote!(#ty))), Some(quote!(::core::ptr::from_ref(&#local).read())))
-            }
+            ParameterKind::Tuple { members } => (
+                members.tuple(|_, ty| read(quote!(#ty))),
+                Some(quote!(::core::ptr::from_ref(&#local).read())),
+            ),
             ParameterKind::Input { element, .. } => {
                 let (start, len) = (read(quote!(*const #element)), read(extent.clone()));
                 let slice = quote!(::core::slice::from_raw_parts::<#element>(#start, #len as usize));

@@ -1,4 +1,4 @@
-//! One launch on the CPU: its blocks over the threads of the pool.
+//! One launch on the CPU: its blocks over the threads of the pool, or its native body.
 //!
 //! `block` runs threads that wait for each other; `cluster`, `cooperative` and `in_order` run blocks that do.
 //! `stack`, `budget`, `guarded` and `overflow` provide their stacks, `executors` keeps idle ones, `shared` is
