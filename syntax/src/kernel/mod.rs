@@ -404,7 +404,8 @@ mod tests {
         ] {
             assert!(native(taken).unwrap(), "{taken}");
         }
-        for other in ["x: Plane<f32>", "x: DisjointRows<f32>", "x: ScatterSlice<f32>", "x: SharedSlice<f32>"] {
+        for other in ["x: Plane<f32>", "x: DisjointRows<f32>", "x: ScatterSlice<f32>", "x: SharedSlice<f32>"]
+        {
             let message = native(other).unwrap_err().to_string();
             assert!(message.starts_with("a native body takes values and slices of rank 1"), "{other}");
         }
