@@ -453,7 +453,7 @@ fn a_native_body_gets_slices_that_are_lent() {
         "super::n::<T>(*__blocks.first_chunk::<1usize>().unwrap(),::core::ptr::from_ref(&__p2).read(),\
          __loan.lend(__p3),__loan.lend(__p4))",
     );
-    has_not(&on_host("mod m { #[kernel] pub fn k(t: Thread<1>) {} }"), "native");
+    has_not(&on_host("mod m { #[kernel] pub fn k(t: Thread<1>) {} }"), "with_native");
 }
 
 #[test]
