@@ -59,9 +59,9 @@ impl Block {
         let mut own = [identity; THREADS];
         for (first, x) in self.tiles(x) {
             if let Some(tile) = x.first_chunk::<TILE>() {
-                for rank in 0..THREADS {
+                for (rank, own) in own.iter_mut().enumerate() {
                     let items = std::array::from_fn(|k| tile[k * THREADS + rank]);
-                    own[rank] = combine(own[rank], of_items(first + rank, items));
+                    *own = combine(*own, of_items(first + rank, items));
                 }
             } else {
                 for (place, x) in x.iter().enumerate() {
@@ -86,9 +86,7 @@ pub(crate) fn in_any_order<T: Copy, A: Copy>(
     let mut own = [identity; LANES];
     let (rows, rest) = tile.as_chunks::<LANES>();
     for row in rows {
-        for lane in 0..LANES {
-            own[lane] = add(own[lane], row[lane]);
-        }
+        own.iter_mut().zip(row).for_each(|(own, x)| *own = add(*own, *x));
     }
     own.into_iter().fold(rest.iter().fold(identity, |own, x| add(own, *x)), combine)
 }

@@ -45,7 +45,7 @@ pub(super) fn dot<T: Element>(blocks: [u32; 1], x: &[T], y: &[T], sums: &mut [T:
 #[inline(always)]
 fn key_of_tile<T: Element>(tile: &[T], greatest: bool) -> T::Key {
     // Numbers are compared as they are, which takes fewer instructions than to make keys; with NaN no comparison holds.
-    let is_number = |x: &&T| *x >= *x;
+    let is_number = |x: &&T| x.partial_cmp(x).is_some();
     let Some(first) = tile.iter().find(is_number) else { return T::Key::LAST };
     let best = if greatest {
         let greater = |a, x| if x > a { x } else { a };

@@ -99,20 +99,16 @@ fn scan_run<T: Element, const G: usize, const INCLUSIVE: bool>(x: &[T], y: &mut 
         let groups = row_of::<T, G>(x).map(running);
         let ends = up_to(groups.map(|group| group[G - 1]));
         let mut before = [total; 32];
-        for lane in 1..32 {
-            before[lane] = total.add(ends[lane - 1]);
-        }
+        before[1..].iter_mut().zip(ends).for_each(|(before, end)| *before = total.add(end));
         total = total.add(ends[31]);
         let mut results = [[T::ZERO; G]; 32];
-        for lane in 0..32 {
-            let (before, group) = (start.add(before[lane]), groups[lane]);
-            for k in 0..G {
-                results[lane][k] = match k.checked_sub(1) {
-                    _ if INCLUSIVE => before.add(group[k]),
-                    None => before,
-                    Some(earlier) => before.add(group[earlier]),
-                };
-            }
+        for (result, (before, group)) in results.iter_mut().zip(before.into_iter().zip(groups)) {
+            let before = start.add(before);
+            *result = std::array::from_fn(|k| match k.checked_sub(1) {
+                _ if INCLUSIVE => before.add(group[k]),
+                None => before,
+                Some(earlier) => before.add(group[earlier]),
+            });
         }
         y.copy_from_slice(&results.as_flattened()[..y.len()]);
     }
@@ -144,9 +140,7 @@ fn up_to<T: Element, const N: usize>(mut sums: [T; N]) -> [T; N] {
     let mut distance = 1;
     while distance < N {
         let earlier = sums;
-        for lane in distance..N {
-            sums[lane] = earlier[lane - distance].add(earlier[lane]);
-        }
+        sums[distance..].iter_mut().zip(earlier).for_each(|(sum, earlier)| *sum = earlier.add(*sum));
         distance *= 2;
     }
     sums
