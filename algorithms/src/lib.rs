@@ -65,6 +65,7 @@ mod accumulate;
 mod histogram;
 mod keyed;
 mod movement;
+mod native;
 mod number;
 mod order;
 mod random;

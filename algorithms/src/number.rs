@@ -6,11 +6,13 @@ pub mod numbers {
     use ferrogrid::device::prelude::*;
 
     /// An integer of 8 to 64 bits, `f32` or `f64`.
-    pub trait Element: DeviceCopy + Exchange + SharedElement {
+    pub trait Element: DeviceCopy + Exchange + SharedElement + PartialOrd {
         /// The type of sums and products: integers are widened to 64 bits.
         type Total: Element<Total = Self::Total>;
         /// Unsigned integers in the order of the numbers: equal ones have equal keys, and NaN has the last.
         type Key: Key;
+        /// Whether sums and products are the same in any order.
+        const IS_EXACT: bool;
         /// The sum of nothing.
         const ZERO: Self;
         /// The product of nothing.
@@ -56,6 +58,7 @@ pub mod numbers {
             $(impl Element for $t {
                 type Total = $total;
                 type Key = $key;
+                const IS_EXACT: bool = true;
                 const ZERO: Self = 0;
                 const ONE: Self = 1;
                 #[inline(always)]
@@ -118,6 +121,7 @@ pub mod numbers {
             $(impl Element for $t {
                 type Total = $t;
                 type Key = $key;
+                const IS_EXACT: bool = false;
                 const ZERO: Self = 0.0;
                 const ONE: Self = 1.0;
                 #[inline(always)]

@@ -156,7 +156,7 @@ pub mod __private {
         EmbeddedImage, Entries, ModuleImage, add_constant, check_debug_assertions, check_layout,
         check_library, check_params,
     };
-    pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
+    pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor, NativeEntry};
     pub use crate::launch::block_output::{rows_for_blocks, tiles_for_blocks};
     pub use crate::launch::extent::{check_narrow, longest, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};

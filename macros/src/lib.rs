@@ -120,6 +120,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `wide` | none: lengths are 64 bits wide, which is slower, so slices may have 2^32 elements or more along an axis; other kernels' launches reject them | |
 /// | `cooperative` | all blocks are on the device at the same time: `t.sync_grid()` waits for all of them | |
 /// | `dependent_launch` | a launch may begin before the previous one on its stream has ended (programmatic dependent launch), which hides launch latency; each thread first waits for that end, so results stay the same; no textures; from `sm_90` on | `griddepcontrol.wait` |
+/// | `native = path` | none: the CPU device calls this function in place of the kernel, as [below](#native-bodies) | |
 /// | `min_blocks = n` | none: the minimum number of resident blocks per multiprocessor to aim for | `.minnctapersm` |
 /// | `max_registers = n` | no thread has more registers, 24 to 255 (not together with `min_blocks`) | `.maxnreg` |
 ///
@@ -259,6 +260,50 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Barriers (`t.sync_threads()`, `t.publish(..)`, block-wide operations) are safe, in kernels and in
 /// functions that they call. The build step proves on the compiled code that all threads that a barrier waits
 /// for reach it, and rejects the program otherwise.
+///
+/// # Native bodies
+/// On the CPU device threads that wait for each other take turns, which is slow. With `native = path` the device calls a function
+/// of the host instead, once for the launch: in stream order, on its own threads, which are those of rayon in that function.
+/// Its results are to be those of the kernel. It has the kernel's generic parameters, and of its parameters:
+///
+/// | parameter of the kernel | in the native body |
+/// |---|---|
+/// | `Thread<R>` | `[u32; R]`, the number of blocks along each axis |
+/// | values and tuples, `&[T]` | the same |
+/// | `DisjointSlice<T>`, `DisjointChunks<T, N>`, `DisjointWarps<T, RUN, N>` | `&mut [T]`, all of it |
+/// | `Shared<A>`, `BlockOrder<T>` | nothing |
+///
+/// A kernel with other parameters has none. A panic is `Error::KernelPanic` with block 0 and thread 0. A device of
+/// `CpuOptions::without_native_bodies` runs the kernel, to test or debug that.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// sums[b] <- the sum of the 256 elements of block `b`
+/// #[kernel(block = 256, native = super::sums_of_blocks)]
+/// pub fn sums(t: Thread<1>, x: &[u32], mut sums: DisjointChunks<u32, 1>, mut scratch: Shared<Scratch<u32>>) {
+///     let own = x.get(t.index().get()).copied().unwrap_or(0);
+///     let sum = t.block_reduce(&mut scratch, own, |a, b| a + b);
+///     sums.fill_with(&t, |_| sum);
+/// }
+/// # }
+/// /// The same, by rayon's `par_chunks` where there are many elements.
+/// fn sums_of_blocks(_blocks: [u32; 1], x: &[u32], sums: &mut [u32]) {
+///     x.chunks(256).zip(sums).for_each(|(x, sum)| *sum = x.iter().sum());
+/// }
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::CpuOptions;
+///
+/// for device in [Device::cpu(), Device::cpu_with(CpuOptions::new().without_native_bodies())?] {
+///     let stream = device.new_stream()?;
+///     let (x, mut sums) = (stream.fill(2, 1000)?, stream.zeros(4)?);
+///     kernels::sums(&stream, Grid::blocks(4), &x, &mut sums)?;
+///     assert_eq!(stream.download(&sums)?, [512, 512, 512, 464]);
+/// }
+/// # Ok(()) }
+/// ```
 #[proc_macro_attribute]
 pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced("`#[kernel]` belongs on functions directly inside a module marked `#[ferrogrid::module]`", item)

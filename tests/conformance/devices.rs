@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use ferrogrid::{CpuOptions, Device};
 
-/// All devices of this machine, and a virtual CPU device with tight limits: no guarantee may depend on having
-/// more.
+/// All devices of this machine, and a virtual CPU device with tight limits, as no guarantee may depend on having
+/// more; it runs kernels as kernels where the other one runs native bodies.
 pub(crate) fn all() -> &'static [(String, Device)] {
     static DEVICES: OnceLock<Vec<(String, Device)>> = OnceLock::new();
     DEVICES.get_or_init(|| {
@@ -17,7 +17,7 @@ pub(crate) fn all() -> &'static [(String, Device)] {
 /// Three workers (no power of two), the least shared memory that CUDA promises, little memory.
 fn small() -> Device {
     let options = CpuOptions::new().workers(3).shared_memory_per_block(48 * 1024).memory(256 << 20);
-    Device::cpu_with(options).expect("these limits are possible")
+    Device::cpu_with(options.without_native_bodies()).expect("these limits are possible")
 }
 
 /// `cpu`, `cpu_small`, `cuda0`, `cuda1`, ...

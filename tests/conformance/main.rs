@@ -75,6 +75,7 @@ fn main() -> std::process::ExitCode {
         launch::dependents::CASES,
         launch::ipc::CASES,
         launch::launching::CASES,
+        launch::natives::CASES,
         launch::ordering::CASES,
         launch::queries::CASES,
         launch::several_devices::CASES,

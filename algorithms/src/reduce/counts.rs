@@ -17,7 +17,7 @@ pub mod kernels {
     use ferrogrid::device::fold::{ITEMS, THREADS, by_pairs, fold, fold_tiles};
 
     /// counts[b] <- of the elements in the tiles of block `b`, how many equal `value`, or with `same` false how many do not.
-    #[kernel(block = THREADS, dependent_launch, wide, T = [u8, u16, u32, u64, f32, f64])]
+    #[kernel(block = THREADS, dependent_launch, wide, T = [u8, u16, u32, u64, f32, f64], native = super::super::native::count_same)]
     pub fn count_same<T: Element>(
         t: Thread<1>,
         value: T,
@@ -36,7 +36,7 @@ pub mod kernels {
     }
 
     /// found[0] <- whether all counts are 0, or with `none` false whether one is not.
-    #[kernel(block = THREADS, dependent_launch)]
+    #[kernel(block = THREADS, dependent_launch, native = super::super::native::test_counts)]
     pub fn test_counts(
         t: Thread<1>,
         none: bool,

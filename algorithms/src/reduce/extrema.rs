@@ -13,7 +13,8 @@ pub mod kernels {
         block = THREADS,
         dependent_launch,
         wide,
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64]
+        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        native = super::super::native::extremum
     )]
     pub fn extremum<T: Element>(
         t: Thread<1>,
@@ -33,13 +34,15 @@ pub mod kernels {
         if greatest { x.mirrored() } else { x }
     }
 
+    /// The place of a number in the order in which the one sought is first.
     #[inline(always)]
-    fn key_of<T: Element>(x: T, greatest: bool) -> T::Key {
+    pub fn key_of<T: Element>(x: T, greatest: bool) -> T::Key {
         directed(x, greatest).key()
     }
 
+    /// The number with that key.
     #[inline(always)]
-    fn of_key<T: Element>(key: T::Key, greatest: bool) -> T {
+    pub fn of_key<T: Element>(key: T::Key, greatest: bool) -> T {
         directed(T::of_key(key), greatest)
     }
 
@@ -56,8 +59,9 @@ pub mod kernels {
     /// The key of an element and the element's index. The lesser key is better, then the lower index.
     type Place<T> = (<T as Element>::Key, u64);
 
+    /// The lesser key, then the lower index.
     #[inline(always)]
-    fn better<K: Key>(a: (K, u64), b: (K, u64)) -> (K, u64) {
+    pub fn better<K: Key>(a: (K, u64), b: (K, u64)) -> (K, u64) {
         if b < a { b } else { a }
     }
 
@@ -66,7 +70,8 @@ pub mod kernels {
         block = THREADS,
         dependent_launch,
         wide,
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64]
+        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        native = super::super::native::extremum_position
     )]
     pub fn extremum_position<T: Element>(
         t: Thread<1>,
@@ -97,7 +102,8 @@ pub mod kernels {
         block = THREADS,
         dependent_launch,
         wide,
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64]
+        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        native = super::super::native::best_position
     )]
     pub fn best_position<T: Element>(
         t: Thread<1>,

@@ -1,10 +1,12 @@
 //! Reductions to one value.
 //!
-//! `totals` and `extrema` have the kernels of the functions here; `moments`, `norms` and `counts` have functions and kernels.
+//! `totals` and `extrema` have the kernels of the functions here; `moments`, `norms` and `counts` have functions and kernels,
+//! `native` has the bodies for the CPU device.
 
 pub(crate) mod counts;
 pub(crate) mod extrema;
 pub(crate) mod moments;
+mod native;
 pub(crate) mod norms;
 pub(crate) mod totals;
 

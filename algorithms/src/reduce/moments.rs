@@ -29,7 +29,8 @@ pub mod kernels {
     }
 
     impl Moments {
-        const NONE: Moments = Moments { count: 0, sum: 0.0, deviations: 0.0 };
+        /// Those of nothing.
+        pub const NONE: Moments = Moments { count: 0, sum: 0.0, deviations: 0.0 };
 
         /// The mean; NaN of nothing.
         #[inline(always)]
@@ -52,7 +53,7 @@ pub mod kernels {
 
         /// The moments of both, by Chan, Golub and LeVeque.
         #[inline(always)]
-        fn merge(self, other: Self) -> Self {
+        pub fn merge(self, other: Self) -> Self {
             let (m, n) = (self.count as f64, other.count as f64);
             let distance = other.sum * m - self.sum * n;
             let between = distance / (m * n) * (distance / (m + n));
@@ -70,13 +71,29 @@ pub mod kernels {
             }
         }
 
+        /// Those of a thread's items of a tile.
+        #[inline(always)]
+        pub fn of_items<T: Element>(items: [T; ITEMS]) -> Self {
+            let items = items.map(T::real);
+            let sum = by_pairs(items, |a, b| a + b);
+            let mean = sum / ITEMS as f64;
+            let deviations = by_pairs(items.map(|x| (x - mean) * (x - mean)), |a, b| a + b);
+            Moments { count: ITEMS as u64, sum, deviations }
+        }
+
+        /// The deviations from the mean of `count` elements with that sum.
+        #[inline(always)]
+        pub fn deviations_from(self, sum: f64, count: u64) -> f64 {
+            let distance = if self.count == 0 { 0.0 } else { self.mean() - sum / count as f64 };
+            self.deviations + self.count as f64 * (distance * distance)
+        }
+
         /// Those of all threads. Their deviations from the common mean add up, which takes fewer divisions than merging.
         #[inline(always)]
         fn of_block(self, t: &Thread<'_, 1>, mut scratch: Shared<'_, Scratch<(f64, u64)>, 0>) -> Self {
             let mut add = |a, b| t.block_reduce(&mut scratch, (a, b), |a, b| (a.0 + b.0, a.1 + b.1));
             let (sum, count) = add(self.sum, self.count);
-            let distance = if self.count == 0 { 0.0 } else { self.mean() - sum / count as f64 };
-            let (deviations, _) = add(self.deviations + self.count as f64 * (distance * distance), 0);
+            let (deviations, _) = add(self.deviations_from(sum, count), 0);
             Moments { count, sum, deviations }
         }
     }
@@ -96,7 +113,8 @@ pub mod kernels {
         block = THREADS,
         dependent_launch,
         wide,
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64]
+        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        native = super::super::native::moments_of_tiles
     )]
     pub fn moments_of_tiles<T: Element>(
         t: Thread<1>,
@@ -105,13 +123,7 @@ pub mod kernels {
         scratch: Shared<Scratch<(f64, u64)>>,
     ) {
         t.launch_dependents();
-        let of_items = |_, items: [T; ITEMS]| {
-            let items = items.map(T::real);
-            let sum = by_pairs(items, |a, b| a + b);
-            let mean = sum / ITEMS as f64;
-            let deviations = by_pairs(items.map(|x| (x - mean) * (x - mean)), |a, b| a + b);
-            Moments { count: ITEMS as u64, sum, deviations }
-        };
+        let of_items = |_, items| Moments::of_items::<T>(items);
         let (tiles, rest) = x.as_chunks::<TILE>();
         // Never called for single elements: there are whole tiles only.
         let of_one = |_, _| Moments::NONE;
@@ -129,7 +141,7 @@ pub mod kernels {
     }
 
     /// found[0] <- the moments of all blocks.
-    #[kernel(block = THREADS, dependent_launch)]
+    #[kernel(block = THREADS, dependent_launch, native = super::super::native::moments_of_parts)]
     pub fn moments_of_parts(
         t: Thread<1>,
         parts: &[Moments],
@@ -151,8 +163,17 @@ pub mod kernels {
         Variance,
     }
 
+    impl Statistic {
+        /// What these moments tell.
+        #[inline(always)]
+        pub fn of(self, moments: Moments) -> f64 {
+            let divided = if self == Statistic::Mean { moments.sum } else { moments.deviations };
+            divided / moments.count as f64
+        }
+    }
+
     /// found[0] <- what the moments of all blocks tell.
-    #[kernel(block = THREADS, dependent_launch)]
+    #[kernel(block = THREADS, dependent_launch, native = super::super::native::statistic_of_parts)]
     pub fn statistic_of_parts(
         t: Thread<1>,
         statistic: Statistic,
@@ -162,8 +183,7 @@ pub mod kernels {
     ) {
         t.launch_dependents();
         let moments = merged(&t, parts, scratch);
-        let divided = if statistic == Statistic::Mean { moments.sum } else { moments.deviations };
-        found.fill_with(&t, |_| divided / moments.count as f64);
+        found.fill_with(&t, |_| statistic.of(moments));
     }
 }
 

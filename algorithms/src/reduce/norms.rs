@@ -40,23 +40,36 @@ pub mod kernels {
     impl Norm {
         /// What an element contributes.
         #[inline(always)]
-        fn of(self, x: f64) -> f64 {
+        pub fn of(self, x: f64) -> f64 {
             if self == Norm::Two { x * x } else { x.abs() }
         }
 
+        /// What a thread's items of a tile contribute.
         #[inline(always)]
-        fn combine(self, a: f64, b: f64) -> f64 {
+        pub fn of_items<T: Element>(self, items: [T; ITEMS]) -> f64 {
+            let items = items.map(T::real);
+            match self {
+                Norm::One => by_pairs(items.map(f64::abs), add),
+                Norm::Two => by_pairs(items.map(|x| x * x), add),
+                Norm::Max => by_pairs(items.map(f64::abs), greater),
+            }
+        }
+
+        /// Two parts of the norm, before its end.
+        #[inline(always)]
+        pub fn combine(self, a: f64, b: f64) -> f64 {
             if self == Norm::Max { greater(a, b) } else { add(a, b) }
         }
 
+        /// The norm.
         #[inline(always)]
-        fn finish(self, total: f64) -> f64 {
+        pub fn finish(self, total: f64) -> f64 {
             if self == Norm::Two { Float::sqrt(total) } else { total }
         }
     }
 
     /// parts[b] <- the part of the norm in the tiles of block `b`; the norm if there is one block.
-    #[kernel(block = THREADS, dependent_launch, wide, T = [f32, f64])]
+    #[kernel(block = THREADS, dependent_launch, wide, T = [f32, f64], native = super::super::native::norm_of_tiles)]
     pub fn norm_of_tiles<T: Element>(
         t: Thread<1>,
         norm: Norm,
@@ -65,14 +78,7 @@ pub mod kernels {
         mut scratch: Shared<Scratch<f64>>,
     ) {
         t.launch_dependents();
-        let of_items = |_, items: [T; ITEMS]| {
-            let items = items.map(T::real);
-            match norm {
-                Norm::One => by_pairs(items.map(f64::abs), add),
-                Norm::Two => by_pairs(items.map(|x| x * x), add),
-                Norm::Max => by_pairs(items.map(f64::abs), greater),
-            }
-        };
+        let of_items = |_, items| norm.of_items::<T>(items);
         let own = fold_tiles(&t, x, 0.0, of_items, |_, x| norm.of(x.real()), |a, b| norm.combine(a, b));
         let part = t.block_reduce(&mut scratch, own, |a, b| norm.combine(a, b));
         let is_only = t.grid_dim() == [1];
@@ -80,7 +86,7 @@ pub mod kernels {
     }
 
     /// found[0] <- the norm of which blocks have found parts.
-    #[kernel(block = THREADS, dependent_launch)]
+    #[kernel(block = THREADS, dependent_launch, native = super::super::native::norm_of_parts)]
     pub fn norm_of_parts(
         t: Thread<1>,
         norm: Norm,

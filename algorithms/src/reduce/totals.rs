@@ -14,7 +14,8 @@ pub mod kernels {
         dependent_launch,
         wide,
         T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
-        O = [Add, Multiply]
+        O = [Add, Multiply],
+        native = super::super::native::totals
     )]
     pub fn totals<T: Element, O: Operation>(
         t: Thread<1>,
@@ -34,7 +35,8 @@ pub mod kernels {
         dependent_launch,
         wide,
         same_shape(x, y),
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64]
+        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        native = super::super::native::dot
     )]
     pub fn dot<T: Element>(
         t: Thread<1>,

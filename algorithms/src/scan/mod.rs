@@ -1,5 +1,6 @@
 //! Scans: each element combined with all before it.
 
+mod native;
 pub(crate) mod running;
 
 use bytemuck::Pod;

@@ -120,7 +120,7 @@ pub mod kernels {
     }
 
     /// y[i] <- x[0] + ... + x[i]
-    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, y), wide, T = [u8, u16, u32, f32])]
+    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, y), wide, T = [u8, u16, u32, f32], native = super::super::native::inclusive_sums)]
     pub fn inclusive_sums<T: Element>(
         t: Thread<1>,
         x: &[T],
@@ -135,7 +135,7 @@ pub mod kernels {
     }
 
     /// y[i] <- first + x[0] + ... + x[i - 1]
-    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, y), wide, T = [u8, u16, u32, f32])]
+    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, y), wide, T = [u8, u16, u32, f32], native = super::super::native::exclusive_sums)]
     pub fn exclusive_sums<T: Element>(
         t: Thread<1>,
         x: &[T],
@@ -151,7 +151,7 @@ pub mod kernels {
     }
 
     /// As `inclusive_sums`, of elements of 8 bytes.
-    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, y), wide, T = [u64, f64])]
+    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, y), wide, T = [u64, f64], native = super::super::native::inclusive_sums_wide)]
     pub fn inclusive_sums_wide<T: Element>(
         t: Thread<1>,
         x: &[T],
@@ -166,7 +166,7 @@ pub mod kernels {
     }
 
     /// As `exclusive_sums`, of elements of 8 bytes.
-    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, y), wide, T = [u64, f64])]
+    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, y), wide, T = [u64, f64], native = super::super::native::exclusive_sums_wide)]
     pub fn exclusive_sums_wide<T: Element>(
         t: Thread<1>,
         x: &[T],

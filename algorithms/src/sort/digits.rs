@@ -122,7 +122,7 @@ pub mod kernels {
 
     /// counts[pass * DIGITS + digit] += how many elements of `x` have that digit in that pass. The digits are those of the bits
     /// from `first` on, up to `end`.
-    #[kernel(block = THREADS, K = [u8, u16, u32, u64])]
+    #[kernel(block = THREADS, K = [u8, u16, u32, u64], native = super::super::native::count_digits)]
     pub fn count_digits<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
@@ -182,7 +182,7 @@ pub mod kernels {
     }
 
     /// starts[pass * DIGITS + digit] <- where that digit begins: a block for each pass.
-    #[kernel(block = THREADS, same_shape(counts, starts))]
+    #[kernel(block = THREADS, same_shape(counts, starts), native = super::super::native::starts)]
     pub fn starts(
         t: Thread<1>,
         counts: &[u32],

@@ -19,7 +19,12 @@ pub mod kernels {
     /// y <- the elements of `x` in the order of the bits from `first` to `end`, and origins[i] <- where y[i] was; equal ones stay
     /// in order.
     #[inline(always)]
-    #[kernel(block = THREADS, same_shape(x, y), K = [u8, u16, u32, u64])]
+    #[kernel(
+        block = THREADS,
+        same_shape(x, y),
+        K = [u8, u16, u32, u64],
+        native = super::super::native::sort_few
+    )]
     pub fn sort_few<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,

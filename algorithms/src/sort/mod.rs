@@ -2,6 +2,7 @@
 
 pub(crate) mod digits;
 pub(crate) mod few;
+mod native;
 pub(crate) mod pass;
 pub(crate) mod ranking;
 

@@ -129,7 +129,13 @@ pub mod kernels {
 
     /// out[i] <- the elements of `x` in the order of one digit; equal digits stay in order.
     #[inline(always)]
-    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, out), K = [u8, u16, u32])]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 3,
+        same_shape(x, out),
+        K = [u8, u16, u32],
+        native = super::super::native::move_keys
+    )]
     pub fn move_keys<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
@@ -150,7 +156,13 @@ pub mod kernels {
 
     /// As [`move_keys`], of keys of 8 bytes.
     #[inline(always)]
-    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, out), K = [u64])]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 3,
+        same_shape(x, out),
+        K = [u64],
+        native = super::super::native::move_keys
+    )]
     pub fn move_long_keys<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
@@ -227,7 +239,8 @@ pub mod kernels {
         min_blocks = 2,
         same_shape(x, values, out, values_out),
         K = [u8, u16, u32],
-        V = [u32]
+        V = [u32],
+        native = super::super::native::move_pairs
     )]
     pub fn move_pairs<K: Bits, V: Bits>(
         t: Thread<1>,
@@ -267,7 +280,8 @@ pub mod kernels {
         min_blocks = 2,
         same_shape(x, values, out, values_out),
         K = [u8, u16, u32],
-        V = [u64]
+        V = [u64],
+        native = super::super::native::move_pairs
     )]
     pub fn move_long_values<K: Bits, V: Bits>(
         t: Thread<1>,
@@ -307,7 +321,8 @@ pub mod kernels {
         min_blocks = 2,
         same_shape(x, values, out, values_out),
         K = [u64],
-        V = [u32, u64]
+        V = [u32, u64],
+        native = super::super::native::move_pairs
     )]
     pub fn move_long_pairs<K: Bits, V: Bits>(
         t: Thread<1>,

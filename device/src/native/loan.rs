@@ -33,6 +33,7 @@ impl Loan {
 pub trait Lent<'l> {}
 
 impl<'l, T> Lent<'l> for &'l [T] {}
+impl<'l, T> Lent<'l> for &'l mut [T] {}
 impl<'l, T> Lent<'l> for Plane<'l, T> {}
 impl<'l, T> Lent<'l> for Volume<'l, T> {}
 impl<'l, T, const R: usize> Lent<'l> for DisjointSlice<'l, T, R> {}

@@ -12,6 +12,7 @@ use super::cuda::{self, CudaDevice, ModuleLease};
 use super::{Limits, Prepared, StreamBackend};
 use crate::device::MemoryInfo;
 use crate::device::attribute::DeviceAttribute;
+use crate::device::cpu_options::CpuOptions;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
 use crate::image::CodeType;
@@ -165,12 +166,8 @@ impl DeviceBackend {
     }
 
     /// A further CPU device, with the machine's resources by default.
-    pub(crate) fn cpu_with(
-        workers: Option<usize>,
-        shared_memory_per_block: Option<usize>,
-        memory: Option<u64>,
-    ) -> Result<Self> {
-        CpuDevice::limited(workers, shared_memory_per_block, memory).map(DeviceBackend::Cpu)
+    pub(crate) fn cpu_with(options: &CpuOptions) -> Result<Self> {
+        CpuDevice::limited(options).map(DeviceBackend::Cpu)
     }
 
     /// The GPU, for what only GPUs have: handles, code of other compilers, memory pools.

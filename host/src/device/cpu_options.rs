@@ -38,6 +38,7 @@ pub struct CpuOptions {
     pub(crate) memory: Option<u64>,
     pub(crate) shared_memory_per_block: Option<usize>,
     pub(crate) workers: Option<usize>,
+    pub(crate) without_native_bodies: bool,
 }
 
 impl CpuOptions {
@@ -64,5 +65,12 @@ impl CpuOptions {
     #[must_use]
     pub fn workers(self, threads: usize) -> Self {
         CpuOptions { workers: Some(threads), ..self }
+    }
+
+    /// Runs kernels as kernels, thread by thread, even if they have a body for the CPU (`#[kernel(native = ...)]`), as those of
+    /// the ready-made algorithms: to test or debug the kernel itself.
+    #[must_use]
+    pub fn without_native_bodies(self) -> Self {
+        CpuOptions { without_native_bodies: true, ..self }
     }
 }

@@ -189,8 +189,7 @@ impl Device {
     /// [`Error::CpuOption`] for a value that no device can have, [`Error::Environment`] if
     /// `FERROGRID_CPU_THREADS` applies and is invalid.
     pub fn cpu_with(options: CpuOptions) -> Result<Device> {
-        DeviceBackend::cpu_with(options.workers, options.shared_memory_per_block, options.memory)
-            .map(Self::from)
+        DeviceBackend::cpu_with(&options).map(Self::from)
     }
 
     /// All devices: the CUDA GPUs in the driver's order (`cuDeviceGetCount`), then the CPU. GPUs are not opened by

@@ -26,6 +26,10 @@ use crate::memory::constant::ConstantMemory;
 #[doc(hidden)]
 pub type CpuEntry = unsafe fn(block: &Block<'_>, params: *const *const c_void);
 
+/// Runs all blocks of a launch natively, in place of the kernel: its native body. `blocks` is how many there are along each axis.
+#[doc(hidden)]
+pub type NativeEntry = unsafe fn(blocks: [u32; 3], params: *const *const c_void);
+
 /// Replaces the native body in foreign kernels and those from text, of which no launch
 /// reaches the CPU device.
 pub(crate) unsafe fn no_native_body(_: &Block<'_>, _: *const *const c_void) {
@@ -140,6 +144,8 @@ pub struct Kernel {
     others: [AtomicPtr<c_void>; CACHED_DEVICES - 1],
     /// The functions that may panic, by the number of the device.
     panicking: [AtomicPtr<c_void>; CACHED_DEVICES],
+    /// What the CPU device runs in place of the kernel.
+    native: Option<NativeEntry>,
 }
 
 impl Kernel {
@@ -148,7 +154,19 @@ impl Kernel {
     pub const fn new(descriptor: KernelDescriptor) -> Self {
         let others = [const { AtomicPtr::new(null_mut()) }; CACHED_DEVICES - 1];
         let panicking = [const { AtomicPtr::new(null_mut()) }; CACHED_DEVICES];
-        Kernel { first: AtomicPtr::new(null_mut()), descriptor, others, panicking }
+        Kernel { first: AtomicPtr::new(null_mut()), descriptor, others, panicking, native: None }
+    }
+
+    /// The same kernel with a native body.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_native(mut self, native: NativeEntry) -> Self {
+        self.native = Some(native);
+        self
+    }
+
+    pub(crate) fn native(&self) -> Option<NativeEntry> {
+        self.native
     }
 
     /// The kernel's name.

@@ -22,7 +22,7 @@ mod waiting;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::{
-    Attribute, Error, Expr, FnArg, Ident, ItemFn, Lifetime, PathArguments, Result, ReturnType, Safety,
+    Attribute, Error, Expr, FnArg, Ident, ItemFn, Lifetime, Path, PathArguments, Result, ReturnType, Safety,
     Signature, Type, Visibility, parse_quote,
 };
 
@@ -55,6 +55,8 @@ pub struct Kernel {
     pub arithmetic: Arithmetic,
     /// The groups of slices with the same shape.
     pub shapes: Shapes,
+    /// What the CPU device calls in place of the kernel.
+    pub native: Option<Path>,
     /// The compiled instances: every listed combination of generic arguments, or a single instance without arguments.
     pub instances: Vec<Instance>,
     /// Whether a thread may wait for others, judged by the text.
@@ -87,11 +89,14 @@ impl Kernel {
             ));
         }
         let rank = rank_of(&function, &parameters)?;
-        let KernelOptions { mut bounds, block, arithmetic, instances, same_shape } =
+        let KernelOptions { mut bounds, block, arithmetic, instances, same_shape, native } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
         bounds.in_order = has_order(&parameters, rank, &bounds)?;
         if bounds.dependent_launch {
             refuse_textures(&parameters)?;
+        }
+        if native.is_some() {
+            check_native(&parameters)?;
         }
         let shapes = same_shape.resolve(&parameters)?;
         let may_wait = may_wait(&function, &parameters);
@@ -104,6 +109,7 @@ impl Kernel {
             block,
             arithmetic,
             shapes,
+            native,
             instances,
             may_wait,
             elements: None,
@@ -275,6 +281,26 @@ fn refuse_textures(parameters: &[Parameter]) -> Result<()> {
     }
 }
 
+/// Refuses parameters that a native body has no form for.
+fn check_native(parameters: &[Parameter]) -> Result<()> {
+    let has_form = |it: &&Parameter| match &it.kind {
+        ParameterKind::Thread { .. }
+        | ParameterKind::Scalar
+        | ParameterKind::Tuple { .. }
+        | ParameterKind::Order { .. }
+        | ParameterKind::Shared { .. } => true,
+        ParameterKind::Input { rank, .. } => *rank == 1,
+        ParameterKind::Output { rank, division, .. } => *rank == 1 && *division != Division::Claimed,
+        _ => false,
+    };
+    let other = parameters.iter().find(|it| !has_form(it));
+    other.map_or(Ok(()), |other| {
+        let message =
+            "a native body takes values and slices of rank 1: leave out `native`, or this parameter";
+        Err(Error::new(other.ty.span(), message))
+    })
+}
+
 fn rank_of(function: &ItemFn, parameters: &[Parameter]) -> Result<usize> {
     let mut found = None;
     for parameter in parameters {
@@ -363,6 +389,30 @@ mod tests {
             assert!(message.contains("deadlock"), "{option}: {message}");
         }
         assert!(refused("#[kernel] fn k(t: Thread<1>, a: BlockOrder) {}").contains("`BlockOrder<u32>`"));
+    }
+
+    #[test]
+    fn a_native_body_takes_values_and_slices() {
+        let native = |parameter: &str| {
+            let text = format!("#[kernel(native = n)] pub fn k(t: Thread<1>, {parameter}) {{}}");
+            Kernel::parse(&syn::parse_str(&text).unwrap()).map(|kernel| kernel.unwrap().native.is_some())
+        };
+        for taken in [
+            "x: &[f32]",
+            "x: f32",
+            "x: (f32, u8)",
+            "x: DisjointSlice<f32>",
+            "x: DisjointWarps<f32, 32, 32>",
+            "x: BlockOrder<u32>",
+            "x: Shared<[f32; 4]>",
+        ] {
+            assert!(native(taken).unwrap(), "{taken}");
+        }
+        for other in ["x: Plane<f32>", "x: DisjointRows<f32>", "x: ScatterSlice<f32>", "x: SharedSlice<f32>"]
+        {
+            let message = native(other).unwrap_err().to_string();
+            assert!(message.starts_with("a native body takes values and slices of rank 1"), "{other}");
+        }
     }
 
     #[test]

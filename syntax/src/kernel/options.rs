@@ -3,7 +3,7 @@
 
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, Generics, Ident, Meta, Result, Token};
+use syn::{Attribute, Error, Expr, Generics, Ident, Meta, Path, Result, Token};
 
 use super::arithmetic::{Arithmetic, ArithmeticOptions};
 use super::bounds::LaunchBounds;
@@ -18,6 +18,8 @@ pub(crate) struct KernelOptions {
     pub(crate) arithmetic: Arithmetic,
     pub(crate) instances: Vec<Instance>,
     pub(crate) same_shape: SameShape,
+    /// `native = path`.
+    pub(crate) native: Option<Path>,
 }
 
 impl KernelOptions {
@@ -32,6 +34,7 @@ impl KernelOptions {
         let mut arithmetic = ArithmeticOptions::default();
         let mut lists = Lists::default();
         let mut same_shape = SameShape::default();
+        let mut native = None;
         if !matches!(attribute.meta, Meta::Path(_)) {
             attribute.parse_args_with(|input: ParseStream<'_>| {
                 while !input.is_empty() {
@@ -39,6 +42,7 @@ impl KernelOptions {
                     if !bounds.take(&name, rank, input, &mut block)?
                         && !arithmetic.take(&name, input)?
                         && !same_shape.take(&name, input)?
+                        && !take_native(&name, input, &mut native)?
                         && !lists.take(&name, generics, input)?
                     {
                         return Err(unknown(&name));
@@ -52,8 +56,20 @@ impl KernelOptions {
         }
         bounds.check(attribute.meta.span())?;
         let instances = lists.combine(generics)?;
-        Ok(KernelOptions { bounds, block, arithmetic: arithmetic.finish(), instances, same_shape })
+        Ok(KernelOptions { bounds, block, arithmetic: arithmetic.finish(), instances, same_shape, native })
     }
+}
+
+/// Reads the option `name`, up to the comma, if it is `native`.
+fn take_native(name: &Ident, input: ParseStream<'_>, native: &mut Option<Path>) -> Result<bool> {
+    if name != "native" {
+        return Ok(false);
+    }
+    input.parse::<Token![=]>()?;
+    if native.replace(input.call(Path::parse_mod_style)?).is_some() {
+        return Err(Error::new(name.span(), "`native` is given twice"));
+    }
+    Ok(true)
 }
 
 fn unknown(name: &Ident) -> Error {
@@ -61,7 +77,7 @@ fn unknown(name: &Ident) -> Error {
         name.span(),
         format!(
             "unknown option `{name}`; `#[kernel]` knows `block = [x, ...]`, `max_threads = n`, `min_blocks = n`, \
-             `max_registers = n`, `cluster = [x, ...]`, `cluster`, `cooperative`, `dependent_launch`, `wide`, `same_shape(x, y)`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
+             `max_registers = n`, `cluster = [x, ...]`, `cluster`, `cooperative`, `dependent_launch`, `wide`, `same_shape(x, y)`, `native = path`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
         ),
     )
 }
@@ -110,6 +126,17 @@ mod tests {
         assert_eq!((bounds.cluster, bounds.has_clusters()), (None, true));
         let dependent: Attribute = parse_quote!(#[kernel(dependent_launch)]);
         assert!(KernelOptions::parse(&dependent, 1, &Generics::default()).unwrap().bounds.dependent_launch);
+    }
+
+    #[test]
+    fn a_native_body_is_a_path() {
+        let native = |attribute| parse(&attribute, &Generics::default()).map(|options| options.native);
+        let path = native(parse_quote!(#[kernel(native = super::bodies::k, wide)])).unwrap();
+        assert_eq!(path, Some(parse_quote!(super::bodies::k)));
+        assert_eq!(native(parse_quote!(#[kernel])).unwrap(), None);
+        let refused = |attribute| native(attribute).unwrap_err().to_string();
+        assert_eq!(refused(parse_quote!(#[kernel(native = a, native = a)])), "`native` is given twice");
+        assert!(refused(parse_quote!(#[kernel(native = |x| x)])).starts_with("expected identifier"));
     }
 
     #[test]

@@ -5,6 +5,8 @@ pub(crate) mod dependent_kernels;
 pub(crate) mod dependents;
 pub(crate) mod ipc;
 pub(crate) mod launching;
+pub(crate) mod native_kernels;
+pub(crate) mod natives;
 pub(crate) mod ordering;
 pub(crate) mod queries;
 pub(crate) mod several_devices;

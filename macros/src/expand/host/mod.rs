@@ -6,12 +6,14 @@
 //! |---|---|
 //! | `launch.rs` | the launch function |
 //! | `cpu_entry.rs` | the function that runs a block on the CPU device |
+//! | `native_entry.rs` | the function that runs the native body there, in place of all blocks |
 //! | `companion.rs` | the companion module |
 //! | `reduction.rs` | the functions of a reduction, which launch its kernels |
 
 mod companion;
 mod cpu_entry;
 mod launch;
+mod native_entry;
 mod reduction;
 
 use ferrogrid_syntax::{Instance, Kernel, Module, Parameter, ParameterKind};
@@ -149,11 +151,11 @@ fn unknown(module: &Module) -> String {
 fn host_kernel(module: &Module, kernel: &Kernel, code: &Code) -> TokenStream {
     let descriptors = kernel.instances.iter().map(|instance| descriptor(module, kernel, instance, code));
     let instances = instances(kernel);
-    let cpu_entry = cpu_entry::function(kernel);
+    let (cpu_entry, native_entry) = (cpu_entry::function(kernel), native_entry::function(kernel));
     let launch = launch::function(kernel);
     let companion = companion::module(kernel);
     let block = block::constant(kernel, &quote!(::ferrogrid::__private::device));
-    quote!(#block #(#descriptors)* #instances #cpu_entry #launch #companion)
+    quote!(#block #(#descriptors)* #instances #cpu_entry #native_entry #launch #companion)
 }
 
 fn cpu_entry_name(kernel: &Kernel) -> Ident {
@@ -176,6 +178,10 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
     let shapes = shapes(kernel);
     let travels = kernel.parameters.iter().map(travels);
+    let with_native = kernel.native.is_some().then(|| {
+        let native = native_entry::name(kernel);
+        quote!(.with_native(#native::<#arguments>))
+    });
     let agree = matches!(code, Code::Compiled { .. }).then(|| {
         let layout = layout::named(module, kernel);
         quote! {
@@ -213,6 +219,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code
                 file: ::core::file!(),
                 line: ::core::line!(),
             })
+            #with_native
         };
         #agree
     }

@@ -1,7 +1,7 @@
 //! Each kind of parameter: the argument of the launch function, the parameters of the entry point, and the
 //! kernel's argument on both sides.
 
-use super::{between, has, on_device, on_host};
+use super::{between, has, has_not, on_device, on_host};
 
 /// A parameter `a` of a kernel, and its expansion.
 struct Kind {
@@ -436,6 +436,24 @@ fn the_cpu_device_runs_threads_as_they_wait() {
     has(&of("x: Plane<f32>) {}"), "__block.for_each_thread_inside::<2usize>(|__ends|");
     has(&of("x: Shared<[u32; 4]>) {}"), "__block.for_each_waiting_thread::<2usize>(|__thread|");
     has(&of("x: Plane<f32>) { t.sync_threads() }"), "__block.for_each_waiting_thread::<2usize>(|__thread|");
+}
+
+#[test]
+fn a_native_body_gets_slices_that_are_lent() {
+    let host = on_host(
+        "mod m { #[kernel(native = super::n, T = [f32], wide)]
+         pub fn k<T: A>(t: Thread<1>, o: BlockOrder<u32>, f: T, x: &[T], y: DisjointSlice<T>, s: Shared<[T; 4]>) {} }",
+    );
+    has(&host, ".with_native(__ferrogrid_native_k::<T>)");
+    // The memory of the order is the first parameter of the entry point.
+    has(&host, "let__p1=p::read_param::<*constu64>(__params,&mut__next);let__p2=p::read_param::<T>(");
+    has(&host, "let__p4=::core::slice::from_raw_parts_mut::<T>(p::read_param::<*mutT>(");
+    has(
+        &host,
+        "super::n::<T>(*__blocks.first_chunk::<1usize>().unwrap(),::core::ptr::from_ref(&__p2).read(),\
+         __loan.lend(__p3),__loan.lend(__p4))",
+    );
+    has_not(&on_host("mod m { #[kernel] pub fn k(t: Thread<1>) {} }"), "with_native");
 }
 
 #[test]

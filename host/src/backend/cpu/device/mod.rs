@@ -21,6 +21,7 @@ use super::stream::{CpuStream, Queue};
 use crate::backend::Limits;
 use crate::backend::device::BackendDevice;
 use crate::backend::failure::Fault;
+use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
 use crate::output::{self, Output, Sink};
 use crate::stream::own_thread::{OwnThread, ending_thread};
@@ -51,6 +52,8 @@ pub(crate) struct CpuDevice {
     /// The bytes that it may allocate, and has allocated; `None` for as much as the machine has.
     memory: Option<u64>,
     allocated: AtomicU64,
+    /// Whether kernels with a native body run that.
+    runs_native_bodies: bool,
     threads_of_pool: Mutex<Pool>,
     queues: Mutex<Vec<Weak<Queue>>>,
     /// The numbers of the devices whose memory kernels here may use.
@@ -97,30 +100,31 @@ impl Drop for DeviceUse {
 impl CpuDevice {
     pub(crate) fn get() -> &'static CpuDevice {
         static DEVICE: OnceLock<CpuDevice> = OnceLock::new();
-        DEVICE.get_or_init(|| Self::new(0, thread_count(), SHARED_MEMORY_PER_BLOCK, None))
+        DEVICE.get_or_init(|| Self::new(0, thread_count(), SHARED_MEMORY_PER_BLOCK, &CpuOptions::new()))
     }
 
     /// A further device. Devices live as long as the process.
-    pub(crate) fn limited(
-        workers: Option<usize>,
-        shared_memory_per_block: Option<usize>,
-        memory: Option<u64>,
-    ) -> Result<&'static CpuDevice> {
+    pub(crate) fn limited(options: &CpuOptions) -> Result<&'static CpuDevice> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let threads = match workers {
+        let threads = match options.workers {
             None => thread_count()?,
             Some(threads @ 1..=MAX_THREADS) => threads,
             Some(value) => return Err(option("workers", value, "1 to 65535 threads")),
         };
-        let shared_memory = shared_memory_per_block.unwrap_or(SHARED_MEMORY_PER_BLOCK);
+        let shared_memory = options.shared_memory_per_block.unwrap_or(SHARED_MEMORY_PER_BLOCK);
         if shared_memory > SHARED_MEMORY_PER_BLOCK {
             return Err(option("shared_memory_per_block", shared_memory, "at most 232448 bytes"));
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::leak(Box::new(Self::new(number, Ok(threads), shared_memory, memory))))
+        Ok(Box::leak(Box::new(Self::new(number, Ok(threads), shared_memory, options))))
     }
 
-    fn new(number: u64, threads: Result<usize>, shared_memory_per_block: usize, memory: Option<u64>) -> Self {
+    fn new(
+        number: u64,
+        threads: Result<usize>,
+        shared_memory_per_block: usize,
+        options: &CpuOptions,
+    ) -> Self {
         // Memory must not be left in the middle if the kernel's stack is used up here.
         ferrogrid_device::output::connect(|text| overflow::holding(|| output::print(text)));
         CpuDevice {
@@ -129,8 +133,9 @@ impl CpuDevice {
             threads,
             stack_size: stack_size(),
             shared_memory_per_block,
-            memory,
+            memory: options.memory,
             allocated: AtomicU64::new(0),
+            runs_native_bodies: !options.without_native_bodies,
             threads_of_pool: Mutex::default(),
             queues: Mutex::new(Vec::new()),
             peers: Mutex::new(Vec::new()),
@@ -192,10 +197,16 @@ impl CpuDevice {
 
     /// The threads that run blocks; `None` if there is only one, or none can be started.
     pub(super) fn pool(&self) -> Option<Arc<ThreadPool>> {
+        if self.workers() == 1 { None } else { self.started_pool() }
+    }
+
+    /// The threads that run native bodies, one or more; `None` if kernels are to run as kernels, or no threads can be started.
+    pub(super) fn native_pool(&self) -> Option<Arc<ThreadPool>> {
+        if self.runs_native_bodies { self.started_pool() } else { None }
+    }
+
+    fn started_pool(&self) -> Option<Arc<ThreadPool>> {
         let threads = self.workers();
-        if threads == 1 {
-            return None;
-        }
         let start = || {
             let name = |index| format!("ferrogrid-cpu-{index}");
             let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(name);

@@ -1,4 +1,4 @@
-//! One launch on the CPU: its blocks over the threads of the pool.
+//! One launch on the CPU: its blocks over the threads of the pool, or its native body.
 //!
 //! `block` runs threads that wait for each other; `cluster`, `cooperative` and `in_order` run blocks that do.
 //! `stack`, `budget`, `guarded` and `overflow` provide their stacks, `executors` keeps idle ones, `shared` is
@@ -33,7 +33,7 @@ use super::memory::out_of_memory;
 use crate::backend::LaunchConfig;
 use crate::backend::operation::OwnedLaunch;
 use crate::error::{Error, LaunchError, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, NativeEntry};
 use crate::memory::constant::Running;
 use crate::output::Printing;
 use block::BlockExecutor;
@@ -65,6 +65,12 @@ impl OwnedLaunch {
     /// As for `run`.
     unsafe fn run_anywhere(&self, device: &CpuDevice) -> Result<()> {
         install_hook();
+        if let Some(native) = self.kernel.native()
+            && let Some(pool) = device.native_pool()
+        {
+            // SAFETY: passed on.
+            return unsafe { self.run_native(native, &pool) };
+        }
         if self.shape.attributes().cooperative {
             // SAFETY: passed on.
             return unsafe { cooperative::run(self, device) };
@@ -96,6 +102,17 @@ impl OwnedLaunch {
             },
         }
         failure.into_result()
+    }
+
+    /// Runs the native body, whose loops share the threads of `pool`. A panic is that of the first thread.
+    ///
+    /// # Safety
+    /// As for `run`; `native` is the kernel's.
+    unsafe fn run_native(&self, native: NativeEntry, pool: &ThreadPool) -> Result<()> {
+        // SAFETY: the caller vouches for the parameters; this is the only run of the launch.
+        let run = || unsafe { native(self.shape.grid, self.params.addresses().as_ptr()) };
+        let result = pool.install(|| catch(run));
+        result.map_err(|caught| caught.into_error(self.kernel, [0; 3], [0; 3]))
     }
 
     unsafe fn run_shared(

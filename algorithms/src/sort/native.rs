@@ -1,0 +1,148 @@
+//! The native bodies of the radix sort's kernels, by their names.
+
+use ferrogrid_device::atomic::{DeviceAtomic, Ordering::Relaxed};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::slice::ParallelSlice;
+
+use super::digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, PASSES, digit_of, ordered};
+
+/// The least elements that are worth a thread of their own.
+const PIECE: usize = 1 << 14;
+
+/// The most pieces for each thread: enough to even out threads that other work delays.
+const PIECES: usize = 4;
+
+/// The length of the pieces that threads share.
+fn piece(len: usize) -> usize {
+    len.div_ceil(PIECES * rayon::current_num_threads()).max(PIECE)
+}
+
+pub(super) fn count_digits<K: Bits>(
+    _: [u32; 1],
+    flips: Flips<K>,
+    first: u32,
+    end: u32,
+    x: &[K],
+    counts: &[DeviceAtomic<u32>],
+) {
+    let passes = (counts.len() / DIGITS).min(PASSES);
+    x.par_chunks(piece(x.len())).for_each(|x| {
+        let mut own = [[0_u32; DIGITS]; PASSES];
+        for key in x {
+            for (pass, own) in own[..passes].iter_mut().enumerate() {
+                let begin = first + DIGIT * pass as u32;
+                let mask = (1 << (end - begin).min(DIGIT)) - 1;
+                own[digit_of(ordered(*key, flips), Digit { first: begin, mask })] += 1;
+            }
+        }
+        for (sum, count) in counts.iter().zip(own.as_flattened()) {
+            sum.fetch_add(*count, Relaxed);
+        }
+    });
+}
+
+pub(super) fn starts(_: [u32; 1], counts: &[u32], starts: &mut [u32]) {
+    for (counts, starts) in counts.chunks(DIGITS).zip(starts.chunks_mut(DIGITS)) {
+        let mut before = 0;
+        for (count, start) in counts.iter().zip(starts) {
+            *start = before;
+            before += count;
+        }
+    }
+}
+
+pub(super) fn move_keys<K: Bits>(
+    _: [u32; 1],
+    flips: Flips<K>,
+    digit: Digit,
+    starts: &[u32],
+    x: &[K],
+    out: &[DeviceAtomic<K>],
+) {
+    for_each_place(
+        x,
+        |key| digit_of(ordered(key, flips), digit),
+        starts,
+        |_, key, place| {
+            if let Some(out) = out.get(place) {
+                out.store(key, Relaxed);
+            }
+        },
+    );
+}
+
+#[expect(clippy::too_many_arguments, reason = "they are those of the kernel")]
+pub(super) fn move_pairs<K: Bits, V: Bits>(
+    _: [u32; 1],
+    flips: Flips<K>,
+    digit: Digit,
+    starts: &[u32],
+    x: &[K],
+    values: &[V],
+    out: &[DeviceAtomic<K>],
+    values_out: &[DeviceAtomic<V>],
+) {
+    for_each_place(
+        x,
+        |key| digit_of(ordered(key, flips), digit),
+        starts,
+        |number, key, place| {
+            if let (Some(out), Some(value_out)) = (out.get(place), values_out.get(place)) {
+                out.store(key, Relaxed);
+                value_out.store(values[number], Relaxed);
+            }
+        },
+    );
+}
+
+pub(super) fn sort_few<K: Bits>(
+    _: [u32; 1],
+    flips: Flips<K>,
+    first: u32,
+    end: u32,
+    x: &[K],
+    y: &[DeviceAtomic<K>],
+    origins: &[DeviceAtomic<u32>],
+) {
+    let bits = u64::MAX.unbounded_shr(u64::BITS - (end - first));
+    let mut from: Vec<u32> = (0..x.len() as u32).collect();
+    from.sort_by_key(|&from| ordered(x[from as usize], flips).widen().unbounded_shr(first) & bits);
+    for (place, from) in from.into_iter().enumerate() {
+        y[place].store(x[from as usize], Relaxed);
+        if let Some(origin) = origins.get(place) {
+            origin.store(from, Relaxed);
+        }
+    }
+}
+
+/// Calls `store` with the number of each key, the key, and its place in the order of digits, where digit `d` begins at
+/// `starts[d]`. Equal digits stay in order.
+#[inline(always)]
+fn for_each_place<K: Bits>(
+    x: &[K],
+    digit: impl Fn(K) -> usize + Sync,
+    starts: &[u32],
+    store: impl Fn(usize, K, usize) + Sync,
+) {
+    let len = piece(x.len());
+    let count = |x: &[K]| {
+        let mut counts = [0_u32; DIGITS];
+        x.iter().for_each(|key| counts[digit(*key)] += 1);
+        counts
+    };
+    let counts: Vec<[u32; DIGITS]> = x.par_chunks(len).map(count).collect();
+    let mut next: [u32; DIGITS] = std::array::from_fn(|digit| starts.get(digit).copied().unwrap_or(0));
+    let mut places = |counts: [u32; DIGITS]| {
+        let own = next;
+        next.iter_mut().zip(counts).for_each(|(next, count)| *next = next.wrapping_add(count));
+        own
+    };
+    let places: Vec<[u32; DIGITS]> = counts.into_iter().map(&mut places).collect();
+    x.par_chunks(len).zip(places.into_par_iter()).enumerate().for_each(|(number, (x, mut places))| {
+        for (k, key) in x.iter().enumerate() {
+            let place = &mut places[digit(*key)];
+            store(number * len + k, *key, *place as usize);
+            *place = place.wrapping_add(1);
+        }
+    });
+}
