@@ -410,6 +410,69 @@ pub fn reduction(_options: TokenStream, item: TokenStream) -> TokenStream {
     )
 }
 
+/// Makes a function of one element of a `#[ferrogrid::module]` a scan of whole slices: each element combined with all before it
+/// (Thrust's `transform_inclusive_scan` and `transform_exclusive_scan`, PyCUDA's `GenericScanKernel`).
+///
+/// The function returns what one element contributes, an accumulator, and these options say what becomes of it:
+///
+/// | option | meaning |
+/// |---|---|
+/// | `identity = 0.0` | the accumulator of no elements |
+/// | `combine = \|a, b\| a + b` | the accumulator of two neighbouring parts: a closure or the path of a function, associative |
+/// | `exclusive` | if there: a result has what is before its element; else it has the element, too |
+/// | `finish = \|total: f32\| -> f32 { start + total }` | if there: each result from its accumulator. It sees the values and whole slices among the parameters by their names. A closure has its type behind the arrow; without one it is that of accumulators |
+///
+/// Parameters are those of [`#[elementwise]`](macro@elementwise) that are read. The last argument of the launch,
+/// `out`, is for the results: as many as there are elements. The launch function takes no grid, and can be recorded in a
+/// graph.
+///
+/// Accumulators have at most 16 bytes: numbers, tuples of them, or structs with `#[derive(DeviceCopy)]`. `combine` need not be
+/// commutative. A pair of a flag and a value, say, scans by key: it begins anew where the flag is set.
+///
+/// It reads each element once and writes each result once (decoupled look-back). Blocks are combined as they finish, so sums of
+/// floats may differ in their last bits from run to run.
+///
+/// ```
+/// use ferrogrid::prelude::*;
+///
+/// #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     /// The balance after each day: what was there, and all differences.
+///     #[scan(identity = 0, combine = |a, b| a + b, finish = |all| start + all)]
+///     pub fn balance(start: i64, paid_in: &i32, paid_out: &i32) -> i64 {
+///         i64::from(*paid_in) - i64::from(*paid_out)
+///     }
+///
+///     /// Where each word begins, by its length.
+///     #[scan(exclusive, identity = 0, combine = |a, b| a + b)]
+///     pub fn starts(length: &u8) -> u32 {
+///         u32::from(*length)
+///     }
+/// }
+///
+/// fn main() -> ferrogrid::Result<()> {
+/// #   let device = Device::cpu();
+/// #   #[cfg(any())]
+///     let device = Device::best()?;
+///     let stream = device.new_stream()?;
+///     let (paid_in, paid_out) = (stream.upload(&[5, 0, 7])?, stream.upload(&[0, 20, 1])?);
+///     let mut balances = stream.zeros(3)?;
+///     kernels::balance(&stream, 100, &paid_in, &paid_out, &mut balances)?;
+///     assert_eq!(stream.download(&balances)?, [105, 85, 91]);
+///
+///     let mut starts = stream.zeros(3)?;
+///     kernels::starts(&stream, &stream.upload(&[3, 5, 2])?, &mut starts)?;
+///     assert_eq!(stream.download(&starts)?, [0, 3, 8]);
+///     Ok(())
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn scan(_options: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced("`#[scan]` belongs on functions directly inside a module marked `#[ferrogrid::module]`", item)
+}
+
 /// Declares a value in the constant memory of devices: a `static` of a `#[ferrogrid::module]` of type
 /// `Constant<T>`, where `T` is `DeviceCopy`.
 ///

@@ -94,6 +94,7 @@ fn main() -> std::process::ExitCode {
         number::random::CASES,
         templates::elementwise::CASES,
         templates::reductions::CASES,
+        templates::scans::CASES,
         texture::arrays::CASES,
         texture::sampling::CASES,
         texture::surfaces::CASES,

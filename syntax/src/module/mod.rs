@@ -73,15 +73,15 @@ impl Module {
         if let Some(token) = &item.unsafety {
             return Err(Error::new(token.span(), "a module cannot be `unsafe`"));
         }
-        let template::Expanded { items, elementwise, reductions } = template::expand(items)?;
+        let template::Expanded { items, elements, reductions } = template::expand(items)?;
         let (mut kernels, mut constants, mut externs) = (Vec::new(), Vec::new(), Vec::new());
         let mut errors: Option<Error> = None;
-        let mut elementwise = elementwise.into_iter().peekable();
+        let mut elements = elements.into_iter().peekable();
         for (number, item) in items.iter().enumerate() {
-            let elements = elementwise.next_if(|(at, _)| *at == number).map(|(_, elements)| elements);
+            let of_kernel = elements.next_if(|(at, _)| *at == number).map(|(_, elements)| elements);
             let read = match item {
                 Item::Fn(function) => Kernel::parse(function)
-                    .map(|kernel| kernels.extend(kernel.map(|it| it.on_elements(elements)))),
+                    .map(|kernel| kernels.extend(kernel.map(|it| it.on_elements(of_kernel)))),
                 Item::ForeignMod(block) => Externs::parse(block).map(|found| externs.extend(found)),
                 other => Constant::parse(other).map(|constant| constants.extend(constant)),
             };
