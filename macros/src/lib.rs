@@ -473,6 +473,71 @@ pub fn scan(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced("`#[scan]` belongs on functions directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
+/// Makes a comparison of two elements in a `#[ferrogrid::module]` a module of algorithms in that order: a stable merge sort, merges,
+/// binary search and sets (CUB's `DeviceMergeSort`, Thrust's functions with a comparison).
+///
+/// The function says whether `a` is before `b`. It must be a strict weak order, as `<` of numbers without NaN is; else results have any
+/// elements. Kernels of the module can call it, too. A module of its name has these functions, each for a stream:
+///
+/// | function | result |
+/// |---|---|
+/// | `merge_sort(&stream, &x, &mut y)` | the elements of `x`, sorted; equal ones stay in order |
+/// | `merge(&stream, &a, &b, &mut y)` | those of two sorted slices, sorted; of equal ones those of `a` come first |
+/// | `lower_bound(&stream, &sorted, &values, &mut found)`, `upper_bound` | for each value how many elements are before it, or not after it |
+/// | `set_union(&stream, &a, &b, &mut y)`, `set_intersection`, `set_difference`, `set_symmetric_difference` | sets of two sorted slices, with equal elements as C++'s and Thrust's; they return how many there are |
+/// | `set_union_into(&stream, &a, &b, &mut y, &mut count)` and so on | the same, with the number left on the device |
+///
+/// `#[comparison(merge_sort, lower_bound)]` has only those that it lists: the others' kernels need not be compiled. Options of kernels
+/// such as `max_registers` come after them.
+///
+/// Elements are `DeviceCopy` and `SharedElement`, of at most 64 bytes for sorts and merges: a key with its value, say. Sort the indices of
+/// larger ones. All but what waits for a number can be recorded in a graph.
+///
+/// ```
+/// use ferrogrid::prelude::*;
+///
+/// #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+///     #[repr(C)]
+///     pub struct Event {
+///         pub day: u32,
+///         pub person: u32,
+///     }
+///
+///     #[comparison]
+///     pub fn by_day(a: &Event, b: &Event) -> bool {
+///         a.day < b.day
+///     }
+/// }
+///
+/// fn main() -> ferrogrid::Result<()> {
+/// #   let device = Device::cpu();
+/// #   #[cfg(any())]
+///     let device = Device::best()?;
+///     let stream = device.new_stream()?;
+///     let event = |day, person| kernels::Event { day, person };
+///     let events = stream.upload(&[event(7, 1), event(3, 2), event(7, 0)])?;
+///     let mut sorted = stream.zeros(3)?;
+///     kernels::by_day::merge_sort(&stream, &events, &mut sorted)?;
+///     assert_eq!(stream.download(&sorted)?, [event(3, 2), event(7, 1), event(7, 0)]);
+///
+///     let (days, mut kept) = (stream.upload(&[event(4, 0), event(7, 0)])?, stream.zeros(3)?);
+///     let count = kernels::by_day::set_difference(&stream, &sorted, &days, &mut kept)?;
+///     assert_eq!(stream.download(&kept)?[..count], [event(3, 2), event(7, 0)]);
+///     Ok(())
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn comparison(_options: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced(
+        "`#[comparison]` belongs on functions directly inside a module marked `#[ferrogrid::module]`",
+        item,
+    )
+}
+
 /// Declares a value in the constant memory of devices: a `static` of a `#[ferrogrid::module]` of type
 /// `Constant<T>`, where `T` is `DeviceCopy`.
 ///

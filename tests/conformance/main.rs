@@ -92,6 +92,7 @@ fn main() -> std::process::ExitCode {
         number::half::CASES,
         number::math::CASES,
         number::random::CASES,
+        templates::comparisons::CASES,
         templates::elementwise::CASES,
         templates::reductions::CASES,
         templates::scans::CASES,

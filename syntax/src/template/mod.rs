@@ -1,16 +1,18 @@
-//! Kernels that are written as their operation on one element: `#[elementwise]`, `#[reduction]` and `#[scan]`. They become functions
-//! and `#[kernel]`s of the module, so that everything that holds for kernels holds for them.
+//! Kernels that are written as their operation on one element: `#[elementwise]`, `#[reduction]`, `#[scan]` and `#[comparison]`. They
+//! become functions and `#[kernel]`s of the module, so that everything that holds for kernels holds for them.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `signature.rs` | the function as written: what each parameter stands for |
 //! | `options.rs` | the options of the attribute: the template's own, and those of kernels that it passes on |
+//! | `comparison.rs` | `#[comparison]`: the kernels of sorts, merges, searches and sets |
 //! | `elementwise.rs` | `#[elementwise]`: a kernel that moves 16 bytes at a time |
 //! | `accumulation.rs` | what reductions and scans have in common: elements, identity, combination, what comes after |
 //! | `reduction.rs` | `#[reduction]`: the kernels of both steps |
 //! | `scan.rs` | `#[scan]`: a kernel that reads and writes each element once |
 
 mod accumulation;
+mod comparison;
 mod elementwise;
 mod options;
 mod reduction;
@@ -22,6 +24,7 @@ use syn::{Attribute, Error, Expr, ExprLit, Item, Lit, Result, Type, parse_quote}
 use crate::kernel::is_kernel_attribute;
 use elementwise::Elementwise;
 
+pub use comparison::Comparison;
 pub use reduction::Reduction;
 pub use signature::{Argument, Role};
 
@@ -47,6 +50,9 @@ pub(crate) struct Expanded {
     /// The numbers of the items that are kernels whose launch takes no grid.
     pub(crate) elements: Vec<(usize, Elements)>,
     pub(crate) reductions: Vec<Reduction>,
+    pub(crate) comparisons: Vec<Comparison>,
+    /// Whether there were any.
+    has_templates: bool,
 }
 
 /// Replaces the templates among `items`.
@@ -64,7 +70,7 @@ pub(crate) fn expand(items: &[Item]) -> Result<Expanded> {
             }
         }
     }
-    if !(expanded.elements.is_empty() && expanded.reductions.is_empty()) {
+    if expanded.has_templates {
         // The prelude may have been imported for the attributes alone, which are gone.
         for item in &mut expanded.items {
             if let Item::Use(import) = item {
@@ -88,9 +94,10 @@ impl Expanded {
             return Ok(());
         };
         if let Some(second) = kinds.next() {
-            let message = "a function is one of `#[kernel]`, `#[elementwise]`, `#[reduction]` and `#[scan]`";
+            let message = "a function is one of `#[kernel]`, `#[elementwise]`, `#[reduction]`, `#[scan]` and `#[comparison]`";
             return Err(Error::new_spanned(second, message));
         }
+        self.has_templates = true;
         let mut function = function.clone();
         function.attrs.retain(|it| !is_template(it));
         if ends_in(attribute, "elementwise") {
@@ -101,6 +108,10 @@ impl Expanded {
             let (items, elements) = scan::parse(function, attribute)?;
             self.items.extend(items);
             self.elements.push((self.items.len() - 1, elements));
+        } else if ends_in(attribute, "comparison") {
+            let (items, comparison) = Comparison::parse(function, attribute)?;
+            self.items.extend(items);
+            self.comparisons.push(comparison);
         } else {
             let (items, reduction) = Reduction::parse(function, attribute)?;
             self.items.extend(items);
@@ -112,7 +123,7 @@ impl Expanded {
 
 /// Whether `attribute` is that of a template, or a path that ends in it.
 fn is_template(attribute: &Attribute) -> bool {
-    ["elementwise", "reduction", "scan"].iter().any(|name| ends_in(attribute, name))
+    ["elementwise", "reduction", "scan", "comparison"].iter().any(|name| ends_in(attribute, name))
 }
 
 fn ends_in(attribute: &Attribute, name: &str) -> bool {

@@ -165,4 +165,22 @@ pub(crate) mod templates {
     {
         *x
     }
+
+    /// A record that is compared by a part of it: 12 bytes.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, DeviceCopy)]
+    #[repr(C)]
+    pub struct Record {
+        pub key: i16,
+        pub name: [u16; 5],
+    }
+
+    #[comparison]
+    pub(crate) fn by_key(a: &Record, b: &Record) -> bool {
+        a.key < b.key
+    }
+
+    #[comparison(merge_sort)]
+    pub(crate) fn descending(a: &f32, b: &f32) -> bool {
+        a.total_cmp(b).is_gt()
+    }
 }

@@ -1,5 +1,6 @@
-//! Kernels that are written as their operation on one element: `#[elementwise]`, `#[reduction]` and `#[scan]`.
+//! Kernels that are written as their operation on one element: `#[elementwise]`, `#[reduction]` and `#[scan]`; `#[comparison]`.
 
+pub(crate) mod comparisons;
 pub(crate) mod elementwise;
 mod kernels;
 pub(crate) mod reductions;

@@ -7,9 +7,11 @@
 //! | `launch.rs` | the launch function |
 //! | `cpu_entry.rs` | the function that runs a block on the CPU device |
 //! | `companion.rs` | the companion module |
+//! | `comparison.rs` | the functions of a comparison, which launch its kernels |
 //! | `reduction.rs` | the functions of a reduction, which launch its kernels |
 
 mod companion;
+mod comparison;
 mod cpu_entry;
 mod launch;
 mod reduction;
@@ -37,6 +39,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
     let warning = abort::warning(module);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, code));
     let reductions = module.reductions.iter().map(|it| reduction::functions(module, it));
+    let comparisons = module.comparisons.iter().map(comparison::module);
     let libraries = libraries::of(module, code);
     quote! {
         #embedded
@@ -56,6 +59,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
             #warning
             #(#kernels)*
             #(#reductions)*
+            #(#comparisons)*
         }
     }
 }
