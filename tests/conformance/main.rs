@@ -49,6 +49,8 @@ fn main() -> std::process::ExitCode {
         algorithms::rows::CASES,
         algorithms::scans::CASES,
         algorithms::segmented::CASES,
+        algorithms::segmented_sorts::CASES,
+        algorithms::sets::CASES,
         algorithms::searches::CASES,
         algorithms::selections::CASES,
         algorithms::sorts::CASES,

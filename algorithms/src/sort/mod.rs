@@ -1,7 +1,8 @@
-//! Stable radix sorts of keys, and of keys with values.
+//! Stable radix sorts of keys, and of keys with values; `segmented` has those of segments.
 
 pub(crate) mod digits;
 pub(crate) mod pass;
+pub(crate) mod segmented;
 
 use std::ops::Range;
 
@@ -14,6 +15,8 @@ use crate::{
 };
 use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, TILE, count_digits};
 use pass::kernels::{move_keys, pairs};
+
+pub use segmented::{segmented_sort, segmented_sort_pairs};
 
 /// The most blocks that count: some for each place on 132 multiprocessors.
 const COUNTING_BLOCKS: usize = 1056;
@@ -166,7 +169,7 @@ impl RadixSort {
         })
     }
 
-    fn flips<T: Sorted>(&self) -> Flips<T::Unsigned> {
+    pub(crate) fn flips<T: Sorted>(&self) -> Flips<T::Unsigned> {
         let (flips, ones) = T::ORDER;
         if self.descending { Flips { all: flips.all ^ ones, ..flips } } else { flips }
     }

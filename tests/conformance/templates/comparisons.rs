@@ -143,14 +143,13 @@ fn sets_keep_equal_elements_as_std_does(device: &Device) -> Outcome {
             let (of_a, of_b) = (stream.upload(&a)?, stream.upload(&b)?);
             let what = format!("{n}, {m}, {keys}");
             let mut y = stream.zeros(n + m)?;
-            let mut check =
-                |set_name: &str, count: ferrogrid::Result<usize>, y: Vec<Record>, kept| -> Outcome {
-                    let mut expected = set(&a, &b, kept);
-                    expect(&format!("{set_name}, {what}"), count?, expected.len())?;
-                    // The rest is unchanged.
-                    expected.resize(n + m, Record::default());
-                    expect(&format!("{set_name}, {what}"), y, expected)
-                };
+            let check = |set_name: &str, count: ferrogrid::Result<usize>, y: Vec<Record>, kept| -> Outcome {
+                let mut expected = set(&a, &b, kept);
+                expect(&format!("{set_name}, {what}"), count?, expected.len())?;
+                // The rest is unchanged.
+                expected.resize(n + m, Record::default());
+                expect(&format!("{set_name}, {what}"), y, expected)
+            };
             let count = by_key::set_union(&stream, &of_a, &of_b, &mut y);
             check("union", count, stream.download(&y)?, [true; 3])?;
             let mut y = stream.zeros(n + m)?;
