@@ -99,7 +99,7 @@ pub use ferrogrid_device::{AddressMode, DeviceCopy, FilterMode, bytemuck};
 /// ```
 pub use ferrogrid_host::DeviceConstant;
 pub use ferrogrid_host::*;
-pub use ferrogrid_macros::{constant, elementwise, kernel, module, reduction};
+pub use ferrogrid_macros::{comparison, constant, elementwise, kernel, module, reduction, scan};
 
 #[doc(hidden)]
 pub use ferrogrid_host::__private;

@@ -22,6 +22,7 @@
 //! | [`adjacent_difference`] | `DeviceAdjacentDifference::SubtractLeftCopy` | `cupy.diff` | `adjacent_difference` |
 //! | [`transpose`], [`permute`] | (cuBLAS's `geam`) | `x.transpose(axes).copy()` | |
 //! | [`lower_bound`], [`upper_bound`], [`merge`] | `DeviceMerge::MergeKeys` | `cupy.searchsorted` | `lower_bound`, `upper_bound`, `merge` |
+//! | [`set_union`], [`set_intersection`], [`set_difference`], [`set_symmetric_difference`], [`set_union_into`], .. | | `numpy.union1d`, `intersect1d`, `setdiff1d`, `setxor1d` | `set_union` and so on |
 //! | [`top_k`] | `DeviceTopK` | `cupy.argpartition` | |
 //! | [`Philox`] | (cuRAND) | `cupy.random` | |
 //! | [`softmax`], [`log_softmax`], [`layer_norm`], [`rms_norm`] | (cuDNN) | | |
@@ -38,6 +39,7 @@
 //! | [`histogram_range`], [`multi_histogram_range`] | `DeviceHistogram::HistogramRange`, `MultiHistogramRange` | `cupy.histogram` with edges | |
 //! | [`sort`], [`sort_descending`] | `DeviceRadixSort::SortKeys`, `SortKeysDescending` | `cupy.sort` | `stable_sort` |
 //! | [`sort_pairs`], [`RadixSort`] | `DeviceRadixSort::SortPairs`, with a range of bits | | `stable_sort_by_key` |
+//! | [`segmented_sort`], [`segmented_sort_pairs`], [`RadixSort::segmented_keys`], .. | `DeviceSegmentedSort::StableSortKeys`, `StableSortPairs` | | |
 //! | [`argsort`] | | `cupy.argsort` | |
 //!
 //! # Floating-point results
@@ -75,7 +77,9 @@ mod scan;
 mod search;
 mod segmented;
 mod select;
+mod sets;
 mod sort;
+mod top_k;
 
 pub use histogram::{Count, histogram_even, histogram_range, multi_histogram_even, multi_histogram_range};
 pub use keyed::{
@@ -97,13 +101,18 @@ pub use reduce::{
 };
 pub use rows::{Affine, layer_norm, log_softmax, rms_norm, softmax};
 pub use scan::{exclusive_sum, inclusive_sum};
-pub use search::{lower_bound, merge, top_k, upper_bound};
+pub use search::{lower_bound, merge, upper_bound};
 pub use segmented::{Offset, segmented_max, segmented_min, segmented_sum};
 pub use select::{
     partition, partition_into, run_length_decode, run_length_decode_into, run_length_encode,
     run_length_encode_into, select, select_into, unique, unique_into,
 };
-pub use sort::{RadixSort, argsort, sort, sort_descending, sort_pairs};
+pub use sets::{
+    set_difference, set_difference_into, set_intersection, set_intersection_into, set_symmetric_difference,
+    set_symmetric_difference_into, set_union, set_union_into,
+};
+pub use sort::{RadixSort, argsort, segmented_sort, segmented_sort_pairs, sort, sort_descending, sort_pairs};
+pub use top_k::top_k;
 
 #[cfg(test)]
 mod tests {
@@ -117,7 +126,10 @@ mod tests {
     use crate::segmented::segments::kernels as segments;
     use crate::select::{flagged, runs};
     use crate::sort::digits::kernels as digits;
+    use crate::sort::few::kernels as few;
     use crate::sort::pass::kernels as passes;
+    use crate::sort::segmented::kernels as segmented_sorts;
+    use crate::{sets, top_k};
 
     /// `sm_90` has dependent launches; the other kernels have the same instructions for `sm_75`.
     #[test]
@@ -125,7 +137,7 @@ mod tests {
         let kernels = [totals::kernels::dot::kernel::<f64>(), flagged::kernels::partition::kernel::<u64>()];
         if std::env::var_os("FERROGRID_ARCH").is_none() {
             assert!(kernels.iter().all(|kernel| kernel.architectures() == ["sm_75", "sm_90"]));
-            assert_eq!(passes::pairs::kernel::<u64, u64>().architectures(), ["sm_75"]);
+            assert_eq!(passes::move_long_pairs::kernel::<u64, u64>().architectures(), ["sm_75"]);
         }
     }
 
@@ -150,7 +162,13 @@ mod tests {
             segments::segments_of_warps::kernel::<Least<u64>>(),
             segments::segments_of_blocks::kernel::<Least<u64>>(),
             digits::count_digits::kernel::<u64>(),
-            passes::pairs::kernel::<u64, u64>(),
+            passes::move_keys::kernel::<u32>(),
+            passes::move_long_keys::kernel::<u64>(),
+            passes::move_long_pairs::kernel::<u64, u64>(),
+            few::sort_few::kernel::<u64>(),
+            sets::kernels::members_of_set::kernel::<u64>(),
+            top_k::kernels::collect_greatest::kernel::<u64>(),
+            segmented_sorts::take_in_segments::kernel::<u64>(),
         ];
         for kernel in kernels {
             let architectures = kernel.architectures();

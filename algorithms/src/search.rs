@@ -1,12 +1,11 @@
-//! Sorted numbers: binary search, merging, and the greatest ones.
+//! Sorted numbers: binary search and merging.
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
 
-use crate::movement::sequence;
 use crate::reduce::Number;
+use crate::sort::Sorted;
 use crate::sort::digits::kernels::{Bits, Flips};
-use crate::sort::{RadixSort, Sorted};
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
 use kernels::{THREADS, find_bounds, merge_side};
 
@@ -174,43 +173,4 @@ pub fn merge<'a, 'b, 'c, T: Number + 'a + 'b>(
         return Err(Error::LengthMismatch { operation: "merge", source_length, target_length });
     }
     merge_as::<T::Unsigned>(stream, T::ORDER.0, (a.cast()?, b.cast()?), y.cast()?)
-}
-
-/// Writes the greatest elements of `x`, as many as `values` has, to `values`, and where they are to `indices`, the greatest first;
-/// of equal ones the first (CUB's `DeviceTopK`, PyTorch's `topk`). The order is that of [`sort`](crate::sort()): NaN is the greatest.
-/// It sorts all of `x`, so it takes as long as [`sort_pairs`](crate::sort_pairs).
-///
-/// ```
-/// # use ferrogrid_host::{Device, Result};
-/// # fn main() -> Result<()> {
-/// # let stream = Device::cpu().new_stream()?;
-/// # use ferrogrid_algorithms as algorithms;
-/// let x = stream.upload(&[3, 9, 4, 9])?;
-/// let (mut values, mut indices) = (stream.zeros(3)?, stream.zeros(3)?);
-/// algorithms::top_k(&stream, &x, &mut values, &mut indices)?;
-/// assert_eq!(stream.download(&values)?, [9, 9, 4]);
-/// assert_eq!(stream.download(&indices)?, [1, 3, 2]);
-/// # Ok(()) }
-/// ```
-///
-/// # Errors
-/// As [`RadixSort::pairs`], for `x`. `Error::OutOfRange` if `x` has fewer elements than `values`; `Error::LengthMismatch` if `values`
-/// and `indices` differ in length.
-pub fn top_k<'a, 'b, 'c, T: Number + 'a>(
-    stream: &Stream,
-    x: impl DeviceInput<'a, T>,
-    values: impl DeviceOutput<'b, T>,
-    indices: impl DeviceOutput<'c, u32>,
-) -> Result<()> {
-    let (x, values, indices) = (x.into_input(), values.into_output(), indices.into_output());
-    let k = values.len();
-    if k > x.len() {
-        return Err(Error::OutOfRange { start: 0, end: k, length: x.len() });
-    }
-    let (mut keys, mut numbers) = (stream.temporary::<T>(x.len())?, stream.temporary::<u32>(x.len())?);
-    let mut places = stream.temporary::<u32>(x.len())?;
-    sequence(stream, 0, 1, numbers.view_mut())?;
-    RadixSort::descending().pairs(stream, x, numbers.view(), keys.view_mut(), places.view_mut())?;
-    stream.copy(keys.view().slice(..k)?, values)?;
-    stream.copy(places.view().slice(..k)?, indices)
 }

@@ -97,11 +97,11 @@ pub use atomic::DeviceAtomic;
 pub use block::cluster::leave_cluster;
 pub use block::cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
 pub use block::exchange::ExchangeScratch;
-#[doc(hidden)]
-pub use block::fold;
 pub use block::order::{BlockOrder, EachThread, EarlierBlocks, Seen};
 pub use block::sort::{MergeSortScratch, SortScratch};
 pub use block::{fence, order, sort};
+#[doc(hidden)]
+pub use block::{fold, ordered, scan};
 pub use bytemuck;
 pub use element::aligned::Aligned16;
 pub use element::device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
@@ -167,5 +167,5 @@ pub mod prelude {
         SharedElement, SharedSlice, SortScratch, Surface, Texture, Thread, Tile, Volume, Warp, atomic, cache,
         fence, sort,
     };
-    pub use ferrogrid_macros::{constant, device, elementwise, kernel, reduction};
+    pub use ferrogrid_macros::{comparison, constant, device, elementwise, kernel, reduction, scan};
 }

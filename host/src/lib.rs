@@ -161,6 +161,7 @@ pub mod __private {
     pub use crate::launch::extent::{check_narrow, longest, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
     pub use crate::launch::launch_with;
+    pub use crate::launch::ordered::{count_within, merge, merge_sort, search, set};
     pub use crate::launch::reduction::{in_steps, in_two_steps, value_of};
     pub use crate::launch::shared::SharedLayout;
     pub use crate::launch::sized_params::{read_param, sized_addresses, sized_shapes};

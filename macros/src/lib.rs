@@ -455,6 +455,134 @@ pub fn reduction(_options: TokenStream, item: TokenStream) -> TokenStream {
     )
 }
 
+/// Makes a function of one element of a `#[ferrogrid::module]` a scan of whole slices: each element combined with all before it
+/// (Thrust's `transform_inclusive_scan` and `transform_exclusive_scan`, PyCUDA's `GenericScanKernel`).
+///
+/// The function returns what one element contributes, an accumulator, and these options say what becomes of it:
+///
+/// | option | meaning |
+/// |---|---|
+/// | `identity = 0.0` | the accumulator of no elements |
+/// | `combine = \|a, b\| a + b` | the accumulator of two neighbouring parts: a closure or the path of a function, associative |
+/// | `exclusive` | if there: a result has what is before its element; else it has the element, too |
+/// | `finish = \|total: f32\| -> f32 { start + total }` | if there: each result from its accumulator. It sees the values and whole slices among the parameters by their names. A closure has its type behind the arrow; without one it is that of accumulators |
+///
+/// Parameters are those of [`#[elementwise]`](macro@elementwise) that are read. The last argument of the launch,
+/// `out`, is for the results: as many as there are elements. The launch function takes no grid, and can be recorded in a
+/// graph.
+///
+/// Accumulators have at most 16 bytes: numbers, tuples of them, or structs with `#[derive(DeviceCopy)]`. `combine` need not be
+/// commutative. A pair of a flag and a value, say, scans by key: it begins anew where the flag is set.
+///
+/// It reads each element once and writes each result once (decoupled look-back). Blocks are combined as they finish, so sums of
+/// floats may differ in their last bits from run to run.
+///
+/// ```
+/// use ferrogrid::prelude::*;
+///
+/// #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     /// The balance after each day: what was there, and all differences.
+///     #[scan(identity = 0, combine = |a, b| a + b, finish = |all| start + all)]
+///     pub fn balance(start: i64, paid_in: &i32, paid_out: &i32) -> i64 {
+///         i64::from(*paid_in) - i64::from(*paid_out)
+///     }
+///
+///     /// Where each word begins, by its length.
+///     #[scan(exclusive, identity = 0, combine = |a, b| a + b)]
+///     pub fn starts(length: &u8) -> u32 {
+///         u32::from(*length)
+///     }
+/// }
+///
+/// fn main() -> ferrogrid::Result<()> {
+/// #   let device = Device::cpu();
+/// #   #[cfg(any())]
+///     let device = Device::best()?;
+///     let stream = device.new_stream()?;
+///     let (paid_in, paid_out) = (stream.upload(&[5, 0, 7])?, stream.upload(&[0, 20, 1])?);
+///     let mut balances = stream.zeros(3)?;
+///     kernels::balance(&stream, 100, &paid_in, &paid_out, &mut balances)?;
+///     assert_eq!(stream.download(&balances)?, [105, 85, 91]);
+///
+///     let mut starts = stream.zeros(3)?;
+///     kernels::starts(&stream, &stream.upload(&[3, 5, 2])?, &mut starts)?;
+///     assert_eq!(stream.download(&starts)?, [0, 3, 8]);
+///     Ok(())
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn scan(_options: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced("`#[scan]` belongs on functions directly inside a module marked `#[ferrogrid::module]`", item)
+}
+
+/// Makes a comparison of two elements in a `#[ferrogrid::module]` a module of algorithms in that order: a stable merge sort, merges,
+/// binary search and sets (CUB's `DeviceMergeSort`, Thrust's functions with a comparison).
+///
+/// The function says whether `a` is before `b`. It must be a strict weak order, as `<` of numbers without NaN is; else results have any
+/// elements. Kernels of the module can call it, too. A module of its name has these functions, each for a stream:
+///
+/// | function | result |
+/// |---|---|
+/// | `merge_sort(&stream, &x, &mut y)` | the elements of `x`, sorted; equal ones stay in order |
+/// | `merge(&stream, &a, &b, &mut y)` | those of two sorted slices, sorted; of equal ones those of `a` come first |
+/// | `lower_bound(&stream, &sorted, &values, &mut found)`, `upper_bound` | for each value how many elements are before it, or not after it |
+/// | `set_union(&stream, &a, &b, &mut y)`, `set_intersection`, `set_difference`, `set_symmetric_difference` | sets of two sorted slices, with equal elements as C++'s and Thrust's; they return how many there are |
+/// | `set_union_into(&stream, &a, &b, &mut y, &mut count)` and so on | the same, with the number left on the device |
+///
+/// `#[comparison(merge_sort, lower_bound)]` has only those that it lists: the others' kernels need not be compiled. Options of kernels
+/// such as `max_registers` come after them.
+///
+/// Elements are `DeviceCopy` and `SharedElement`, of at most 64 bytes for sorts and merges: a key with its value, say. Sort the indices of
+/// larger ones. All but what waits for a number can be recorded in a graph.
+///
+/// ```
+/// use ferrogrid::prelude::*;
+///
+/// #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+///     #[repr(C)]
+///     pub struct Event {
+///         pub day: u32,
+///         pub person: u32,
+///     }
+///
+///     #[comparison]
+///     pub fn by_day(a: &Event, b: &Event) -> bool {
+///         a.day < b.day
+///     }
+/// }
+///
+/// fn main() -> ferrogrid::Result<()> {
+/// #   let device = Device::cpu();
+/// #   #[cfg(any())]
+///     let device = Device::best()?;
+///     let stream = device.new_stream()?;
+///     let event = |day, person| kernels::Event { day, person };
+///     let events = stream.upload(&[event(7, 1), event(3, 2), event(7, 0)])?;
+///     let mut sorted = stream.zeros(3)?;
+///     kernels::by_day::merge_sort(&stream, &events, &mut sorted)?;
+///     assert_eq!(stream.download(&sorted)?, [event(3, 2), event(7, 1), event(7, 0)]);
+///
+///     let (days, mut kept) = (stream.upload(&[event(4, 0), event(7, 0)])?, stream.zeros(3)?);
+///     let count = kernels::by_day::set_difference(&stream, &sorted, &days, &mut kept)?;
+///     assert_eq!(stream.download(&kept)?[..count], [event(3, 2), event(7, 0)]);
+///     Ok(())
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn comparison(_options: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced(
+        "`#[comparison]` belongs on functions directly inside a module marked `#[ferrogrid::module]`",
+        item,
+    )
+}
+
 /// Declares a value in the constant memory of devices: a `static` of a `#[ferrogrid::module]` of type
 /// `Constant<T>`, where `T` is `DeviceCopy`.
 ///

@@ -23,7 +23,10 @@ use crate::scan::Scanned;
 use crate::search::Searched;
 use crate::segmented::Segmented;
 use crate::select::Selected;
+use crate::sets::Member;
 use crate::sort::Sorted;
+use crate::sort::segmented::SortedSegments;
+use crate::top_k::Ranked;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream};
 use counts::Counted;
 use extrema::kernels::{best_position, extremum, extremum_position};
@@ -55,6 +58,9 @@ pub trait Number:
     + Segmented
     + Selected
     + Sorted
+    + SortedSegments
+    + Member
+    + Ranked
 {
 }
 
@@ -73,6 +79,9 @@ impl<T> Number for T where
         + Segmented
         + Selected
         + Sorted
+        + SortedSegments
+        + Member
+        + Ranked
 {
 }
 

@@ -1,21 +1,15 @@
 //! Scans in one pass over memory, by decoupled look-back.
 
 /// The kernels.
-#[expect(
-    clippy::needless_range_loop,
-    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
-)]
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use ferrogrid::device::group;
     use ferrogrid::device::prelude::*;
+    pub use ferrogrid::device::scan::THREADS;
+    use ferrogrid::device::scan::{ROWS, Rows, scan_rows};
 
     use crate::number::numbers::Element;
 
-    /// The threads of a block.
-    pub const THREADS: usize = 256;
-    /// The rows of 32 groups that a warp scans.
-    pub const ROWS: usize = 8;
     /// The neighbours that a lane adds up alone, of at most 4 bytes each: few loads and shuffles for many elements.
     pub const GROUP: usize = 4;
     /// The same, of 8 bytes each.
@@ -29,9 +23,6 @@ pub mod kernels {
     pub const fn tile<T>() -> usize {
         THREADS * ROWS * if size_of::<T>() < 8 { GROUP } else { WIDE_GROUP }
     }
-
-    /// A thread's elements, a group of each row.
-    pub type Rows<T, const G: usize> = [[T; G]; ROWS];
 
     /// The thread's elements of its warp's run, of `N` elements; `none` beyond the end.
     #[inline(always)]
@@ -53,72 +44,6 @@ pub mod kernels {
         }
     }
 
-    /// A thread's elements as running sums of their groups, and what comes before each group.
-    pub struct Sums<T, const G: usize> {
-        groups: Rows<T, G>,
-        before: [T; ROWS],
-        /// The sum of the warp's run.
-        pub total: T,
-    }
-
-    /// The running sums of the warp's run.
-    #[inline(always)]
-    pub fn scan_rows<T: Element, const G: usize>(warp: &Warp, mut groups: Rows<T, G>) -> Sums<T, G> {
-        for row in 0..ROWS {
-            for k in 1..G {
-                groups[row][k] = groups[row][k - 1].add(groups[row][k]);
-            }
-        }
-        // The rows advance together, so that they don't wait for each other's shuffles.
-        let mut up_to: [T; ROWS] = core::array::from_fn(|row| groups[row][G - 1]);
-        let mut distance = 1;
-        while distance < 32 {
-            for row in 0..ROWS {
-                let earlier = warp.shuffle_up(up_to[row], distance);
-                if warp.lane() >= distance {
-                    up_to[row] = earlier.add(up_to[row]);
-                }
-            }
-            distance *= 2;
-        }
-        let (mut before, mut total) = (up_to, T::ZERO);
-        for row in 0..ROWS {
-            let earlier = warp.shuffle_up(up_to[row], 1);
-            before[row] = if warp.lane() == 0 { total } else { total.add(earlier) };
-            total = total.add(warp.shuffle(up_to[row], 31));
-        }
-        Sums { groups, before, total }
-    }
-
-    impl<T: Element, const G: usize> Sums<T, G> {
-        /// The sum of each element and all before it, where `start` comes before the warp's run.
-        #[inline(always)]
-        pub fn inclusive(&self, start: T) -> Rows<T, G> {
-            let mut sums = self.groups;
-            for row in 0..ROWS {
-                let before = start.add(self.before[row]);
-                for k in 0..G {
-                    sums[row][k] = before.add(sums[row][k]);
-                }
-            }
-            sums
-        }
-
-        /// The sum of all before each element, where `start` comes before the warp's run.
-        #[inline(always)]
-        pub fn exclusive(&self, start: T) -> Rows<T, G> {
-            let mut sums = self.groups;
-            for row in 0..ROWS {
-                let before = start.add(self.before[row]);
-                sums[row][0] = before;
-                for k in 1..G {
-                    sums[row][k] = before.add(self.groups[row][k - 1]);
-                }
-            }
-            sums
-        }
-    }
-
     /// y[i] <- x[0] + ... + x[i]
     #[kernel(block = THREADS, min_blocks = 4, same_shape(x, y), wide, T = [u8, u16, u32, f32], native = super::super::native::inclusive_sums)]
     pub fn inclusive_sums<T: Element>(
@@ -129,9 +54,9 @@ pub mod kernels {
         scratch: Shared<Scratch<T>>,
     ) {
         let rows = load::<T, GROUP, RUN>(&t, x, y.first(&t), T::ZERO);
-        let sums = scan_rows(&t.warp(), rows);
+        let sums = scan_rows(&t.warp(), rows, T::ZERO, T::add);
         let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
-        y.fill_grouped(&t, sums.inclusive(start));
+        y.fill_grouped(&t, sums.inclusive(start, T::add));
     }
 
     /// y[i] <- first + x[0] + ... + x[i - 1]
@@ -145,9 +70,9 @@ pub mod kernels {
         scratch: Shared<Scratch<T>>,
     ) {
         let rows = load::<T, GROUP, RUN>(&t, x, y.first(&t), T::ZERO);
-        let sums = scan_rows(&t.warp(), rows);
+        let sums = scan_rows(&t.warp(), rows, T::ZERO, T::add);
         let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
-        y.fill_grouped(&t, sums.exclusive(first.add(start)));
+        y.fill_grouped(&t, sums.exclusive(first.add(start), T::add));
     }
 
     /// As `inclusive_sums`, of elements of 8 bytes.
@@ -160,9 +85,9 @@ pub mod kernels {
         scratch: Shared<Scratch<T>>,
     ) {
         let rows = load::<T, WIDE_GROUP, WIDE_RUN>(&t, x, y.first(&t), T::ZERO);
-        let sums = scan_rows(&t.warp(), rows);
+        let sums = scan_rows(&t.warp(), rows, T::ZERO, T::add);
         let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
-        y.fill_grouped(&t, sums.inclusive(start));
+        y.fill_grouped(&t, sums.inclusive(start, T::add));
     }
 
     /// As `exclusive_sums`, of elements of 8 bytes.
@@ -176,8 +101,8 @@ pub mod kernels {
         scratch: Shared<Scratch<T>>,
     ) {
         let rows = load::<T, WIDE_GROUP, WIDE_RUN>(&t, x, y.first(&t), T::ZERO);
-        let sums = scan_rows(&t.warp(), rows);
+        let sums = scan_rows(&t.warp(), rows, T::ZERO, T::add);
         let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
-        y.fill_grouped(&t, sums.exclusive(first.add(start)));
+        y.fill_grouped(&t, sums.exclusive(first.add(start), T::add));
     }
 }

@@ -8,7 +8,8 @@ mod run_length;
 pub(crate) mod runs;
 
 use ferrogrid_device::DeviceCopy;
-use ferrogrid_host::__private::{in_steps, value_of};
+pub(crate) use ferrogrid_host::__private::count_within;
+use ferrogrid_host::__private::in_steps;
 
 use crate::number::numbers::Add;
 use crate::reduce::{Number, totals};
@@ -44,19 +45,6 @@ impl Flag for u8 {}
 /// The blocks for `len` elements: one at least, which writes the number of results.
 fn grid(len: usize) -> Grid<1> {
     Grid::blocks(len.div_ceil(TILE).max(1))
-}
-
-/// The number that `into` writes, if `room` elements suffice for so many results.
-pub(crate) fn count_within(
-    stream: &Stream,
-    room: usize,
-    into: impl FnOnce(DeviceViewMut<u64>) -> Result<()>,
-) -> Result<usize> {
-    let count = value_of(stream, into)? as usize;
-    if count > room {
-        return Err(crate::Error::OutOfRange { start: 0, end: count, length: room });
-    }
-    Ok(count)
 }
 
 fn select_of<T: Number>(

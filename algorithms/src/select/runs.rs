@@ -8,6 +8,7 @@
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
+    use ferrogrid::device::scan::scan_rows;
 
     use super::super::placing::placing::{
         HALF, ROWS, RUN, THREADS, count, first, is_last, lanes_before, load, part, put, put_count, put_kept,
@@ -149,9 +150,9 @@ pub mod kernels {
     ) {
         let lengths = scan::load::<u32, WIDE_GROUP, WIDE_RUN>(&t, lengths, ends.first(&t), 0);
         let rows = lengths.map(|group| group.map(u64::from));
-        let sums = scan::scan_rows(&t.warp(), rows);
+        let sums = scan_rows(&t.warp(), rows, 0, |a, b| a + b);
         let start = order.exclusive_of_warps(&t, scratch, sums.total, |a, b| a + b).unwrap_or(0);
-        ends.fill_grouped(&t, sums.inclusive(start));
+        ends.fill_grouped(&t, sums.inclusive(start, |a, b| a + b));
         if is_last(&t) {
             results[0].store(start + sums.total, Ordering::Relaxed);
         }

@@ -1,10 +1,11 @@
-//! Stable radix sorts of keys, and of keys with values.
+//! Stable radix sorts of keys, and of keys with values; `segmented` has those of segments.
 
 pub(crate) mod digits;
 pub(crate) mod few;
 mod native;
 pub(crate) mod pass;
 pub(crate) mod ranking;
+pub(crate) mod segmented;
 
 use std::ops::Range;
 
@@ -21,6 +22,8 @@ use pass::kernels::{
     LONG_PAIR_ROWS, LONG_ROWS, PAIR_ROWS, ROWS, move_keys, move_long_keys, move_long_pairs, move_long_values,
     move_pairs,
 };
+
+pub use segmented::{segmented_sort, segmented_sort_pairs};
 
 /// The most blocks that count: some for each place on 132 multiprocessors.
 const COUNTING_BLOCKS: usize = 1056;
@@ -276,7 +279,7 @@ impl RadixSort {
         self.bits.start.min(end)..end
     }
 
-    fn flips<T: Sorted>(&self) -> Flips<T::Unsigned> {
+    pub(crate) fn flips<T: Sorted>(&self) -> Flips<T::Unsigned> {
         let (flips, ones) = T::ORDER;
         if self.descending { Flips { all: flips.all ^ ones, ..flips } } else { flips }
     }

@@ -4,7 +4,8 @@
 //! calls the backend. `host_slice` says what slices of the host may stand for, and `parameters` lists those of
 //! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_output`,
 //! `zeros` and `sized_params` serve single kinds of parameter. `scratch` has memory of one recorded launch, `temporary`
-//! that of streams and recordings alike. `reduction` has the two steps of a reduction.
+//! that of streams and recordings alike. `reduction` has the two steps of a reduction, and `ordered` what a comparison's
+//! functions launch.
 
 pub(crate) mod access_policy;
 pub(crate) mod attributes;
@@ -13,6 +14,7 @@ mod enqueue;
 pub(crate) mod extent;
 pub(crate) mod grid;
 pub(crate) mod host_slice;
+pub(crate) mod ordered;
 pub(crate) mod parameters;
 pub(crate) mod reduction;
 pub(crate) mod scratch;

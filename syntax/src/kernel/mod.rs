@@ -61,7 +61,7 @@ pub struct Kernel {
     pub instances: Vec<Instance>,
     /// Whether a thread may wait for others, judged by the text.
     pub may_wait: bool,
-    /// If it is that of an `#[elementwise]` function, the shape of its grid.
+    /// If it is that of an `#[elementwise]` or `#[scan]` function, the shape of its grid.
     pub elements: Option<Elements>,
 }
 
@@ -116,9 +116,9 @@ impl Kernel {
         }))
     }
 
-    /// The same as the kernel of an `#[elementwise]` function, if there are `elements`: its threads reach no others.
+    /// The same as the kernel of a template, if there are `elements`.
     pub(crate) fn on_elements(mut self, elements: Option<Elements>) -> Self {
-        self.may_wait &= elements.is_none();
+        self.may_wait &= elements.as_ref().is_none_or(|it| it.waits);
         self.elements = elements;
         self
     }

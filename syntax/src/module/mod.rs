@@ -16,7 +16,7 @@ use syn::spanned::Spanned;
 use syn::{AttrStyle, Attribute, Error, Ident, Item, ItemMod, Result};
 
 use crate::kernel::{Kernel, is_kernel_attribute};
-use crate::template::{self, Reduction};
+use crate::template::{self, Comparison, Reduction};
 use constant::Readers;
 
 pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute, mention};
@@ -51,6 +51,8 @@ pub struct Module {
     pub constants: Vec<Constant>,
     /// Its reductions, whether or not their `cfg`s hold.
     pub reductions: Vec<Reduction>,
+    /// Its comparisons, whether or not their `cfg`s hold.
+    pub comparisons: Vec<Comparison>,
     readers: Readers,
     /// The module as written.
     pub item: ItemMod,
@@ -73,15 +75,15 @@ impl Module {
         if let Some(token) = &item.unsafety {
             return Err(Error::new(token.span(), "a module cannot be `unsafe`"));
         }
-        let template::Expanded { items, elementwise, reductions } = template::expand(items)?;
+        let template::Expanded { items, elements, reductions, comparisons, .. } = template::expand(items)?;
         let (mut kernels, mut constants, mut externs) = (Vec::new(), Vec::new(), Vec::new());
         let mut errors: Option<Error> = None;
-        let mut elementwise = elementwise.into_iter().peekable();
+        let mut elements = elements.into_iter().peekable();
         for (number, item) in items.iter().enumerate() {
-            let elements = elementwise.next_if(|(at, _)| *at == number).map(|(_, elements)| elements);
+            let of_kernel = elements.next_if(|(at, _)| *at == number).map(|(_, elements)| elements);
             let read = match item {
                 Item::Fn(function) => Kernel::parse(function)
-                    .map(|kernel| kernels.extend(kernel.map(|it| it.on_elements(elements)))),
+                    .map(|kernel| kernels.extend(kernel.map(|it| it.on_elements(of_kernel)))),
                 Item::ForeignMod(block) => Externs::parse(block).map(|found| externs.extend(found)),
                 other => Constant::parse(other).map(|constant| constants.extend(constant)),
             };
@@ -100,7 +102,18 @@ impl Module {
         let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
         // Inner attributes move before the module, where both halves expect them; the meaning is the same.
         item.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
-        Ok(Module { name, fingerprint, kernels, externs, constants, reductions, readers, item, items })
+        Ok(Module {
+            name,
+            fingerprint,
+            kernels,
+            externs,
+            constants,
+            reductions,
+            comparisons,
+            readers,
+            item,
+            items,
+        })
     }
 
     /// Its items in order.

@@ -5,11 +5,11 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, Error, Expr, ExprLit, Ident, Item, ItemFn, Lit, Result, Type, parse_quote};
+use syn::{Attribute, Error, Ident, Item, ItemFn, Result, Type, parse_quote};
 
 use super::options::Options;
 use super::signature::{Role, Signature};
-use super::{Elements, THREADS};
+use super::{Elements, THREADS, size};
 
 /// The bytes that a thread moves at once.
 const BYTES: usize = 16;
@@ -39,7 +39,7 @@ enum Access {
 impl Elementwise {
     pub(super) fn parse(function: ItemFn, attribute: &Attribute) -> Result<Self> {
         let signature = Signature::parse(function)?;
-        let options = Options::parse(attribute, [], &signature.function.sig.generics)?;
+        let options = Options::parse(attribute, [], &[], &signature.function.sig.generics)?;
         let slices = slices(&signature)?;
         let run = run(&slices);
         let element = signature.part("element");
@@ -48,7 +48,7 @@ impl Elementwise {
         // The thread is parameter 0.
         let passed = signature.arguments.iter().filter(|it| !matches!(it.role, Role::Index));
         let first = 1 + passed.take_while(|it| it.name != slices[0].name).count();
-        Ok(Elementwise { items, elements: Elements { first, tile: THREADS * run } })
+        Ok(Elementwise { items, elements: Elements { first, tile: THREADS * run, waits: false } })
     }
 }
 
@@ -86,25 +86,6 @@ fn slices(signature: &Signature) -> Result<Vec<Slice>> {
 fn run(slices: &[Slice]) -> usize {
     let largest = slices.iter().map(|it| size(&it.element).unwrap_or(BYTES)).max().unwrap_or(BYTES);
     (BYTES / largest.max(1)).max(1)
-}
-
-/// The size of a type as far as its name tells; types that a parameter stands for count as `f32`.
-fn size(ty: &Type) -> Option<usize> {
-    match ty {
-        Type::Array(array) => {
-            let Expr::Lit(ExprLit { lit: Lit::Int(length), .. }) = &array.len else { return None };
-            Some(size(&array.elem)? * length.base10_parse::<usize>().ok()?)
-        }
-        Type::Path(path) => match path.path.segments.last()?.ident.to_string().as_str() {
-            "u8" | "i8" | "bool" => Some(1),
-            "u16" | "i16" | "f16" | "bf16" => Some(2),
-            "u32" | "i32" | "f32" | "char" => Some(4),
-            "u64" | "i64" | "f64" | "usize" | "isize" => Some(8),
-            name if name.len() == 1 => Some(4),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 fn kernel(

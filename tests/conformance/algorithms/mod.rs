@@ -9,7 +9,9 @@ pub(crate) mod rows;
 pub(crate) mod scans;
 pub(crate) mod searches;
 pub(crate) mod segmented;
+pub(crate) mod segmented_sorts;
 pub(crate) mod selections;
+pub(crate) mod sets;
 pub(crate) mod sorts;
 pub(crate) mod statistics;
 

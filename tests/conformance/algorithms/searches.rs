@@ -11,6 +11,7 @@ pub(crate) const CASES: &[Case] = &[
     ("numbers_of_all_types_are_searched_and_merged", numbers_of_all_types_are_searched_and_merged),
     ("floats_are_searched_by_total_cmp", floats_are_searched_by_total_cmp),
     ("the_greatest_elements_are_found", the_greatest_elements_are_found),
+    ("the_greatest_floats_are_found", the_greatest_floats_are_found),
     ("searches_take_fitting_lengths", searches_take_fitting_lengths),
     ("searches_are_recorded_in_graphs", searches_are_recorded_in_graphs),
 ];
@@ -110,6 +111,28 @@ fn the_greatest_elements_are_found(device: &Device) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Keys of each size, with many equal ones at the limit.
+fn the_greatest_floats_are_found(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let special = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1.5, 1.5, 1e-300];
+    let x: Vec<f64> = special.iter().copied().cycle().take(9000).collect();
+    let mut order: Vec<u32> = (0..9000).collect();
+    order.sort_by(|&i, &j| x[j as usize].total_cmp(&x[i as usize]));
+    let device_x = stream.upload(&x)?;
+    for k in [1, 999, 1000, 1001, 2500, 8999] {
+        let (mut values, mut indices) = (stream.zeros::<f64>(k)?, stream.zeros::<u32>(k)?);
+        algorithms::top_k(&stream, &device_x, &mut values, &mut indices)?;
+        expect(&format!("{k} f64"), stream.download(&indices)?, order[..k].to_vec())?;
+        let expected: Vec<u64> = order[..k].iter().map(|&i| x[i as usize].to_bits()).collect();
+        let found: Vec<u64> = stream.download(&values)?.into_iter().map(f64::to_bits).collect();
+        expect(&format!("{k} f64"), found, expected)?;
+    }
+    let x = stream.upload(&[-3_i8, 5, -128, 127, 5])?;
+    let (mut values, mut indices) = (stream.zeros::<i8>(3)?, stream.zeros(3)?);
+    algorithms::top_k(&stream, &x, &mut values, &mut indices)?;
+    expect("i8", (stream.download(&values)?, stream.download(&indices)?), (vec![127, 5, 5], vec![3, 1, 4]))
 }
 
 fn searches_take_fitting_lengths(device: &Device) -> Outcome {

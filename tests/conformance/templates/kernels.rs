@@ -122,4 +122,65 @@ pub(crate) mod templates {
     {
         if kept[i % kept.len()] != 0 { *x } else { T::from(1) }
     }
+
+    /// Running totals of products from `start` on.
+    #[scan(identity = 0, combine = |a, b| a + b, finish = |total| start + total)]
+    pub(crate) fn balances(start: i64, x: &i32, y: &u8) -> i64 {
+        i64::from(*x) * i64::from(*y)
+    }
+
+    /// How many elements before each one are among those to find.
+    #[scan(exclusive, identity = 0, combine = |a, b| a + b)]
+    pub(crate) fn places(found: &[u8], x: &u8) -> u32 {
+        u32::from(found.contains(x))
+    }
+
+    /// The functions `x -> factor * x + step`, one after the other: they do not commute.
+    #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+    #[repr(C)]
+    pub struct Affine {
+        pub factor: u64,
+        pub step: u64,
+    }
+
+    impl Affine {
+        pub const NONE: Affine = Affine { factor: 1, step: 0 };
+
+        pub fn then(self, next: Affine) -> Affine {
+            let step = next.factor.wrapping_mul(self.step).wrapping_add(next.step);
+            Affine { factor: self.factor.wrapping_mul(next.factor), step }
+        }
+    }
+
+    #[scan(identity = Affine::NONE, combine = Affine::then, finish = |all: Affine| -> u64 { all.step })]
+    pub(crate) fn chained(x: &Affine, #[index] i: usize) -> Affine {
+        Affine { factor: x.factor, step: x.step.wrapping_add(i as u64) }
+    }
+
+    /// The greatest element so far, for listed types.
+    #[scan(T = [u8, f64], identity = T::from(0), combine = |a, b| if b > a { b } else { a })]
+    pub(crate) fn greatest<T>(x: &T) -> T
+    where
+        T: DeviceCopy + Exchange + SharedElement + From<u8> + PartialOrd,
+    {
+        *x
+    }
+
+    /// A record that is compared by a part of it: 12 bytes.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, DeviceCopy)]
+    #[repr(C)]
+    pub struct Record {
+        pub key: i16,
+        pub name: [u16; 5],
+    }
+
+    #[comparison]
+    pub(crate) fn by_key(a: &Record, b: &Record) -> bool {
+        a.key < b.key
+    }
+
+    #[comparison(merge_sort)]
+    pub(crate) fn descending(a: &f32, b: &f32) -> bool {
+        a.total_cmp(b).is_gt()
+    }
 }

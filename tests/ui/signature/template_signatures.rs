@@ -57,6 +57,21 @@ mod kernels {
     pub fn of_nothing(a: f32) -> f32 {
         a
     }
+
+    #[scan(inclusive, identity = 0.0, combine = f32::max)]
+    pub fn inclusive(x: &f32) -> f32 {
+        *x
+    }
+
+    #[scan(exclusive, identity = 0.0)]
+    pub fn without_a_combination(x: &f32) -> f32 {
+        *x
+    }
+
+    #[scan(identity = 0.0, combine = f32::max)]
+    pub fn in_place(x: &mut f32) -> f32 {
+        *x
+    }
 }
 
 fn main() {}

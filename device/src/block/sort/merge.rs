@@ -277,7 +277,7 @@ fn sort_own<K: Copy, V: Copy, const N: usize>(
 
 /// Two adjacent sorted runs, and the position of a thread's items in the merged run.
 #[derive(Clone, Copy)]
-struct Runs {
+pub(crate) struct Runs {
     /// The start of the first run, the start of the second, and the end; none exceeds the number of valid
     /// items.
     ends: [u32; 3],
@@ -286,6 +286,12 @@ struct Runs {
 }
 
 impl Runs {
+    /// The runs with these ends, and a thread whose first item is number `first`.
+    #[inline(always)]
+    pub(crate) fn new(ends: [u32; 3], first: u32) -> Self {
+        Runs { ends, first }
+    }
+
     /// The runs of `run` items each, of `valid` in all, that contain item `first`.
     #[inline(always)]
     fn around(first: u32, run: u32, valid: u32) -> Self {
@@ -315,7 +321,7 @@ impl Runs {
 /// Replaces a thread's `keys` by its part of the merged `runs`, and returns which items those are. It calls
 /// `read` only for items of the runs, whatever `is_less` returns; items beyond their end stay unchanged.
 #[inline(always)]
-fn merge<K: Copy, const N: usize>(
+pub(crate) fn merge<K: Copy, const N: usize>(
     keys: &mut [K; N],
     runs: Runs,
     read: impl Fn(u32) -> K,

@@ -51,7 +51,7 @@
 
 mod counts;
 mod key;
-mod merge;
+pub(crate) mod merge;
 mod order;
 
 use core::mem::ManuallyDrop;

@@ -28,7 +28,7 @@ pub(super) fn module(kernel: &Kernel) -> TokenStream {
         (quote!(&super::#static_name), quote!(), quote!())
     };
     let parameters = generic::unbounded(kernel);
-    // The launch of an `#[elementwise]` function takes no grid.
+    // The launch of an `#[elementwise]` or `#[scan]` function takes no grid.
     let has_grid = kernel.elements.is_none();
     let grid = has_grid.then(|| grid::function(kernel, &declared));
     let grid_reexport =

@@ -53,7 +53,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             Some(quote!(#grid: impl ::ferrogrid::__private::IntoGrid<#rank>,)),
             quote!(::ferrogrid::__private::IntoGrid::into_grid(#grid)),
         ),
-        Some(Elements { first, tile }) => {
+        Some(Elements { first, tile, .. }) => {
             let first = local(*first);
             let blocks = quote!(::ferrogrid::__private::longest(&#first).div_ceil(#tile));
             (None, quote!(::ferrogrid::__private::Grid::<#rank>::blocks(#blocks)))

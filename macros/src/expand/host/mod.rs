@@ -8,9 +8,11 @@
 //! | `cpu_entry.rs` | the function that runs a block on the CPU device |
 //! | `native_entry.rs` | the function that runs the native body there, in place of all blocks |
 //! | `companion.rs` | the companion module |
+//! | `comparison.rs` | the functions of a comparison, which launch its kernels |
 //! | `reduction.rs` | the functions of a reduction, which launch its kernels |
 
 mod companion;
+mod comparison;
 mod cpu_entry;
 mod launch;
 mod native_entry;
@@ -39,6 +41,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
     let warning = abort::warning(module);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, code));
     let reductions = module.reductions.iter().map(|it| reduction::functions(module, it));
+    let comparisons = module.comparisons.iter().map(comparison::module);
     let libraries = libraries::of(module, code);
     quote! {
         #embedded
@@ -58,6 +61,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
             #warning
             #(#kernels)*
             #(#reductions)*
+            #(#comparisons)*
         }
     }
 }

@@ -76,11 +76,38 @@ fn a_reduction_becomes_two_kernels_and_two_functions() {
     has(&plain, "p::in_steps::<f32>(stream,x.len(),");
 }
 
+const BALANCE: &str = "mod m { #[scan(T = [f32], exclusive, max_registers = 64, identity = 0.0, combine = add, \
+                       finish = |all| -> u8 { f(start, all) })] \
+                       pub fn balance<T: Float>(start: f64, x: &T, #[index] i: usize, y: &u8) -> f64 { g(x, i, y) } }";
+
+#[test]
+fn a_scan_becomes_a_kernel_that_takes_no_grid() {
+    let (host, device) = (on_host(BALANCE), on_device(BALANCE));
+    has(
+        &host,
+        "stream:&p::Stream,start:f64,x:impl p::LaunchInput<'p2,T,1usize>,y:impl p::LaunchInput<'p3,u8,1usize>,out:",
+    );
+    has(&host, "let __grid=p::Grid::<1usize>::blocks(p::longest(&__p2).div_ceil(4096usize));");
+    has(&host, ",(\"x\",&__p2),(\"out\",&__p4))?;");
+    // Its threads wait for others.
+    has(&host, "for_each_waiting_thread");
+    has(&device, "mut out:d::DisjointWarps<u8,512usize,32,2usize>,__order:d::BlockOrder<f64>");
+    has(&device, "__ferrogrid_element_balance::<T>(start,__item_x,__own+449usize,__item_y)");
+    has(&device, "__ferrogrid_finish_balance::<T>(start,__totals[7usize][1usize])");
+    has(&device, "__scanned.exclusive(");
+    let small =
+        on_device("mod m { #[scan(identity = 0, combine = max)] fn k(x: &[u8], y: &u8) -> u32 { f(y) } }");
+    has(&small, "mut out:d::DisjointWarps<u32,1024usize,32,4usize>");
+    has(&small, "__scanned.inclusive(");
+    has_not(&small, "__ferrogrid_finish_k");
+}
+
 /// A disabled template leaves nothing in the expansion.
 #[test]
 fn conditions_hold_for_all_that_is_made_of_a_template() {
-    for text in [AXPY, NORM] {
+    for text in [AXPY, NORM, BALANCE] {
         let text = text.replace("#[elementwise]", "#[cfg(any())] #[elementwise]");
+        let text = text.replace("#[scan", "#[cfg(any())] #[scan");
         let text = text.replace("#[reduction", "#[cfg(any())] #[reduction");
         for half in [on_host(&text), on_device(&text)] {
             let functions = half.matches("__ferrogrid_element_").count();
