@@ -43,6 +43,7 @@ fn main() -> std::process::ExitCode {
     let cases = [
         algorithms::histograms::CASES,
         algorithms::keyed::CASES,
+        algorithms::matrices::CASES,
         algorithms::movements::CASES,
         algorithms::randoms::CASES,
         algorithms::reductions::CASES,

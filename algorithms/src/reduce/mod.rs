@@ -15,6 +15,7 @@ use ferrogrid_host::__private::{in_steps, value_of};
 
 use crate::histogram::Sampled;
 use crate::keyed::Keyed;
+use crate::matrix::Tabular;
 use crate::movement::Differing;
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
@@ -53,6 +54,7 @@ pub trait Number:
     + Segmented
     + Selected
     + Sorted
+    + Tabular
 {
 }
 
@@ -71,6 +73,7 @@ impl<T> Number for T where
         + Segmented
         + Selected
         + Sorted
+        + Tabular
 {
 }
 
