@@ -27,6 +27,8 @@
 //! | [`top_k`] | `DeviceTopK` | `cupy.argpartition` | |
 //! | [`Philox`] | (cuRAND) | `cupy.random` | |
 //! | [`softmax`], [`log_softmax`], [`layer_norm`], [`rms_norm`] | (cuDNN) | | |
+//! | [`convolve`], [`correlate`], [`convolve_separable`] | (NPP) | `cupyx.scipy.ndimage.convolve`, `correlate`, `convolve1d` | |
+//! | [`spmv`] | (cuSPARSE) | `a @ x` | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
 //! | [`inclusive_sum_by_key`], [`exclusive_sum_by_key`] | `DeviceScan::InclusiveSumByKey`, `ExclusiveSumByKey` | | `inclusive_scan_by_key`, `exclusive_scan_by_key` |
@@ -64,6 +66,7 @@ pub(crate) use ferrogrid_host::{
 pub(crate) use ferrogrid_macros::module;
 
 mod accumulate;
+mod filter;
 mod histogram;
 mod keyed;
 mod matrix;
@@ -78,7 +81,9 @@ mod search;
 mod segmented;
 mod select;
 mod sort;
+mod sparse;
 
+pub use filter::{Border, Filtered, convolve, convolve_separable, correlate};
 pub use histogram::{Count, histogram_even, histogram_range, multi_histogram_even, multi_histogram_range};
 pub use keyed::{
     exclusive_sum_by_key, inclusive_max, inclusive_min, inclusive_sum_by_key, max_by_key, max_by_key_into,
@@ -109,10 +114,12 @@ pub use select::{
     run_length_encode_into, select, select_into, unique, unique_into,
 };
 pub use sort::{RadixSort, argsort, sort, sort_descending, sort_pairs};
+pub use sparse::{Csr, SparseNumber, spmv};
 
 #[cfg(test)]
 mod tests {
     use crate::accumulate::accumulations::Least;
+    use crate::filter::kernels::kernels as filters;
     use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
     use crate::keyed::{keys::kernels as keys, values::kernels as values};
     use crate::matrix::kernels::kernels as matrices;
@@ -125,6 +132,7 @@ mod tests {
     use crate::select::{flagged, runs};
     use crate::sort::digits::kernels as digits;
     use crate::sort::pass::kernels as passes;
+    use crate::sparse::rows::kernels as sparse;
 
     /// `sm_90` has dependent launches; the other kernels have the same instructions for `sm_75`.
     #[test]
@@ -158,6 +166,8 @@ mod tests {
             segments::segments_of_blocks::kernel::<Least<u64>>(),
             matrices::combine_rows::kernel::<Least<u64>>(),
             matrices::combine_columns::kernel::<Least<u64>>(),
+            filters::filter_tiles::kernel::<f64>(),
+            sparse::multiply_sparse::kernel::<f64>(),
             digits::count_digits::kernel::<u64>(),
             passes::pairs::kernel::<u64, u64>(),
         ];

@@ -41,6 +41,7 @@ fn main() -> std::process::ExitCode {
         arguments.test_threads.get_or_insert(1);
     }
     let cases = [
+        algorithms::filters::CASES,
         algorithms::histograms::CASES,
         algorithms::keyed::CASES,
         algorithms::matrices::CASES,
@@ -53,6 +54,7 @@ fn main() -> std::process::ExitCode {
         algorithms::searches::CASES,
         algorithms::selections::CASES,
         algorithms::sorts::CASES,
+        algorithms::sparse::CASES,
         algorithms::statistics::CASES,
         block::barrier_functions::CASES,
         block::blocks::CASES,

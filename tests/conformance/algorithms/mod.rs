@@ -1,5 +1,6 @@
 //! Device-wide algorithms.
 
+pub(crate) mod filters;
 pub(crate) mod histograms;
 pub(crate) mod keyed;
 pub(crate) mod matrices;
@@ -12,6 +13,7 @@ pub(crate) mod searches;
 pub(crate) mod segmented;
 pub(crate) mod selections;
 pub(crate) mod sorts;
+pub(crate) mod sparse;
 pub(crate) mod statistics;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the
