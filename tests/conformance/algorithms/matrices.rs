@@ -49,9 +49,11 @@ fn lines<T: Copy>(x: &[T], width: usize) -> [Vec<Vec<T>>; 2] {
 /// Sums, extrema and means of rows, then of columns.
 type Results<T, S> = [(Vec<S>, Vec<T>, Vec<T>, Vec<f64>); 2];
 
-fn results<T: Number>(stream: &Stream, x: PitchedView<T>) -> ferrogrid::Result<Results<T, T::Total>>
+fn results<T: Number + bytemuck::Zeroable>(
+    stream: &Stream,
+    x: PitchedView<T>,
+) -> ferrogrid::Result<Results<T, T::Total>>
 where
-    T: bytemuck::Zeroable,
     T::Total: bytemuck::Zeroable,
 {
     let (rows, columns) = (x.height(), x.width());
