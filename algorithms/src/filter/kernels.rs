@@ -59,7 +59,8 @@ pub mod kernels {
         }
         let place = match border {
             Border::Zero => return None,
-            Border::Clamp => i.clamp(0, len - 1),
+            // `clamp` has a panic with arguments, which takes a stack.
+            Border::Clamp => i.max(0).min(len - 1),
             Border::Wrap => i.rem_euclid(len),
             Border::Reflect => {
                 let place = i.rem_euclid(2 * len);

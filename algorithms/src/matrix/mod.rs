@@ -192,7 +192,7 @@ fn quotients_of<T: Element + quotients::Instance>(
 /// assert_eq!(stream.download(&sums)?, [6_i64, 15]);
 /// let left = x.view().pitched(3, 2, 3)?.slice(..2, ..)?; // two of three columns
 /// algorithms::row_sums(&stream, left, &mut sums)?;
-/// assert_eq!(stream.download(&sums)?, [3, 9]);
+/// assert_eq!(stream.download(&sums)?, [3_i64, 9]);
 /// # Ok(()) }
 /// ```
 ///
