@@ -13,6 +13,8 @@
 //! | [`argmin`], [`argmin_into`], [`argmax`], [`argmax_into`] | `DeviceReduce::ArgMin`, `ArgMax` | `cupy.nanargmin`, `nanargmax` | `min_element`, `max_element` |
 //! | [`sum_by_key`], [`min_by_key`], [`max_by_key`], [`sum_by_key_into`], .. | `DeviceReduce::ReduceByKey` | | `reduce_by_key` |
 //! | [`segmented_sum`], [`segmented_min`], [`segmented_max`] | `DeviceSegmentedReduce::Sum`, `Min`, `Max` | `numpy.add.reduceat` | |
+//! | [`row_sums`], [`row_means`], [`row_minima`], [`row_maxima`] | | `x.sum(axis=1)`, `mean`, `nanmin`, `nanmax` | |
+//! | [`column_sums`], [`column_means`], [`column_minima`], [`column_maxima`] | | `x.sum(axis=0)`, `mean`, `nanmin`, `nanmax` | |
 //! | [`count`], [`count_into`], [`count_nonzero`], [`count_nonzero_into`] | | `cupy.count_nonzero` | `count` |
 //! | [`all`], [`all_into`], [`any`], [`any_into`] | | `x.all()`, `x.any()` | `all_of`, `any_of` |
 //! | [`mean`], [`mean_into`], [`variance`], [`variance_into`], [`moments`], [`moments_into`] | | `x.mean()`, `x.var()` | |
@@ -26,6 +28,8 @@
 //! | [`top_k`] | `DeviceTopK` | `cupy.argpartition` | |
 //! | [`Philox`] | (cuRAND) | `cupy.random` | |
 //! | [`softmax`], [`log_softmax`], [`layer_norm`], [`rms_norm`] | (cuDNN) | | |
+//! | [`convolve`], [`correlate`], [`convolve_separable`] | (NPP) | `cupyx.scipy.ndimage.convolve`, `correlate`, `convolve1d` | |
+//! | [`spmv`] | (cuSPARSE) | `a @ x` | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
 //! | [`inclusive_sum_by_key`], [`exclusive_sum_by_key`] | `DeviceScan::InclusiveSumByKey`, `ExclusiveSumByKey` | | `inclusive_scan_by_key`, `exclusive_scan_by_key` |
@@ -64,8 +68,10 @@ pub(crate) use ferrogrid_host::{
 pub(crate) use ferrogrid_macros::module;
 
 mod accumulate;
+mod filter;
 mod histogram;
 mod keyed;
+mod matrix;
 mod movement;
 mod native;
 mod number;
@@ -79,12 +85,17 @@ mod segmented;
 mod select;
 mod sets;
 mod sort;
+mod sparse;
 mod top_k;
 
+pub use filter::{Border, Filtered, convolve, convolve_separable, correlate};
 pub use histogram::{Count, histogram_even, histogram_range, multi_histogram_even, multi_histogram_range};
 pub use keyed::{
     exclusive_sum_by_key, inclusive_max, inclusive_min, inclusive_sum_by_key, max_by_key, max_by_key_into,
     min_by_key, min_by_key_into, sum_by_key, sum_by_key_into,
+};
+pub use matrix::{
+    column_maxima, column_means, column_minima, column_sums, row_maxima, row_means, row_minima, row_sums,
 };
 pub use movement::{
     PlaceNumber, adjacent_difference, gather, permute, reverse, roll, scatter, sequence, transpose,
@@ -99,7 +110,7 @@ pub use reduce::{
     count_nonzero, count_nonzero_into, mean, mean_into, moments, moments_into, nrm2, nrm2_into, variance,
     variance_into,
 };
-pub use rows::{Affine, layer_norm, log_softmax, rms_norm, softmax};
+pub use rows::{Affine, RowNumber, layer_norm, log_softmax, rms_norm, softmax};
 pub use scan::{exclusive_sum, inclusive_sum};
 pub use search::{lower_bound, merge, upper_bound};
 pub use segmented::{Offset, segmented_max, segmented_min, segmented_sum};
@@ -113,15 +124,19 @@ pub use sets::{
 };
 pub use sort::{RadixSort, argsort, segmented_sort, segmented_sort_pairs, sort, sort_descending, sort_pairs};
 pub use top_k::top_k;
+pub use sparse::{Csr, SparseNumber, spmv};
 
 #[cfg(test)]
 mod tests {
     use crate::accumulate::accumulations::Least;
+    use crate::filter::kernels::kernels as filters;
     use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
     use crate::keyed::{keys::kernels as keys, values::kernels as values};
+    use crate::matrix::kernels::kernels as matrices;
     use crate::movement::axes::kernels as axes;
     use crate::reduce::{counts, extrema, moments, norms, totals};
-    use crate::rows::kernels::kernels::{self as rows, LayerNorm};
+    use crate::rows::kernels::kernels as rows;
+    use crate::rows::operations::operations::Norm;
     use crate::scan::running::kernels as scans;
     use crate::segmented::segments::kernels as segments;
     use crate::select::{flagged, runs};
@@ -130,6 +145,7 @@ mod tests {
     use crate::sort::pass::kernels as passes;
     use crate::sort::segmented::kernels as segmented_sorts;
     use crate::{sets, top_k};
+    use crate::sparse::rows::kernels as sparse;
 
     /// `sm_90` has dependent launches; the other kernels have the same instructions for `sm_75`.
     #[test]
@@ -151,7 +167,7 @@ mod tests {
             counts::kernels::count_same::kernel::<f64>(),
             moments::kernels::moments_of_tiles::kernel::<f64>(),
             norms::kernels::norm_of_tiles::kernel::<f64>(),
-            rows::rows_in_registers::kernel::<LayerNorm>(),
+            rows::rows_in_registers::kernel::<f32, Norm<true>>(),
             axes::gather_axes::kernel::<u128>(),
             flagged::kernels::partition::kernel::<u64>(),
             runs::kernels::encode::kernel::<f64>(),
@@ -161,6 +177,10 @@ mod tests {
             values::combine_runs::kernel::<Least<u64>>(),
             segments::segments_of_warps::kernel::<Least<u64>>(),
             segments::segments_of_blocks::kernel::<Least<u64>>(),
+            matrices::combine_rows::kernel::<Least<u64>>(),
+            matrices::combine_columns::kernel::<Least<u64>>(),
+            filters::filter_tiles::kernel::<f64>(),
+            sparse::multiply_sparse::kernel::<f64>(),
             digits::count_digits::kernel::<u64>(),
             passes::move_keys::kernel::<u32>(),
             passes::move_long_keys::kernel::<u64>(),

@@ -41,8 +41,10 @@ fn main() -> std::process::ExitCode {
         arguments.test_threads.get_or_insert(1);
     }
     let cases = [
+        algorithms::filters::CASES,
         algorithms::histograms::CASES,
         algorithms::keyed::CASES,
+        algorithms::matrices::CASES,
         algorithms::movements::CASES,
         algorithms::randoms::CASES,
         algorithms::reductions::CASES,
@@ -54,6 +56,7 @@ fn main() -> std::process::ExitCode {
         algorithms::searches::CASES,
         algorithms::selections::CASES,
         algorithms::sorts::CASES,
+        algorithms::sparse::CASES,
         algorithms::statistics::CASES,
         block::barrier_functions::CASES,
         block::blocks::CASES,

@@ -17,6 +17,7 @@ use ferrogrid_host::__private::{in_steps, value_of};
 
 use crate::histogram::Sampled;
 use crate::keyed::Keyed;
+use crate::matrix::Tabular;
 use crate::movement::Differing;
 use crate::number::numbers::{Add, Element, Multiply, Operation};
 use crate::scan::Scanned;
@@ -61,6 +62,7 @@ pub trait Number:
     + SortedSegments
     + Member
     + Ranked
+    + Tabular
 {
 }
 
@@ -82,6 +84,7 @@ impl<T> Number for T where
         + SortedSegments
         + Member
         + Ranked
+        + Tabular
 {
 }
 

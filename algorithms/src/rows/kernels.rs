@@ -5,193 +5,52 @@
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 
-    /// The groups of 16 bytes that a thread has in registers.
-    pub const GROUPS: usize = 8;
+    use crate::rows::operations::operations::{Norm, RowElement, RowOperation, Softmax};
+
+    /// The fours of elements that a thread has in registers.
+    pub const QUADS: usize = 8;
     /// The most threads of a block.
     pub const THREADS: usize = 1024;
-    /// Elements of 16 bytes.
-    pub type Group = Aligned16<[f32; 4]>;
 
-    /// What becomes of a row, in steps: a total of all elements, another total with the first one known, and the elements.
-    pub trait RowOperation {
-        /// Whether there is a first total.
-        const HAS_FIRST: bool;
-        /// What leaves the totals as they are, for places beyond the end; with the second total it is not asked.
-        const NOTHING: f32;
-        /// The first total of two parts.
-        fn combine(a: f32, b: f32) -> f32;
-        /// What the second step needs of the first total.
-        fn centre(total: f32, width: f32) -> f32;
-        /// Moves an element on, and returns what it adds to the second total.
-        fn advance(x: &mut f32, centre: f32) -> f32;
-        /// What the last step needs of the second total.
-        fn scale(total: f32, width: f32, epsilon: f32) -> f32;
-        /// The result for an element that has been moved on.
-        fn finish(x: f32, scale: f32, weight: f32, bias: f32) -> f32;
-    }
-
-    /// exp(x - max) / the sum of these
-    #[derive(Clone, Copy, Debug)]
-    pub struct Softmax;
-
-    impl RowOperation for Softmax {
-        const HAS_FIRST: bool = true;
-        const NOTHING: f32 = f32::NEG_INFINITY;
-        #[inline(always)]
-        fn combine(a: f32, b: f32) -> f32 {
-            a.max(b)
-        }
-        #[inline(always)]
-        fn centre(total: f32, _: f32) -> f32 {
-            total
-        }
-        #[inline(always)]
-        fn advance(x: &mut f32, centre: f32) -> f32 {
-            *x = FastMath::fast_exp(*x - centre);
-            *x
-        }
-        #[inline(always)]
-        fn scale(total: f32, _: f32, _: f32) -> f32 {
-            1.0 / total
-        }
-        #[inline(always)]
-        fn finish(x: f32, scale: f32, _: f32, _: f32) -> f32 {
-            x * scale
-        }
-    }
-
-    /// x - max - ln(the sum of exp(x - max))
-    #[derive(Clone, Copy, Debug)]
-    pub struct LogSoftmax;
-
-    impl RowOperation for LogSoftmax {
-        const HAS_FIRST: bool = true;
-        const NOTHING: f32 = f32::NEG_INFINITY;
-        #[inline(always)]
-        fn combine(a: f32, b: f32) -> f32 {
-            a.max(b)
-        }
-        #[inline(always)]
-        fn centre(total: f32, _: f32) -> f32 {
-            total
-        }
-        #[inline(always)]
-        fn advance(x: &mut f32, centre: f32) -> f32 {
-            *x -= centre;
-            FastMath::fast_exp(*x)
-        }
-        #[inline(always)]
-        fn scale(total: f32, _: f32, _: f32) -> f32 {
-            Float::ln(total)
-        }
-        #[inline(always)]
-        fn finish(x: f32, scale: f32, _: f32, _: f32) -> f32 {
-            x - scale
-        }
-    }
-
-    /// (x - mean) / sqrt(variance + epsilon) * weight + bias
-    #[derive(Clone, Copy, Debug)]
-    pub struct LayerNorm;
-
-    impl RowOperation for LayerNorm {
-        const HAS_FIRST: bool = true;
-        const NOTHING: f32 = 0.0;
-        #[inline(always)]
-        fn combine(a: f32, b: f32) -> f32 {
-            a + b
-        }
-        #[inline(always)]
-        fn centre(total: f32, width: f32) -> f32 {
-            total / width
-        }
-        #[inline(always)]
-        fn advance(x: &mut f32, centre: f32) -> f32 {
-            *x -= centre;
-            *x * *x
-        }
-        #[inline(always)]
-        fn scale(total: f32, width: f32, epsilon: f32) -> f32 {
-            1.0 / Float::sqrt(total / width + epsilon)
-        }
-        #[inline(always)]
-        fn finish(x: f32, scale: f32, weight: f32, bias: f32) -> f32 {
-            x * scale * weight + bias
-        }
-    }
-
-    /// x / sqrt(mean of squares + epsilon) * weight + bias
-    #[derive(Clone, Copy, Debug)]
-    pub struct RmsNorm;
-
-    impl RowOperation for RmsNorm {
-        const HAS_FIRST: bool = false;
-        const NOTHING: f32 = 0.0;
-        #[inline(always)]
-        fn combine(a: f32, b: f32) -> f32 {
-            a + b
-        }
-        #[inline(always)]
-        fn centre(_: f32, _: f32) -> f32 {
-            0.0
-        }
-        #[inline(always)]
-        fn advance(x: &mut f32, _: f32) -> f32 {
-            *x * *x
-        }
-        #[inline(always)]
-        fn scale(total: f32, width: f32, epsilon: f32) -> f32 {
-            1.0 / Float::sqrt(total / width + epsilon)
-        }
-        #[inline(always)]
-        fn finish(x: f32, scale: f32, weight: f32, bias: f32) -> f32 {
-            x * scale * weight + bias
-        }
-    }
-
-    /// The results of `f` for the number of each group. LLVM does not unroll a long loop, and its items would go to memory.
+    /// The results of `f` for the number of each four. LLVM does not unroll a long loop, and its items would go to memory.
     #[inline(always)]
-    fn each<T>(mut f: impl FnMut(usize) -> T) -> [T; GROUPS] {
+    fn each<T>(mut f: impl FnMut(usize) -> T) -> [T; QUADS] {
         [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)]
     }
 
-    /// The results of `f` for the four columns of a group.
+    /// The results of `f` for the columns of a four.
     #[inline(always)]
     fn by_columns(mut f: impl FnMut(usize) -> f32) -> [f32; 4] {
         [f(0), f(1), f(2), f(3)]
     }
 
-    /// Weight and bias of four columns; 1 and 0 without them.
+    /// A thread's own part of a slice, whose items follow each other by the number of threads. The numbers of items are
+    /// then the same for all threads, and take no registers of a thread.
     #[inline(always)]
-    fn affine(weight: &[Group], bias: &[Group], column: usize) -> ([f32; 4], [f32; 4]) {
-        let [weight, bias] = [(weight, 1.0), (bias, 0.0)]
-            .map(|(all, without)| all.get(column).copied().unwrap_or(Group::new([without; 4])).into_inner());
-        (weight, bias)
+    fn own<'x, T>(t: &Thread<'_, 1>, all: &'x [T]) -> &'x [T] {
+        all.get(t.thread_rank() as usize..).unwrap_or(&[])
     }
 
-    /// Row `b` of y <- the operation on row `b` of x, for block `b`. A thread has up to `GROUPS` groups: every
+    /// Row `b` of y <- the operation on row `b` of x, for block `b`. A thread has up to [`QUADS`] fours: every
     /// element is read once.
-    #[kernel(
-        max_threads = 1024,
-        wide,
-        same_shape(x, y),
-        O = [Softmax, LogSoftmax, LayerNorm, RmsNorm]
-    )]
-    pub fn rows_in_registers<O: RowOperation>(
-        t: Thread<1>,
+    #[inline(always)]
+    pub fn in_registers<T: RowElement, O: RowOperation, const ID: usize>(
+        t: &Thread<'_, 1>,
         epsilon: f32,
-        x: Plane<Group>,
-        weight: &[Group],
-        bias: &[Group],
-        mut y: DisjointRows<Group>,
-        mut scratch: Shared<Scratch<f32>>,
+        x: Plane<'_, T::Group>,
+        [weight, bias]: [&[T::Group]; 2],
+        mut y: DisjointRows<'_, T::Group>,
+        mut scratch: Shared<'_, Scratch<f32>, ID>,
     ) {
-        let ([row], rank, threads) = (t.block_idx(), t.thread_rank() as usize, t.block_threads() as usize);
-        let width = 4.0 * x.width() as f32;
-        let column = |k: usize| k * threads + rank;
-        let mut items = each(|k| {
-            x.get(row as usize, column(k)).copied().unwrap_or(Group::new([O::NOTHING; 4])).into_inner()
+        let (x, threads) = (&x[t.block_idx()[0] as usize], t.block_threads() as usize);
+        let width = (4 * T::QUADS * x.len()) as f32;
+        let (x, weight, bias) = (own(t, x), own(t, weight), own(t, bias));
+        let is_group = |number: usize| number * T::QUADS < QUADS;
+        let groups = each(|number| match x.get(number * threads) {
+            Some(group) if is_group(number) => T::quads(*group),
+            _ => [[O::NOTHING; 4]; 2],
         });
+        let mut items = each(|k| groups[k / T::QUADS][k % T::QUADS]);
         let mut centre = 0.0;
         if O::HAS_FIRST {
             let mut total = [O::NOTHING; 4];
@@ -202,7 +61,7 @@ pub mod kernels {
         }
         let mut total = [0.0; 4];
         each(|k| {
-            let is_there = column(k) < x.width();
+            let is_there = k / T::QUADS * threads < x.len();
             total = by_columns(|j| {
                 let part = O::advance(&mut items[k][j], centre);
                 if is_there { total[j] + part } else { total[j] }
@@ -210,33 +69,33 @@ pub mod kernels {
         });
         let own = (total[0] + total[1]) + (total[2] + total[3]);
         let scale = O::scale(t.block_reduce(&mut scratch, own, |a, b| a + b), width, epsilon);
-        let mut outputs = y.iter_mut(&t);
-        each(|k| {
-            if let Some((_, output)) = outputs.next() {
-                let (weight, bias) = affine(weight, bias, column(k));
-                *output = Group::new(by_columns(|j| O::finish(items[k][j], scale, weight[j], bias[j])));
+        let mut outputs = y.iter_mut(t);
+        each(|number| {
+            if is_group(number)
+                && let Some((_, output)) = outputs.next()
+            {
+                let weight = weight.get(number * threads).map_or([[1.0; 4]; 2], |group| T::quads(*group));
+                let bias = bias.get(number * threads).map_or([[0.0; 4]; 2], |group| T::quads(*group));
+                *output = T::group([0, 1].map(|q| {
+                    let items = items[(number * T::QUADS + q) % QUADS];
+                    by_columns(|j| O::finish(items[j], scale, weight[q][j], bias[q][j]))
+                }));
             }
         });
     }
 
-    /// As `rows_in_registers`, for rows of any width and place: each step reads the row again, which caches shorten.
-    #[kernel(
-        max_threads = 1024,
-        wide,
-        same_shape(x, y),
-        O = [Softmax, LogSoftmax, LayerNorm, RmsNorm]
-    )]
-    pub fn rows_in_passes<O: RowOperation>(
-        t: Thread<1>,
+    /// As [`in_registers`], for rows of any width and place: each step reads the row again, which caches shorten.
+    #[inline(always)]
+    pub fn in_passes<T: RowElement, O: RowOperation, const ID: usize>(
+        t: &Thread<'_, 1>,
         epsilon: f32,
-        x: Plane<f32>,
-        weight: &[f32],
-        bias: &[f32],
-        mut y: DisjointRows<f32>,
-        mut scratch: Shared<Scratch<f32>>,
+        x: Plane<'_, T>,
+        [weight, bias]: [&[T]; 2],
+        mut y: DisjointRows<'_, T>,
+        mut scratch: Shared<'_, Scratch<f32>, ID>,
     ) {
         let row = &x[t.block_idx()[0] as usize];
-        let (width, own) = (row.len() as f32, || t.block_stride(row.len()).map(|column| row[column]));
+        let (width, own) = (row.len() as f32, || t.block_stride(row.len()).map(|column| row[column].widen()));
         let mut centre = 0.0;
         if O::HAS_FIRST {
             let total = t.block_reduce(&mut scratch, own().fold(O::NOTHING, O::combine), O::combine);
@@ -244,12 +103,52 @@ pub mod kernels {
         }
         let own = own().fold(0.0, |total, mut x| total + O::advance(&mut x, centre));
         let scale = O::scale(t.block_reduce(&mut scratch, own, |a, b| a + b), width, epsilon);
-        y.fill_with(&t, |column| {
-            let mut x = row[column];
+        y.fill_with(t, |column| {
+            let mut x = row[column].widen();
             O::advance(&mut x, centre);
-            let [weight, bias] = [(weight, 1.0), (bias, 0.0)]
-                .map(|(all, without)| all.get(column).copied().unwrap_or(without));
-            O::finish(x, scale, weight, bias)
+            let [weight, bias] = [(weight, T::ONE), (bias, T::default())]
+                .map(|(all, without)| all.get(column).copied().unwrap_or(without).widen());
+            T::narrow(O::finish(x, scale, weight, bias))
         });
+    }
+
+    /// Rows in registers, of `f32`.
+    #[kernel(
+        max_threads = 1024,
+        wide,
+        same_shape(x, y),
+        T = [f32],
+        O = [Softmax<false>, Softmax<true>, Norm<true>, Norm<false>]
+    )]
+    pub fn rows_in_registers<T: RowElement, O: RowOperation>(
+        t: Thread<1>,
+        epsilon: f32,
+        x: Plane<<T as RowElement>::Group>,
+        weight: &[<T as RowElement>::Group],
+        bias: &[<T as RowElement>::Group],
+        y: DisjointRows<<T as RowElement>::Group>,
+        scratch: Shared<Scratch<f32>>,
+    ) {
+        in_registers::<T, O, _>(&t, epsilon, x, [weight, bias], y, scratch);
+    }
+
+    /// Rows in passes, of `f32`.
+    #[kernel(
+        max_threads = 1024,
+        wide,
+        same_shape(x, y),
+        T = [f32],
+        O = [Softmax<false>, Softmax<true>, Norm<true>, Norm<false>]
+    )]
+    pub fn rows_in_passes<T: RowElement, O: RowOperation>(
+        t: Thread<1>,
+        epsilon: f32,
+        x: Plane<T>,
+        weight: &[T],
+        bias: &[T],
+        y: DisjointRows<T>,
+        scratch: Shared<Scratch<f32>>,
+    ) {
+        in_passes::<T, O, _>(&t, epsilon, x, [weight, bias], y, scratch);
     }
 }

@@ -15,16 +15,18 @@ pub mod kernels {
     const ROWS: usize = 4;
 
     /// Where segments begin and end: one of the two slices is empty.
-    #[derive(Clone, Copy)]
-    struct Offsets<'x> {
-        short: &'x [u32],
-        long: &'x [u64],
+    #[derive(Clone, Copy, Debug)]
+    pub struct Offsets<'x> {
+        /// In 32 bits.
+        pub short: &'x [u32],
+        /// In 64 bits.
+        pub long: &'x [u64],
     }
 
     impl Offsets<'_> {
         /// Offset `index`, or the last one.
         #[inline(always)]
-        fn get(self, index: usize) -> usize {
+        pub fn get(self, index: usize) -> usize {
             let index = index.min((self.short.len() + self.long.len()).saturating_sub(1));
             match self.short.get(index) {
                 Some(offset) => *offset as usize,
@@ -36,7 +38,7 @@ pub mod kernels {
     /// Panics if the segment is none of `len` elements.
     #[track_caller]
     #[inline(always)]
-    fn expect_segment(begin: usize, end: usize, len: usize) {
+    pub fn expect_segment(begin: usize, end: usize, len: usize) {
         assert!(begin <= end, "a segment ends before it begins: offsets must ascend");
         assert!(
             end <= len,

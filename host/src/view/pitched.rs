@@ -208,6 +208,33 @@ macro_rules! row_methods {
     };
 }
 
+impl<'a, T: DeviceCopy> PitchedView<'a, T> {
+    /// The elements from the first one to the last, with those between the rows: for a kernel that takes `&[T]` and the pitch.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let image = stream.upload(&[0, 1, 2, 3, 4, 5, 6, 7, 8])?; // 3 rows of 3
+    /// let middle = image.view().pitched(3, 3, 3)?.slice(1..2, ..)?;
+    /// assert_eq!(stream.download(middle.span())?, [1, 2, 3, 4, 5, 6, 7]);
+    /// # Ok(()) }
+    /// ```
+    pub fn span(self) -> DeviceView<'a, T> {
+        let Shape { width, height, pitch } = self.shape;
+        let is_empty = width == 0 || height == 0;
+        self.view.shaped([if is_empty { 0 } else { (height - 1) * pitch + width }])
+    }
+}
+
+impl<'a, T: DeviceCopy> From<DeviceView<'a, T, 2>> for PitchedView<'a, T> {
+    /// Rows that follow each other.
+    fn from(rows: DeviceView<'a, T, 2>) -> Self {
+        let (width, height) = (rows.width(), rows.height());
+        PitchedView::new(rows.shaped([rows.len()]), Shape { width, height, pitch: width })
+    }
+}
+
 row_methods!(PitchedView, DeviceView);
 row_methods!(PitchedViewMut, DeviceViewMut);
 

@@ -1,7 +1,9 @@
 //! Device-wide algorithms.
 
+pub(crate) mod filters;
 pub(crate) mod histograms;
 pub(crate) mod keyed;
+pub(crate) mod matrices;
 pub(crate) mod movements;
 pub(crate) mod randoms;
 pub(crate) mod reductions;
@@ -13,6 +15,7 @@ pub(crate) mod segmented_sorts;
 pub(crate) mod selections;
 pub(crate) mod sets;
 pub(crate) mod sorts;
+pub(crate) mod sparse;
 pub(crate) mod statistics;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the

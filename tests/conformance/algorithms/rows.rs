@@ -2,6 +2,7 @@
 
 use ferrogrid::DeviceView;
 use ferrogrid::algorithms::{self, Affine};
+use ferrogrid::device::half::{bf16, f16};
 use ferrogrid::prelude::*;
 
 use crate::{Case, Outcome, expect, expect_error, names};
@@ -9,6 +10,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("softmax_of_rows_is_close_to_exact", softmax_of_rows_is_close_to_exact),
     ("normalised_rows_are_close_to_exact", normalised_rows_are_close_to_exact),
+    ("rows_of_halves_are_rounded_once", rows_of_halves_are_rounded_once),
     ("special_rows", special_rows),
     ("misaligned_rows", misaligned_rows),
     ("rows_must_be_whole", rows_must_be_whole),
@@ -111,6 +113,51 @@ fn normalised_rows_are_close_to_exact(device: &Device) -> Outcome {
             check("rms_norm", &stream, &x, width, rms, |x| finish(x, scale(x)))?;
         }
     }
+    Ok(())
+}
+
+/// The results in `f32` of the same numbers, rounded; the sums of a row differ in their order, so to a neighbour of that at most.
+fn rows_of_halves_are_rounded_once(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut random = fastrand::Rng::with_seed(214);
+    macro_rules! halves {
+        ($($t:ident)*) => {
+            $(for width in [1, 8, 12, 1024, 1032, 32_768, 32_776] {
+                let x: Vec<$t> = matrix(width, &mut random).into_iter().map($t::from_f32).collect();
+                let [weight, bias]: [Vec<$t>; 2] =
+                    [0; 2].map(|_| (0..width).map(|_| $t::from_f32(random.f32() + 0.5)).collect());
+                let single = |x: &Vec<$t>| stream.upload(&x.iter().map(|x| x.to_f32()).collect::<Vec<_>>());
+                let (halves, mut y) = (stream.upload(&x)?, stream.fill($t::NAN, x.len())?);
+                let (singles, mut exact) = (single(&x)?, stream.fill(f32::NAN, x.len())?);
+                let of_halves = [stream.upload(&weight)?, stream.upload(&bias)?];
+                let of_singles = [single(&weight)?, single(&bias)?];
+                let affine = Affine { weight: Some(of_halves[0].view()), bias: Some(of_halves[1].view()), epsilon: 0.5 };
+                let of_single =
+                    Affine { weight: Some(of_singles[0].view()), bias: Some(of_singles[1].view()), epsilon: 0.5 };
+                for name in ["softmax", "log_softmax", "layer_norm", "rms_norm"] {
+                    match name {
+                        "softmax" => algorithms::softmax(&stream, &halves, width, &mut y)?,
+                        "log_softmax" => algorithms::log_softmax(&stream, &halves, width, &mut y)?,
+                        "layer_norm" => algorithms::layer_norm(&stream, &halves, width, affine, &mut y)?,
+                        _ => algorithms::rms_norm(&stream, &halves, width, affine, &mut y)?,
+                    }
+                    match name {
+                        "softmax" => algorithms::softmax(&stream, &singles, width, &mut exact)?,
+                        "log_softmax" => algorithms::log_softmax(&stream, &singles, width, &mut exact)?,
+                        "layer_norm" => algorithms::layer_norm(&stream, &singles, width, of_single, &mut exact)?,
+                        _ => algorithms::rms_norm(&stream, &singles, width, of_single, &mut exact)?,
+                    }
+                    for (y, exact) in stream.download(&y)?.into_iter().zip(stream.download(&exact)?) {
+                        let nearest = $t::from_f32(exact);
+                        let is_near = y.to_bits().abs_diff(nearest.to_bits()) <= 1
+                            || (y.to_f32() - exact).abs() <= 1e-5;
+                        expect(&format!("{name} of {}, width {width}: {y}, not {exact}", stringify!($t)), is_near, true)?;
+                    }
+                }
+            })*
+        };
+    }
+    halves! { f16 bf16 }
     Ok(())
 }
 
