@@ -123,8 +123,8 @@ pub use sets::{
     set_symmetric_difference_into, set_union, set_union_into,
 };
 pub use sort::{RadixSort, argsort, segmented_sort, segmented_sort_pairs, sort, sort_descending, sort_pairs};
-pub use top_k::top_k;
 pub use sparse::{Csr, SparseNumber, spmv};
+pub use top_k::top_k;
 
 #[cfg(test)]
 mod tests {
@@ -144,8 +144,8 @@ mod tests {
     use crate::sort::few::kernels as few;
     use crate::sort::pass::kernels as passes;
     use crate::sort::segmented::kernels as segmented_sorts;
-    use crate::{sets, top_k};
     use crate::sparse::rows::kernels as sparse;
+    use crate::{sets, top_k};
 
     /// `sm_90` has dependent launches; the other kernels have the same instructions for `sm_75`.
     #[test]

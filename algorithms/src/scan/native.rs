@@ -1,10 +1,11 @@
 //! The native bodies of the scans, by their names: in the order of the kernels, where each block finds the total of the one
 //! before it.
 
+use ferrogrid_device::scan::ROWS;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
-use super::running::kernels::{GROUP, ROWS, THREADS, WIDE_GROUP};
+use super::running::kernels::{GROUP, THREADS, WIDE_GROUP};
 use crate::native::{in_any_order, in_pairs};
 use crate::number::numbers::Element;
 

@@ -3,27 +3,25 @@
 /// The kernels. Only the size of an element matters.
 #[ferrogrid::module]
 pub mod kernels {
+    use atomic::AtomicLoadStore;
+    use ferrogrid::device::fold;
     use ferrogrid::device::prelude::*;
 
     use super::super::placing::placing::{
-        HALF, ROWS, THREADS, count, first, lanes_before, load, part, put, put_count, put_kept,
+        Kept, THREADS, first, for_each_of_lane, load, of_warp, pass_on, place_of, put, put_count,
     };
-    use ferrogrid::device::fold;
 
-    /// The flags of the warp's elements that are not 0, a bit each.
+    /// The elements of the warp whose flags are not 0.
     #[inline(always)]
-    fn flagged(t: &Thread<'_, 1>, flags: &[u8]) -> [u32; ROWS] {
-        let (warp, flags) = (t.warp(), load(t, flags, 0));
-        let mut kept = [0; ROWS];
-        for row in 0..ROWS {
-            kept[row] = warp.ballot(flags[row] != 0);
-        }
-        kept
+    fn flagged(t: &Thread<'_, 1>, flags: &[u8]) -> Kept {
+        let flags = load(t, flags, 0);
+        Kept::of(&t.warp(), |row, k| flags[row][k] != 0)
     }
 
     /// y[k] <- the k-th flagged element of x, for each k below results[0], the number of flagged elements.
+    #[inline(always)]
     #[kernel(block = THREADS, same_shape(x, flags), T = [u8, u16, u32, u64])]
-    pub fn select<T: DeviceCopy + atomic::AtomicLoadStore + Default>(
+    pub fn select<T: DeviceCopy + AtomicLoadStore + Default>(
         t: Thread<1>,
         x: &[T],
         flags: &[u8],
@@ -31,17 +29,25 @@ pub mod kernels {
         results: &[DeviceAtomic<u64>],
         order: BlockOrder<u32>,
         scratch: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
     ) {
-        let warp = t.warp();
+        let tile = t.publish(tile);
+        let own = of_warp(&t, &*tile);
         let (kept, items) = (flagged(&t, flags), load(&t, x, T::default()));
-        let start = order.exclusive_of_warps(&t, scratch, count(&kept), |a, b| a + b);
-        let end = put_kept(&warp, y, &kept, &items, start.unwrap_or(0));
-        put_count(&t, results, end);
+        kept.for_each(|row, k, is_kept, rank| {
+            if is_kept {
+                put(own, rank, items[row][k]);
+            }
+        });
+        let start = order.exclusive_of_warps(&t, scratch, kept.total, |a, b| a + b).unwrap_or(0);
+        for_each_of_lane(&t.warp(), 0..kept.total, |number| pass_on(own, number, y, start + number));
+        put_count(&t, results, start + kept.total);
     }
 
     /// y <- the flagged elements of x, of which there are results[0], and then the others.
+    #[inline(always)]
     #[kernel(block = THREADS, same_shape(x, flags, y), T = [u8, u16, u32, u64])]
-    pub fn partition<T: DeviceCopy + atomic::AtomicLoadStore + Default>(
+    pub fn partition<T: DeviceCopy + AtomicLoadStore + Default>(
         t: Thread<1>,
         x: &[T],
         flags: &[u8],
@@ -49,22 +55,23 @@ pub mod kernels {
         results: &[u64],
         order: BlockOrder<u32>,
         scratch: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
     ) {
-        let (warp, all) = (t.warp(), results[0] as u32);
+        let tile = t.publish(tile);
+        let own = of_warp(&t, &*tile);
         let (kept, items) = (flagged(&t, flags), load(&t, x, T::default()));
-        let start = order.exclusive_of_warps(&t, scratch, count(&kept), |a, b| a + b);
-        let put_half = |first_row: usize, mut place: u32| {
-            let (kept, items): ([u32; HALF], [T; HALF]) = (part(&kept, first_row), part(&items, first_row));
-            for row in 0..HALF {
-                let index = first(&t) as u32 + (first_row + row) as u32 * 32 + warp.lane();
-                let before = place + (kept[row] & lanes_before(&warp)).count_ones();
-                let is_kept = kept[row] >> warp.lane() & 1 != 0;
-                put(y, if is_kept { before } else { all + (index - before) }, items[row]);
-                place += kept[row].count_ones();
-            }
-            place
-        };
-        put_half(HALF, put_half(0, start.unwrap_or(0)));
+        // The others follow those that are kept. What is beyond the end has no flag.
+        kept.for_each(|row, k, is_kept, rank| {
+            let other = kept.total + (place_of(&t, row) + k) as u32 - rank;
+            put(own, if is_kept { rank } else { other }, items[row][k]);
+        });
+        let start = order.exclusive_of_warps(&t, scratch, kept.total, |a, b| a + b).unwrap_or(0);
+        let others = results[0] as u32 + first(&t) as u32 - start - kept.total;
+        let count = x.len().saturating_sub(first(&t)).min(own.len()) as u32;
+        for_each_of_lane(&t.warp(), 0..count, |number| {
+            let before = if number < kept.total { start } else { others };
+            pass_on(own, number, y, before + number);
+        });
     }
 
     /// counts[b] <- the number of flags in the tiles of block `b` that are not 0.

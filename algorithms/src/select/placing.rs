@@ -1,22 +1,24 @@
-//! Where the kept elements of a warp go.
+//! Which elements of a warp's run are kept, and where they go.
 
 /// Device code that selections and runs share.
-#[expect(
-    clippy::needless_range_loop,
-    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
-)]
+///
+/// A lane has four neighbours of each row. The kept elements of a warp go side by side in shared memory first, so that neighbouring
+/// lanes write neighbouring elements of the output.
 #[ferrogrid::module]
 pub mod placing {
-    use ferrogrid::device::prelude::*;
+    use core::ops::Range;
 
-    /// The threads of a block.
-    pub const THREADS: usize = 256;
-    /// The rows of 32 elements of a warp.
-    pub const ROWS: usize = 16;
-    /// The consecutive elements of a warp.
-    pub const RUN: usize = 32 * ROWS;
+    use atomic::{AtomicLoadStore, Ordering::Relaxed, Scope};
+    use ferrogrid::device::prelude::*;
+    pub use ferrogrid::device::scan::THREADS;
+    use ferrogrid::device::scan::{ROWS, Rows};
+
+    use crate::scan::running::kernels::load as load_run;
+    pub use crate::scan::running::kernels::{GROUP, RUN};
+    use crate::sort::digits::kernels::each;
+
     /// The elements of a block.
-    pub const TILE: usize = THREADS * ROWS;
+    pub const TILE: usize = THREADS / 32 * RUN;
 
     /// The index of the first element of the thread's warp.
     #[inline(always)]
@@ -25,76 +27,104 @@ pub mod placing {
         block as usize * TILE + t.thread_rank() as usize / 32 * RUN
     }
 
-    /// The thread's elements of its warp's, one of each row; `none` beyond the end.
+    /// The thread's elements of its warp's run; `none` beyond the end.
     #[inline(always)]
-    pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], none: T) -> [T; ROWS] {
-        let (first, lane) = (first(t), t.thread_rank() as usize % 32);
-        match x.get(first..).and_then(|rest| rest.first_chunk::<RUN>()) {
-            Some(run) => core::array::from_fn(|row| run[row * 32 + lane]),
-            None => core::array::from_fn(|row| x.get(first + row * 32 + lane).copied().unwrap_or(none)),
+    pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], none: T) -> Rows<T, GROUP> {
+        load_run::<T, GROUP, RUN>(t, x, first(t), none)
+    }
+
+    /// The place in the warp's run of the thread's first element of a row.
+    #[inline(always)]
+    pub fn place_of(t: &Thread<'_, 1>, row: usize) -> usize {
+        (row * 32 + t.thread_rank() as usize % 32) * GROUP
+    }
+
+    /// Which elements of a warp's run are kept.
+    pub struct Kept {
+        /// A bit for each element of the thread, by rows.
+        bits: [u32; ROWS],
+        /// How many of the warp's are kept before the thread's of each row.
+        before: [u32; ROWS],
+        /// How many are kept of the warp's run.
+        pub total: u32,
+    }
+
+    impl Kept {
+        /// Those for which `is_kept` is true, which gets the row and the number in it.
+        #[inline(always)]
+        pub fn of(warp: &Warp, mut is_kept: impl FnMut(usize, usize) -> bool) -> Self {
+            let bits: [u32; ROWS] = each(|row| {
+                let mut bits = 0;
+                each::<(), GROUP>(|k| bits |= u32::from(is_kept(row, k)) << k);
+                bits
+            });
+            // Counts of four rows are one word, as each is at most 128.
+            let own: [u32; ROWS / 4] = each(|word| {
+                let counts: [u32; 4] = each(|row| bits[word * 4 + row].count_ones() << (8 * row));
+                counts[0] | counts[1] | counts[2] | counts[3]
+            });
+            let up_to = own.map(|counts| warp.inclusive_scan(counts, |a, b| a + b));
+            let of_rows = up_to.map(|counts| warp.shuffle(counts, 31));
+            let mut total = 0;
+            let before = each(|row| {
+                let of_row = |words: &[u32; ROWS / 4]| words[row / 4] >> (8 * (row % 4)) & 0xFF;
+                let before = total + of_row(&up_to) - of_row(&own);
+                total += of_row(&of_rows);
+                before
+            });
+            Kept { bits, before, total }
+        }
+
+        /// Calls `f` with the row and the number of each of the thread's elements, whether it is kept, and how many kept ones of the
+        /// warp are before it.
+        #[inline(always)]
+        pub fn for_each(&self, mut f: impl FnMut(usize, usize, bool, u32)) {
+            each::<(), ROWS>(|row| {
+                each::<(), GROUP>(|k| {
+                    let earlier = self.bits[row] & ((1 << k) - 1);
+                    f(row, k, self.bits[row] >> k & 1 != 0, self.before[row] + earlier.count_ones());
+                });
+            });
         }
     }
 
-    /// The number of kept elements of a warp, of which `kept` has a bit each.
+    /// The part of the thread's warp of what the block shares.
     #[inline(always)]
-    pub fn count(kept: &[u32; ROWS]) -> u32 {
-        let mut count = 0;
-        for row in 0..ROWS {
-            count += kept[row].count_ones();
+    pub fn of_warp<'a, T>(t: &Thread<'_, 1>, tile: &'a [T]) -> &'a [T] {
+        let first = t.thread_rank() as usize / 32 * RUN;
+        tile.get(first..first + RUN).unwrap_or(&[])
+    }
+
+    /// Calls `f` with the numbers of a range that are the lane's, when all lanes have written what they share. Neighbouring lanes
+    /// have neighbouring numbers.
+    #[inline(always)]
+    pub fn for_each_of_lane(warp: &Warp, numbers: Range<u32>, mut f: impl FnMut(u32)) {
+        warp.sync();
+        let mut number = numbers.start + warp.lane();
+        while number < numbers.end {
+            f(number);
+            number += 32;
         }
-        count
     }
 
-    /// The lanes before the thread's, a bit for each.
+    /// y[place] <- x[number], if there are both.
     #[inline(always)]
-    pub fn lanes_before(warp: &Warp) -> u32 {
-        (1 << warp.lane()) - 1
-    }
-
-    /// Half of the rows: a loop over them is short enough to be unrolled, so that the items stay in registers.
-    pub const HALF: usize = ROWS / 2;
-
-    /// The `N` rows from `first` on.
-    #[inline(always)]
-    pub fn part<T: Copy, const N: usize>(rows: &[T; ROWS], first: usize) -> [T; N] {
-        core::array::from_fn(|row| rows[first + row])
-    }
-
-    /// Writes the kept elements of a warp to `place` and what follows. Returns the place after them.
-    #[inline(always)]
-    pub fn put_kept<T: atomic::AtomicLoadStore>(
-        warp: &Warp,
+    pub fn pass_on<T: AtomicLoadStore, S: Scope>(
+        x: &[DeviceAtomic<T, S>],
+        number: u32,
         y: &[DeviceAtomic<T>],
-        kept: &[u32; ROWS],
-        items: &[T; ROWS],
         place: u32,
-    ) -> u32 {
-        let middle = put_half(warp, y, part(kept, 0), part(items, 0), place);
-        put_half(warp, y, part(kept, HALF), part(items, HALF), middle)
-    }
-
-    #[inline(always)]
-    fn put_half<T: atomic::AtomicLoadStore>(
-        warp: &Warp,
-        y: &[DeviceAtomic<T>],
-        kept: [u32; HALF],
-        items: [T; HALF],
-        mut place: u32,
-    ) -> u32 {
-        for row in 0..HALF {
-            if kept[row] >> warp.lane() & 1 != 0 {
-                put(y, place + (kept[row] & lanes_before(warp)).count_ones(), items[row]);
-            }
-            place += kept[row].count_ones();
+    ) {
+        if let Some(x) = x.get(number as usize) {
+            put(y, place, x.load(Relaxed));
         }
-        place
     }
 
     /// Writes `value` to the element at `place`, if there is one: an output may be too short for a result.
     #[inline(always)]
-    pub fn put<T: atomic::AtomicLoadStore>(y: &[DeviceAtomic<T>], place: u32, value: T) {
+    pub fn put<T: AtomicLoadStore, S: Scope>(y: &[DeviceAtomic<T, S>], place: u32, value: T) {
         if let Some(y) = y.get(place as usize) {
-            y.store(value, Ordering::Relaxed);
+            y.store(value, Relaxed);
         }
     }
 
@@ -102,7 +132,7 @@ pub mod placing {
     #[inline(always)]
     pub fn put_count(t: &Thread<'_, 1>, count: &[DeviceAtomic<u64>], results: u32) {
         if is_last(t) {
-            count[0].store(results.into(), Ordering::Relaxed);
+            count[0].store(results.into(), Relaxed);
         }
     }
 

@@ -1,112 +1,70 @@
 //! Kernels for runs of equal elements, in one pass over memory by decoupled look-back.
 
 /// The kernels.
-#[expect(
-    clippy::needless_range_loop,
-    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
-)]
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
+    use atomic::{AtomicLoadStore, Ordering::Relaxed};
     use ferrogrid::device::prelude::*;
-    use ferrogrid::device::scan::scan_rows;
+    use ferrogrid::device::scan::{Rows, scan_rows};
 
     use super::super::placing::placing::{
-        HALF, ROWS, RUN, THREADS, count, first, is_last, lanes_before, load, part, put, put_count, put_kept,
+        GROUP, Kept, RUN, THREADS, first, for_each_of_lane, is_last, load, of_warp, pass_on, place_of, put,
+        put_count,
     };
     use crate::number::numbers::Element;
-    use crate::scan::running::kernels::{self as scan, THREADS as SCAN_THREADS, WIDE_GROUP, WIDE_RUN};
+    use crate::scan::running::kernels::{WIDE_GROUP, WIDE_RUN, load as load_run};
 
-    /// The warp's elements that differ from the one before them, a bit each.
+    /// The warp's elements that differ from the one before them.
     #[inline(always)]
-    fn heads<T: Element>(t: &Thread<'_, 1>, x: &[T], items: &[T; ROWS]) -> [u32; ROWS] {
-        let first = first(t);
-        let before = x.get(first.wrapping_sub(1)).copied().unwrap_or(T::ZERO);
-        let low = heads_of_half(t, x.len(), first, part(items, 0), before);
-        let high = heads_of_half(t, x.len(), first + 32 * HALF, part(items, HALF), items[HALF - 1]);
-        core::array::from_fn(|row| if row < HALF { low[row] } else { high[row - HALF] })
-    }
-
-    /// The element before these rows is `last` in the last lane.
-    #[inline(always)]
-    fn heads_of_half<T: Element>(
-        t: &Thread<'_, 1>,
-        len: usize,
-        first: usize,
-        items: [T; HALF],
-        mut last: T,
-    ) -> [u32; HALF] {
-        let warp = t.warp();
-        let mut heads = [0; HALF];
-        for row in 0..HALF {
-            // The last lane of a row has the element before the next row.
-            let passed = if warp.lane() == 31 { last } else { items[row] };
-            let before = warp.shuffle(passed, (warp.lane() + 31) % 32);
-            let index = first + row * 32 + warp.lane() as usize;
-            heads[row] = warp.ballot(index < len && (index == 0 || !items[row].is_same(before)));
-            last = items[row];
-        }
-        heads
-    }
-
-    /// The index of the last of these lanes of a row; there is one.
-    #[inline(always)]
-    fn last_of(lanes: u32, first_of_row: u32) -> u32 {
-        first_of_row + (31 - lanes.leading_zeros())
+    fn heads<T: Element>(t: &Thread<'_, 1>, x: &[T], items: &Rows<T, GROUP>) -> Kept {
+        let (warp, first) = (t.warp(), first(t));
+        let lane = warp.lane();
+        // Lane 31 has the element before each row.
+        let mut last = x.get(first.wrapping_sub(1)).copied().unwrap_or(T::ZERO);
+        let mut before = T::ZERO;
+        Kept::of(&warp, |row, k| {
+            if k == 0 {
+                let own_last = items[row][GROUP - 1];
+                before = warp.shuffle(if lane == 31 { last } else { own_last }, (lane + 31) % 32);
+                last = own_last;
+            }
+            let index = first + place_of(t, row) + k;
+            let differs = !items[row][k].is_same(before);
+            before = items[row][k];
+            index < x.len() && (index == 0 || differs)
+        })
     }
 
     /// y[k] <- the first element of the k-th run of equal elements of x, for each k below results[0], the number of runs.
+    #[inline(always)]
     #[kernel(block = THREADS, T = [u8, u16, u32, u64, f32, f64])]
-    pub fn unique<T: Element + atomic::AtomicLoadStore>(
+    pub fn unique<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
         y: &[DeviceAtomic<T>],
         results: &[DeviceAtomic<u64>],
         order: BlockOrder<u32>,
         scratch: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
     ) {
-        let (warp, items) = (t.warp(), load(&t, x, T::ZERO));
+        let tile = t.publish(tile);
+        let own = of_warp(&t, &*tile);
+        let items = load(&t, x, T::ZERO);
         let heads = heads(&t, x, &items);
-        let start = order.exclusive_of_warps(&t, scratch, count(&heads), |a, b| a + b);
-        let end = put_kept(&warp, y, &heads, &items, start.unwrap_or(0));
-        put_count(&t, results, end);
-    }
-
-    /// The rows of which `encode` writes the runs at a time: a loop over more is not unrolled.
-    const PART: usize = ROWS / 4;
-
-    /// Writes the first elements of runs from `place` on, and the length of each run that such an element ends; `last` is
-    /// where the run before begins. Returns both for what follows.
-    #[inline(always)]
-    fn put_runs<T: Element + atomic::AtomicLoadStore>(
-        warp: &Warp,
-        (values, lengths): (&[DeviceAtomic<T>], &[DeviceAtomic<u32>]),
-        heads: [u32; PART],
-        items: [T; PART],
-        first: u32,
-        (mut place, mut last): (u32, u32),
-    ) -> (u32, u32) {
-        for row in 0..PART {
-            let first_of_row = first + row as u32 * 32;
-            if heads[row] >> warp.lane() & 1 != 0 {
-                let earlier = heads[row] & lanes_before(warp);
-                let place = place + earlier.count_ones();
-                put(values, place, items[row]);
-                if place > 0 {
-                    let begin = if earlier == 0 { last } else { last_of(earlier, first_of_row) };
-                    put(lengths, place - 1, first_of_row + warp.lane() - begin);
-                }
+        heads.for_each(|row, k, is_head, rank| {
+            if is_head {
+                put(own, rank, items[row][k]);
             }
-            if heads[row] != 0 {
-                last = last_of(heads[row], first_of_row);
-            }
-            place += heads[row].count_ones();
-        }
-        (place, last)
+        });
+        let start = order.exclusive_of_warps(&t, scratch, heads.total, |a, b| a + b).unwrap_or(0);
+        for_each_of_lane(&t.warp(), 0..heads.total, |number| pass_on(own, number, y, start + number));
+        put_count(&t, results, start + heads.total);
     }
 
     /// As `unique`; and lengths[k] <- the number of elements of the k-th run.
+    #[inline(always)]
     #[kernel(block = THREADS, T = [u8, u16, u32, u64, f32, f64])]
-    pub fn encode<T: Element + atomic::AtomicLoadStore>(
+    pub fn encode<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
         values: &[DeviceAtomic<T>],
@@ -114,32 +72,44 @@ pub mod kernels {
         results: &[DeviceAtomic<u64>],
         order: BlockOrder<(u32, u32)>,
         scratch: Shared<Scratch<(u32, u32)>>,
+        tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
+        begins: Shared<[DeviceAtomic<u32, atomic::Block>; 8192]>,
     ) {
-        let (warp, items, first) = (t.warp(), load(&t, x, T::ZERO), first(&t) as u32);
+        let (tile, begins) = t.publish((tile, begins));
+        let (own, own_begins) = (of_warp(&t, &*tile), of_warp(&t, &*begins));
+        let items = load(&t, x, T::ZERO);
         let heads = heads(&t, x, &items);
-        // The number of runs that begin in the warp's elements, and where the last of them begins.
         let mut last = 0;
-        for row in 0..ROWS {
-            if heads[row] != 0 {
-                last = last_of(heads[row], first + row as u32 * 32);
+        heads.for_each(|row, k, is_head, rank| {
+            if is_head {
+                last = (first(&t) + place_of(&t, row) + k) as u32;
+                put(own, rank, items[row][k]);
+                put(own_begins, rank, last);
             }
-        }
+        });
+        // The number of runs that begin in the warp's elements, and where the last of them begins.
+        let own_runs = (heads.total, t.warp().reduce_max(last));
         let combine = |a: (u32, u32), b: (u32, u32)| (a.0 + b.0, if b.0 == 0 { a.1 } else { b.1 });
-        let start = order.exclusive_of_warps(&t, scratch, (count(&heads), last), combine);
-        let start = start.unwrap_or((0, 0));
-        let out = (values, lengths);
-        let put_part = |row: usize, start| {
-            put_runs(&warp, out, part(&heads, row), part(&items, row), first + 32 * row as u32, start)
-        };
-        let (place, last) = put_part(3 * PART, put_part(2 * PART, put_part(PART, put_part(0, start))));
-        if is_last(&t) && place > 0 {
-            put(lengths, place - 1, x.len() as u32 - last);
+        let (start, last) = order.exclusive_of_warps(&t, scratch, own_runs, combine).unwrap_or((0, 0));
+        for_each_of_lane(&t.warp(), 0..heads.total, |number| {
+            pass_on(own, number, values, start + number);
+            // It ends the run before it.
+            if start + number > 0 {
+                let begin =
+                    |number: u32| own_begins.get(number as usize).map_or(0, |begin| begin.load(Relaxed));
+                let before = if number > 0 { begin(number - 1) } else { last };
+                put(lengths, start + number - 1, begin(number) - before);
+            }
+        });
+        let (runs, last) = combine((start, last), own_runs);
+        if is_last(&t) && runs > 0 {
+            put(lengths, runs - 1, x.len() as u32 - last);
         }
-        put_count(&t, results, place);
+        put_count(&t, results, runs);
     }
 
     /// ends[i] <- lengths[0] + ... + lengths[i], and results[0] <- the last of them.
-    #[kernel(block = SCAN_THREADS, same_shape(lengths, ends))]
+    #[kernel(block = THREADS, same_shape(lengths, ends))]
     pub fn run_ends(
         t: Thread<1>,
         lengths: &[u32],
@@ -148,7 +118,7 @@ pub mod kernels {
         order: BlockOrder<u64>,
         scratch: Shared<Scratch<u64>>,
     ) {
-        let lengths = scan::load::<u32, WIDE_GROUP, WIDE_RUN>(&t, lengths, ends.first(&t), 0);
+        let lengths = load_run::<u32, WIDE_GROUP, WIDE_RUN>(&t, lengths, ends.first(&t), 0);
         let rows = lengths.map(|group| group.map(u64::from));
         let sums = scan_rows(&t.warp(), rows, 0, |a, b| a + b);
         let start = order.exclusive_of_warps(&t, scratch, sums.total, |a, b| a + b).unwrap_or(0);
