@@ -1,8 +1,19 @@
-//! What the native bodies of reductions share: the order of `ferrogrid_device::fold`, in loops over the threads of a block
-//! that the compiler vectorises. The bits are those of the kernels.
+//! What native bodies share: the pieces of a slice that threads take, and the order of `ferrogrid_device::fold`, in loops over
+//! the threads of a block that the compiler vectorises.
 
 use ferrogrid_device::fold::{ITEMS, THREADS, TILE, by_pairs};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
+
+/// The least elements that are worth a thread of their own.
+const PIECE: usize = 1 << 14;
+
+/// The most pieces for each thread: enough to even out threads that other work delays.
+const PIECES: usize = 4;
+
+/// The length of the pieces that threads share.
+pub(crate) fn piece(len: usize) -> usize {
+    len.div_ceil(PIECES * rayon::current_num_threads()).max(PIECE)
+}
 
 /// A block of a reduction.
 #[derive(Clone, Copy)]

@@ -149,6 +149,43 @@ fn scans_have_the_bits_of_kernels() {
     }
 }
 
+/// Runs of 1 to 300 elements, some of them NaN or zeros of both signs; and one run of all.
+#[test]
+fn selections_have_the_results_of_kernels() {
+    let streams = &streams();
+    for len in [0, 1, 4096, 4097, 16_385, 33_000] {
+        let run = |bits| vec![special(bits); bits as usize % 300 + 1];
+        let x: Vec<f64> = random(len).flat_map(run).take(len).collect();
+        selections(streams, &x, len);
+        selections(streams, &x, len / 3);
+        selections(streams, &vec![7_u8; len], len);
+    }
+}
+
+fn selections<T: Number + Debug>(streams: &[Stream; 2], x: &[T], room: usize) {
+    let what = format!("selections of {} {} in {room}", x.len(), std::any::type_name::<T>());
+    let flags: Vec<u8> = random(x.len()).map(|bits| (bits % 3 == 0).into()).collect();
+    same(&what, streams, |s| {
+        let (x, flags, mut count) = (s.upload(x)?, s.upload(&flags)?, s.zeros::<u64>(3)?);
+        let [mut selected, mut unique, mut values] = [s.zeros(room)?, s.zeros(room)?, s.zeros(room)?];
+        let (mut lengths, mut parts) = (s.zeros(room)?, s.zeros(x.len())?);
+        algorithms::select_into(s, &x, &flags, &mut selected, count.slice_mut(..1)?)?;
+        algorithms::unique_into(s, &x, &mut unique, count.slice_mut(1..2)?)?;
+        algorithms::run_length_encode_into(s, &x, &mut values, &mut lengths, count.slice_mut(2..)?)?;
+        let kept = algorithms::partition(s, &x, &flags, &mut parts)?;
+        let lists = [&selected, &unique, &values, &parts].map(|list| s.download(list));
+        let [selected, unique, values, parts] = lists;
+        Ok((selected?, unique?, values?, parts?, s.download(&lengths)?, s.download(&count)?, kept))
+    });
+    same(&what, streams, |s| {
+        let lengths: Vec<u32> = random(x.len()).map(|bits| bits as u32 % 5).collect();
+        let (x, lengths, mut y) = (s.upload(x)?, s.upload(&lengths)?, s.zeros(room)?);
+        let mut count = s.zeros(1)?;
+        algorithms::run_length_decode_into(s, &x, &lengths, &mut y, &mut count)?;
+        Ok((s.download(&y)?, s.download(&count)?))
+    });
+}
+
 #[test]
 fn sorts_have_the_bits_of_kernels() {
     let streams = &streams();

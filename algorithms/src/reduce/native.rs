@@ -162,9 +162,9 @@ pub(super) fn norm_of_tiles<T: Element>(blocks: [u32; 1], norm: Norm, x: &[T], p
     let part = |block: Block| {
         // A loop for each norm, so that it is vectorised.
         let part = match norm {
-            Norm::One => part_of_norm::<T>(block, Norm::One, x),
-            Norm::Two => part_of_norm::<T>(block, Norm::Two, x),
-            Norm::Max => part_of_norm::<T>(block, Norm::Max, x),
+            Norm::One => part_of_norm(block, x, f64::abs, |a, b| Norm::One.combine(a, b)),
+            Norm::Two => part_of_norm(block, x, |x| x * x, |a, b| Norm::Two.combine(a, b)),
+            Norm::Max => part_of_norm(block, x, f64::abs, |a, b| Norm::Max.combine(a, b)),
         };
         if blocks == [1] { norm.finish(part) } else { part }
     };
@@ -172,10 +172,13 @@ pub(super) fn norm_of_tiles<T: Element>(blocks: [u32; 1], norm: Norm, x: &[T], p
 }
 
 #[inline(always)]
-fn part_of_norm<T: Element>(block: Block, norm: Norm, x: &[T]) -> f64 {
-    let of_items = |_, items: [T; ITEMS]| norm.of_items(items);
-    let own = block.fold_tiles(x, 0.0, of_items, |_, x| norm.of(x.real()), |a, b| norm.combine(a, b));
-    block_reduce(own, |a, b| norm.combine(a, b))
+fn part_of_norm<T: Element>(
+    block: Block,
+    x: &[T],
+    of: impl Fn(f64) -> f64,
+    combine: impl Fn(f64, f64) -> f64,
+) -> f64 {
+    block_reduce(block.fold(x, 0.0, |x| of(x.real()), &combine), &combine)
 }
 
 pub(super) fn norm_of_parts(blocks: [u32; 1], norm: Norm, parts: &[f64], found: &mut [f64]) {

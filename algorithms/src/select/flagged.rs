@@ -20,7 +20,7 @@ pub mod kernels {
 
     /// y[k] <- the k-th flagged element of x, for each k below results[0], the number of flagged elements.
     #[inline(always)]
-    #[kernel(block = THREADS, same_shape(x, flags), T = [u8, u16, u32, u64])]
+    #[kernel(block = THREADS, same_shape(x, flags), T = [u8, u16, u32, u64], native = super::super::native::select)]
     pub fn select<T: DeviceCopy + AtomicLoadStore + Default>(
         t: Thread<1>,
         x: &[T],
@@ -46,7 +46,7 @@ pub mod kernels {
 
     /// y <- the flagged elements of x, of which there are results[0], and then the others.
     #[inline(always)]
-    #[kernel(block = THREADS, same_shape(x, flags, y), T = [u8, u16, u32, u64])]
+    #[kernel(block = THREADS, same_shape(x, flags, y), T = [u8, u16, u32, u64], native = super::super::native::partition)]
     pub fn partition<T: DeviceCopy + AtomicLoadStore + Default>(
         t: Thread<1>,
         x: &[T],
@@ -75,7 +75,7 @@ pub mod kernels {
     }
 
     /// counts[b] <- the number of flags in the tiles of block `b` that are not 0.
-    #[kernel(block = fold::THREADS, dependent_launch)]
+    #[kernel(block = fold::THREADS, dependent_launch, native = super::super::native::flags)]
     pub fn flags(
         t: Thread<1>,
         flags: &[u8],

@@ -1,8 +1,10 @@
 //! Selections: the elements that a flag, or the element before them, singles out.
 //!
-//! `placing` is device code for all of them, `flagged` and `runs` have the kernels; `run_length` has the functions for runs.
+//! `placing` is device code for all of them, `flagged` and `runs` have the kernels,
+//! `native` their bodies for the CPU device; `run_length` has the functions for runs.
 
 pub(crate) mod flagged;
+mod native;
 mod placing;
 mod run_length;
 pub(crate) mod runs;

@@ -37,7 +37,7 @@ pub mod kernels {
 
     /// y[k] <- the first element of the k-th run of equal elements of x, for each k below results[0], the number of runs.
     #[inline(always)]
-    #[kernel(block = THREADS, T = [u8, u16, u32, u64, f32, f64])]
+    #[kernel(block = THREADS, T = [u8, u16, u32, u64, f32, f64], native = super::super::native::unique)]
     pub fn unique<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
@@ -63,7 +63,7 @@ pub mod kernels {
 
     /// As `unique`; and lengths[k] <- the number of elements of the k-th run.
     #[inline(always)]
-    #[kernel(block = THREADS, T = [u8, u16, u32, u64, f32, f64])]
+    #[kernel(block = THREADS, T = [u8, u16, u32, u64, f32, f64], native = super::super::native::encode)]
     pub fn encode<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
@@ -109,7 +109,7 @@ pub mod kernels {
     }
 
     /// ends[i] <- lengths[0] + ... + lengths[i], and results[0] <- the last of them.
-    #[kernel(block = THREADS, same_shape(lengths, ends))]
+    #[kernel(block = THREADS, same_shape(lengths, ends), native = super::super::native::run_ends)]
     pub fn run_ends(
         t: Thread<1>,
         lengths: &[u32],
@@ -124,7 +124,7 @@ pub mod kernels {
         let start = order.exclusive_of_warps(&t, scratch, sums.total, |a, b| a + b).unwrap_or(0);
         ends.fill_grouped(&t, sums.inclusive(start, |a, b| a + b));
         if is_last(&t) {
-            results[0].store(start + sums.total, Ordering::Relaxed);
+            results[0].store(start + sums.total, Relaxed);
         }
     }
 

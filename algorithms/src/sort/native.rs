@@ -5,17 +5,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use rayon::slice::ParallelSlice;
 
 use super::digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, PASSES, digit_of, ordered};
-
-/// The least elements that are worth a thread of their own.
-const PIECE: usize = 1 << 14;
-
-/// The most pieces for each thread: enough to even out threads that other work delays.
-const PIECES: usize = 4;
-
-/// The length of the pieces that threads share.
-fn piece(len: usize) -> usize {
-    len.div_ceil(PIECES * rayon::current_num_threads()).max(PIECE)
-}
+use crate::native::piece;
 
 pub(super) fn count_digits<K: Bits>(
     _: [u32; 1],
