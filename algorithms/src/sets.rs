@@ -19,13 +19,12 @@ pub mod kernels {
     use ferrogrid::device::prelude::*;
     use ferrogrid::device::scan::scan_rows;
 
-    use crate::sort::digits::kernels::{Bits, Flips};
+    use crate::sort::digits::kernels::{Bits, Flips, ordered};
 
     /// Whether `a` is before `b`.
     #[inline(always)]
     fn is_less<K: Bits + Ord>(flips: Flips<K>, a: K, b: K) -> bool {
-        let ordered = |key: K| key ^ (key.sign() & flips.negative) ^ flips.all;
-        ordered(a) < ordered(b)
+        ordered(a, flips) < ordered(b, flips)
     }
 
     /// ends[i] <- how many of the first `i + 1` elements of the merged slices are in the set

@@ -14,9 +14,9 @@ pub(crate) fn all() -> &'static [(String, Device)] {
     })
 }
 
-/// Three workers (no power of two), the least shared memory that CUDA promises, little memory.
+/// Three workers (no power of two), the shared memory of the oldest GPUs that there is code for, little memory.
 fn small() -> Device {
-    let options = CpuOptions::new().workers(3).shared_memory_per_block(48 * 1024).memory(256 << 20);
+    let options = CpuOptions::new().workers(3).shared_memory_per_block(64 << 10).memory(256 << 20);
     Device::cpu_with(options.without_native_bodies()).expect("these limits are possible")
 }
 

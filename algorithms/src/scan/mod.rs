@@ -69,7 +69,7 @@ summed! {
     f64: inclusive_sums_wide, exclusive_sums_wide, of f64;
 }
 
-/// The grid for so many elements `T`.
+/// The grid for so many elements `T`: one block at least, which writes what there is to say of no elements.
 pub(crate) fn grid<T>(len: usize) -> Grid<1> {
     Grid::blocks(len.div_ceil(tile::<T>()).max(1))
 }

@@ -8,19 +8,53 @@ pub mod kernels {
     use ferrogrid::device::prelude::*;
 
     use super::super::placing::placing::{
-        Kept, THREADS, first, for_each_of_lane, load, of_warp, pass_on, place_of, put, put_count,
+        GROUP, Kept, RUN, THREADS, WIDE_GROUP, WIDE_RUN, first, for_each_of_lane, load, of_warp, pass_on,
+        place_of, put, put_count,
     };
 
     /// The elements of the warp whose flags are not 0.
     #[inline(always)]
-    fn flagged(t: &Thread<'_, 1>, flags: &[u8]) -> Kept {
-        let flags = load(t, flags, 0);
+    fn flagged<const G: usize, const R: usize>(t: &Thread<'_, 1>, flags: &[u8]) -> Kept<G> {
+        let flags = load::<u8, G, R>(t, flags, 0);
         Kept::of(&t.warp(), |row, k| flags[row][k] != 0)
+    }
+
+    /// Selects from a tile whose warps have runs of `R`.
+    #[inline(always)]
+    fn select_tile<
+        T: DeviceCopy + AtomicLoadStore + Default,
+        const G: usize,
+        const R: usize,
+        const S: usize,
+    >(
+        t: &Thread<'_, 1>,
+        (x, flags): (&[T], &[u8]),
+        (y, results): (&[DeviceAtomic<T>], &[DeviceAtomic<u64>]),
+        order: BlockOrder<u32>,
+        scratch: Shared<Scratch<u32>, S>,
+        tile: &[DeviceAtomic<T, atomic::Block>],
+    ) {
+        let own = of_warp::<_, R>(t, tile);
+        let (kept, items) = (flagged::<G, R>(t, flags), load::<T, G, R>(t, x, T::default()));
+        kept.for_each(|row, k, is_kept, rank| {
+            if is_kept {
+                put(own, rank, items[row][k]);
+            }
+        });
+        let start = order.exclusive_of_warps(t, scratch, kept.total, |a, b| a + b).unwrap_or(0);
+        for_each_of_lane(&t.warp(), 0..kept.total, |number| pass_on(own, number, y, start + number));
+        put_count(t, results, start + kept.total);
     }
 
     /// y[k] <- the k-th flagged element of x, for each k below results[0], the number of flagged elements.
     #[inline(always)]
-    #[kernel(block = THREADS, same_shape(x, flags), T = [u8, u16, u32, u64], native = super::super::native::select)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 4,
+        same_shape(x, flags),
+        T = [u8, u16, u32],
+        native = super::super::native::select
+    )]
     pub fn select<T: DeviceCopy + AtomicLoadStore + Default>(
         t: Thread<1>,
         x: &[T],
@@ -32,21 +66,72 @@ pub mod kernels {
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
     ) {
         let tile = t.publish(tile);
-        let own = of_warp(&t, &*tile);
-        let (kept, items) = (flagged(&t, flags), load(&t, x, T::default()));
+        select_tile::<T, GROUP, RUN, _>(&t, (x, flags), (y, results), order, scratch, &*tile);
+    }
+
+    /// As [`select`], of elements of 8 bytes.
+    #[inline(always)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 4,
+        same_shape(x, flags),
+        T = [u64],
+        native = super::super::native::select
+    )]
+    pub fn select_wide<T: DeviceCopy + AtomicLoadStore + Default>(
+        t: Thread<1>,
+        x: &[T],
+        flags: &[u8],
+        y: &[DeviceAtomic<T>],
+        results: &[DeviceAtomic<u64>],
+        order: BlockOrder<u32>,
+        scratch: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<T, atomic::Block>; 4096]>,
+    ) {
+        let tile = t.publish(tile);
+        select_tile::<T, WIDE_GROUP, WIDE_RUN, _>(&t, (x, flags), (y, results), order, scratch, &*tile);
+    }
+
+    /// Parts a tile whose warps have runs of `R`.
+    #[inline(always)]
+    fn partition_tile<
+        T: DeviceCopy + AtomicLoadStore + Default,
+        const G: usize,
+        const R: usize,
+        const S: usize,
+    >(
+        t: &Thread<'_, 1>,
+        (x, flags): (&[T], &[u8]),
+        (y, results): (&[DeviceAtomic<T>], &[u64]),
+        order: BlockOrder<u32>,
+        scratch: Shared<Scratch<u32>, S>,
+        tile: &[DeviceAtomic<T, atomic::Block>],
+    ) {
+        let own = of_warp::<_, R>(t, tile);
+        let (kept, items) = (flagged::<G, R>(t, flags), load::<T, G, R>(t, x, T::default()));
+        // The others follow those that are kept. What is beyond the end has no flag.
         kept.for_each(|row, k, is_kept, rank| {
-            if is_kept {
-                put(own, rank, items[row][k]);
-            }
+            let other = kept.total + (place_of::<G>(t, row) + k) as u32 - rank;
+            put(own, if is_kept { rank } else { other }, items[row][k]);
         });
-        let start = order.exclusive_of_warps(&t, scratch, kept.total, |a, b| a + b).unwrap_or(0);
-        for_each_of_lane(&t.warp(), 0..kept.total, |number| pass_on(own, number, y, start + number));
-        put_count(&t, results, start + kept.total);
+        let start = order.exclusive_of_warps(t, scratch, kept.total, |a, b| a + b).unwrap_or(0);
+        let others = results[0] as u32 + first::<R>(t) as u32 - start - kept.total;
+        let count = x.len().saturating_sub(first::<R>(t)).min(own.len()) as u32;
+        for_each_of_lane(&t.warp(), 0..count, |number| {
+            let before = if number < kept.total { start } else { others };
+            pass_on(own, number, y, before + number);
+        });
     }
 
     /// y <- the flagged elements of x, of which there are results[0], and then the others.
     #[inline(always)]
-    #[kernel(block = THREADS, same_shape(x, flags, y), T = [u8, u16, u32, u64], native = super::super::native::partition)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 4,
+        same_shape(x, flags, y),
+        T = [u8, u16, u32],
+        native = super::super::native::partition
+    )]
     pub fn partition<T: DeviceCopy + AtomicLoadStore + Default>(
         t: Thread<1>,
         x: &[T],
@@ -58,20 +143,30 @@ pub mod kernels {
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
     ) {
         let tile = t.publish(tile);
-        let own = of_warp(&t, &*tile);
-        let (kept, items) = (flagged(&t, flags), load(&t, x, T::default()));
-        // The others follow those that are kept. What is beyond the end has no flag.
-        kept.for_each(|row, k, is_kept, rank| {
-            let other = kept.total + (place_of(&t, row) + k) as u32 - rank;
-            put(own, if is_kept { rank } else { other }, items[row][k]);
-        });
-        let start = order.exclusive_of_warps(&t, scratch, kept.total, |a, b| a + b).unwrap_or(0);
-        let others = results[0] as u32 + first(&t) as u32 - start - kept.total;
-        let count = x.len().saturating_sub(first(&t)).min(own.len()) as u32;
-        for_each_of_lane(&t.warp(), 0..count, |number| {
-            let before = if number < kept.total { start } else { others };
-            pass_on(own, number, y, before + number);
-        });
+        partition_tile::<T, GROUP, RUN, _>(&t, (x, flags), (y, results), order, scratch, &*tile);
+    }
+
+    /// As [`partition`], of elements of 8 bytes.
+    #[inline(always)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 4,
+        same_shape(x, flags, y),
+        T = [u64],
+        native = super::super::native::partition
+    )]
+    pub fn partition_wide<T: DeviceCopy + AtomicLoadStore + Default>(
+        t: Thread<1>,
+        x: &[T],
+        flags: &[u8],
+        y: &[DeviceAtomic<T>],
+        results: &[u64],
+        order: BlockOrder<u32>,
+        scratch: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<T, atomic::Block>; 4096]>,
+    ) {
+        let tile = t.publish(tile);
+        partition_tile::<T, WIDE_GROUP, WIDE_RUN, _>(&t, (x, flags), (y, results), order, scratch, &*tile);
     }
 
     /// counts[b] <- the number of flags in the tiles of block `b` that are not 0.

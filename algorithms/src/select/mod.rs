@@ -9,33 +9,139 @@ mod placing;
 mod run_length;
 pub(crate) mod runs;
 
+use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
 pub(crate) use ferrogrid_host::__private::count_within;
 use ferrogrid_host::__private::in_steps;
 
 use crate::number::numbers::Add;
 use crate::reduce::{Number, totals};
-use crate::scan::Scanned;
+use crate::scan::{self, Scanned};
 use crate::sort::Sorted;
-use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
-use flagged::kernels::{partition as partition_kernel, select as select_kernel};
-use placing::placing::TILE;
-use runs::kernels::{decode, encode, unique as unique_kernel};
+use crate::{DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
+use flagged::kernels::{partition as part, partition_wide, select as take, select_wide};
+use runs::kernels::{decode, encode, encode_wide, unique as first_of_runs, unique_wide};
 
 pub use run_length::{run_length_decode, run_length_decode_into, run_length_encode, run_length_encode_into};
 
 /// A number that kernels move as the unsigned integer of its size, and whose runs are those of what scans add up: unsigned
 /// integers stand for signed ones.
-pub trait Selected:
-    Sorted<Unsigned: select_kernel::Instance + partition_kernel::Instance + decode::Instance>
-    + Scanned<Bits: unique_kernel::Instance + encode::Instance>
-{
+pub trait Selected: Sorted<Unsigned: Flagged + decode::Instance> + Scanned<Bits: InRuns> {}
+
+impl<T> Selected for T where T: Sorted<Unsigned: Flagged + decode::Instance> + Scanned<Bits: InRuns> {}
+
+/// Has kernels for elements with flags.
+pub trait Flagged: Pod + DeviceCopy {
+    /// Launches the kernel that selects.
+    fn select(
+        stream: &Stream,
+        grid: Grid<1>,
+        x: DeviceView<Self>,
+        flags: DeviceView<u8>,
+        y: DeviceAtomicView<Self>,
+        count: DeviceAtomicView<u64>,
+    ) -> Result<()>;
+
+    /// Launches the kernel that parts elements of which `count[0]` are flagged.
+    fn partition(
+        stream: &Stream,
+        grid: Grid<1>,
+        x: DeviceView<Self>,
+        flags: DeviceView<u8>,
+        y: DeviceAtomicView<Self>,
+        count: DeviceView<u64>,
+    ) -> Result<()>;
 }
 
-impl<T> Selected for T where
-    T: Sorted<Unsigned: select_kernel::Instance + partition_kernel::Instance + decode::Instance>
-        + Scanned<Bits: unique_kernel::Instance + encode::Instance>
-{
+/// Has kernels for runs.
+pub trait InRuns: Pod + DeviceCopy {
+    /// Launches the kernel for the first elements of runs.
+    fn unique(
+        stream: &Stream,
+        grid: Grid<1>,
+        x: DeviceView<Self>,
+        y: DeviceAtomicView<Self>,
+        count: DeviceAtomicView<u64>,
+    ) -> Result<()>;
+
+    /// Launches the kernel for first elements and lengths.
+    fn encode(
+        stream: &Stream,
+        grid: Grid<1>,
+        x: DeviceView<Self>,
+        values: DeviceAtomicView<Self>,
+        lengths: DeviceAtomicView<u32>,
+        count: DeviceAtomicView<u64>,
+    ) -> Result<()>;
+}
+
+macro_rules! flagged {
+    ($($t:ty: $select:ident, $partition:ident;)*) => {
+        $(impl Flagged for $t {
+            fn select(
+                stream: &Stream,
+                grid: Grid<1>,
+                x: DeviceView<Self>,
+                flags: DeviceView<u8>,
+                y: DeviceAtomicView<Self>,
+                count: DeviceAtomicView<u64>,
+            ) -> Result<()> {
+                $select(stream, grid, x, flags, y, count)
+            }
+
+            fn partition(
+                stream: &Stream,
+                grid: Grid<1>,
+                x: DeviceView<Self>,
+                flags: DeviceView<u8>,
+                y: DeviceAtomicView<Self>,
+                count: DeviceView<u64>,
+            ) -> Result<()> {
+                $partition(stream, grid, x, flags, y, count)
+            }
+        })*
+    };
+}
+flagged! {
+    u8: take, part;
+    u16: take, part;
+    u32: take, part;
+    u64: select_wide, partition_wide;
+}
+
+macro_rules! in_runs {
+    ($($t:ty: $unique:ident, $encode:ident;)*) => {
+        $(impl InRuns for $t {
+            fn unique(
+                stream: &Stream,
+                grid: Grid<1>,
+                x: DeviceView<Self>,
+                y: DeviceAtomicView<Self>,
+                count: DeviceAtomicView<u64>,
+            ) -> Result<()> {
+                $unique(stream, grid, x, y, count)
+            }
+
+            fn encode(
+                stream: &Stream,
+                grid: Grid<1>,
+                x: DeviceView<Self>,
+                values: DeviceAtomicView<Self>,
+                lengths: DeviceAtomicView<u32>,
+                count: DeviceAtomicView<u64>,
+            ) -> Result<()> {
+                $encode(stream, grid, x, values, lengths, count)
+            }
+        })*
+    };
+}
+in_runs! {
+    u8: first_of_runs, encode;
+    u16: first_of_runs, encode;
+    u32: first_of_runs, encode;
+    f32: first_of_runs, encode;
+    u64: unique_wide, encode_wide;
+    f64: unique_wide, encode_wide;
 }
 
 /// What marks an element: a `bool`, or a `u8` that is not 0.
@@ -43,11 +149,6 @@ pub trait Flag: DeviceCopy + bytemuck::NoUninit {}
 
 impl Flag for bool {}
 impl Flag for u8 {}
-
-/// The blocks for `len` elements: one at least, which writes the number of results.
-fn grid(len: usize) -> Grid<1> {
-    Grid::blocks(len.div_ceil(TILE).max(1))
-}
 
 fn select_of<T: Number>(
     stream: &Stream,
@@ -58,7 +159,7 @@ fn select_of<T: Number>(
 ) -> Result<()> {
     let (flags, count) = (flags.cast::<u8>()?, count.slice(..1)?.into_atomic());
     let (x, y) = (x.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?.into_atomic());
-    flagged::kernels::select::<T::Unsigned>(stream, grid(x.len()), x, flags, y, count)
+    T::Unsigned::select(stream, scan::grid::<T>(x.len()), x, flags, y, count)
 }
 
 fn partition_of<T: Number>(
@@ -77,7 +178,7 @@ fn partition_of<T: Number>(
         |grid, counts, out| totals::kernels::totals::<u64, Add>(stream, grid, counts, out),
     )?;
     let (x, y) = (x.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?.into_atomic());
-    flagged::kernels::partition::<T::Unsigned>(stream, grid(x.len()), x, flags, y, count.view())
+    T::Unsigned::partition(stream, scan::grid::<T>(x.len()), x, flags, y, count.view())
 }
 
 fn unique_of<T: Number>(
@@ -87,7 +188,7 @@ fn unique_of<T: Number>(
     count: DeviceViewMut<u64>,
 ) -> Result<()> {
     let (x, y) = (x.cast::<T::Bits>()?, y.cast::<T::Bits>()?.into_atomic());
-    runs::kernels::unique::<T::Bits>(stream, grid(x.len()), x, y, count.slice(..1)?.into_atomic())
+    T::Bits::unique(stream, scan::grid::<T>(x.len()), x, y, count.slice(..1)?.into_atomic())
 }
 
 /// Writes the elements of `x` whose flag is set to the beginning of `y`, in their order, and returns how many they are (CUB's

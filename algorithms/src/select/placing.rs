@@ -2,7 +2,7 @@
 
 /// Device code that selections and runs share.
 ///
-/// A lane has four neighbours of each row. The kept elements of a warp go side by side in shared memory first, so that neighbouring
+/// A lane has a few neighbours of each row. The kept elements of a warp go side by side in shared memory first, so that neighbouring
 /// lanes write neighbouring elements of the output.
 #[ferrogrid::module]
 pub mod placing {
@@ -14,33 +14,30 @@ pub mod placing {
     use ferrogrid::device::scan::{ROWS, Rows};
 
     use crate::scan::running::kernels::load as load_run;
-    pub use crate::scan::running::kernels::{GROUP, RUN};
+    pub use crate::scan::running::kernels::{GROUP, RUN, WIDE_GROUP, WIDE_RUN};
     use crate::sort::digits::kernels::each;
 
-    /// The elements of a block.
-    pub const TILE: usize = THREADS / 32 * RUN;
-
-    /// The index of the first element of the thread's warp.
+    /// The index of the first element of the thread's warp, which has runs of `R`.
     #[inline(always)]
-    pub fn first(t: &Thread<'_, 1>) -> usize {
+    pub fn first<const R: usize>(t: &Thread<'_, 1>) -> usize {
         let [block] = t.block_idx();
-        block as usize * TILE + t.thread_rank() as usize / 32 * RUN
+        (block as usize * (THREADS / 32) + t.thread_rank() as usize / 32) * R
     }
 
     /// The thread's elements of its warp's run; `none` beyond the end.
     #[inline(always)]
-    pub fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T], none: T) -> Rows<T, GROUP> {
-        load_run::<T, GROUP, RUN>(t, x, first(t), none)
+    pub fn load<T: Copy, const G: usize, const R: usize>(t: &Thread<'_, 1>, x: &[T], none: T) -> Rows<T, G> {
+        load_run::<T, G, R>(t, x, first::<R>(t), none)
     }
 
     /// The place in the warp's run of the thread's first element of a row.
     #[inline(always)]
-    pub fn place_of(t: &Thread<'_, 1>, row: usize) -> usize {
-        (row * 32 + t.thread_rank() as usize % 32) * GROUP
+    pub fn place_of<const G: usize>(t: &Thread<'_, 1>, row: usize) -> usize {
+        (row * 32 + t.thread_rank() as usize % 32) * G
     }
 
-    /// Which elements of a warp's run are kept.
-    pub struct Kept {
+    /// Which elements of a warp's run are kept, of which a lane has `G` neighbours in each row.
+    pub struct Kept<const G: usize> {
         /// A bit for each element of the thread, by rows.
         bits: [u32; ROWS],
         /// How many of the warp's are kept before the thread's of each row.
@@ -49,13 +46,13 @@ pub mod placing {
         pub total: u32,
     }
 
-    impl Kept {
+    impl<const G: usize> Kept<G> {
         /// Those for which `is_kept` is true, which gets the row and the number in it.
         #[inline(always)]
         pub fn of(warp: &Warp, mut is_kept: impl FnMut(usize, usize) -> bool) -> Self {
             let bits: [u32; ROWS] = each(|row| {
                 let mut bits = 0;
-                each::<(), GROUP>(|k| bits |= u32::from(is_kept(row, k)) << k);
+                each::<(), G>(|k| bits |= u32::from(is_kept(row, k)) << k);
                 bits
             });
             // Counts of four rows are one word, as each is at most 128.
@@ -80,7 +77,7 @@ pub mod placing {
         #[inline(always)]
         pub fn for_each(&self, mut f: impl FnMut(usize, usize, bool, u32)) {
             each::<(), ROWS>(|row| {
-                each::<(), GROUP>(|k| {
+                each::<(), G>(|k| {
                     let earlier = self.bits[row] & ((1 << k) - 1);
                     f(row, k, self.bits[row] >> k & 1 != 0, self.before[row] + earlier.count_ones());
                 });
@@ -90,9 +87,9 @@ pub mod placing {
 
     /// The part of the thread's warp of what the block shares.
     #[inline(always)]
-    pub fn of_warp<'a, T>(t: &Thread<'_, 1>, tile: &'a [T]) -> &'a [T] {
-        let first = t.thread_rank() as usize / 32 * RUN;
-        tile.get(first..first + RUN).unwrap_or(&[])
+    pub fn of_warp<'a, T, const R: usize>(t: &Thread<'_, 1>, tile: &'a [T]) -> &'a [T] {
+        let first = t.thread_rank() as usize / 32 * R;
+        tile.get(first..first + R).unwrap_or(&[])
     }
 
     /// Calls `f` with the numbers of a range that are the lane's, when all lanes have written what they share. Neighbouring lanes

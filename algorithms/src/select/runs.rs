@@ -8,36 +8,68 @@ pub mod kernels {
     use ferrogrid::device::scan::{Rows, scan_rows};
 
     use super::super::placing::placing::{
-        GROUP, Kept, RUN, THREADS, first, for_each_of_lane, is_last, load, of_warp, pass_on, place_of, put,
-        put_count,
+        GROUP, Kept, RUN, THREADS, WIDE_GROUP, WIDE_RUN, first, for_each_of_lane, is_last, load, of_warp,
+        pass_on, place_of, put, put_count,
     };
     use crate::number::numbers::Element;
-    use crate::scan::running::kernels::{WIDE_GROUP, WIDE_RUN, load as load_run};
+    use crate::scan::running::kernels::load as load_run;
 
     /// The warp's elements that differ from the one before them.
     #[inline(always)]
-    fn heads<T: Element>(t: &Thread<'_, 1>, x: &[T], items: &Rows<T, GROUP>) -> Kept {
-        let (warp, first) = (t.warp(), first(t));
+    fn heads<T: Element, const G: usize, const R: usize>(
+        t: &Thread<'_, 1>,
+        x: &[T],
+        items: &Rows<T, G>,
+    ) -> Kept<G> {
+        let (warp, first) = (t.warp(), first::<R>(t));
         let lane = warp.lane();
         // Lane 31 has the element before each row.
         let mut last = x.get(first.wrapping_sub(1)).copied().unwrap_or(T::ZERO);
         let mut before = T::ZERO;
         Kept::of(&warp, |row, k| {
             if k == 0 {
-                let own_last = items[row][GROUP - 1];
+                let own_last = items[row][G - 1];
                 before = warp.shuffle(if lane == 31 { last } else { own_last }, (lane + 31) % 32);
                 last = own_last;
             }
-            let index = first + place_of(t, row) + k;
+            let index = first + place_of::<G>(t, row) + k;
             let differs = !items[row][k].is_same(before);
             before = items[row][k];
             index < x.len() && (index == 0 || differs)
         })
     }
 
+    /// Takes the first elements of the runs of a tile whose warps have runs of `R`.
+    #[inline(always)]
+    fn unique_in_tile<T: Element + AtomicLoadStore, const G: usize, const R: usize, const S: usize>(
+        t: &Thread<'_, 1>,
+        x: &[T],
+        (y, results): (&[DeviceAtomic<T>], &[DeviceAtomic<u64>]),
+        order: BlockOrder<u32>,
+        scratch: Shared<Scratch<u32>, S>,
+        tile: &[DeviceAtomic<T, atomic::Block>],
+    ) {
+        let own = of_warp::<_, R>(t, tile);
+        let items = load::<T, G, R>(t, x, T::ZERO);
+        let heads = heads::<T, G, R>(t, x, &items);
+        heads.for_each(|row, k, is_head, rank| {
+            if is_head {
+                put(own, rank, items[row][k]);
+            }
+        });
+        let start = order.exclusive_of_warps(t, scratch, heads.total, |a, b| a + b).unwrap_or(0);
+        for_each_of_lane(&t.warp(), 0..heads.total, |number| pass_on(own, number, y, start + number));
+        put_count(t, results, start + heads.total);
+    }
+
     /// y[k] <- the first element of the k-th run of equal elements of x, for each k below results[0], the number of runs.
     #[inline(always)]
-    #[kernel(block = THREADS, T = [u8, u16, u32, u64, f32, f64], native = super::super::native::unique)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 4,
+        T = [u8, u16, u32, f32],
+        native = super::super::native::unique
+    )]
     pub fn unique<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
@@ -48,22 +80,85 @@ pub mod kernels {
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
     ) {
         let tile = t.publish(tile);
-        let own = of_warp(&t, &*tile);
-        let items = load(&t, x, T::ZERO);
-        let heads = heads(&t, x, &items);
+        unique_in_tile::<T, GROUP, RUN, _>(&t, x, (y, results), order, scratch, &*tile);
+    }
+
+    /// As [`unique`], of elements of 8 bytes.
+    #[inline(always)]
+    #[kernel(block = THREADS, min_blocks = 4, T = [u64, f64], native = super::super::native::unique)]
+    pub fn unique_wide<T: Element + AtomicLoadStore>(
+        t: Thread<1>,
+        x: &[T],
+        y: &[DeviceAtomic<T>],
+        results: &[DeviceAtomic<u64>],
+        order: BlockOrder<u32>,
+        scratch: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<T, atomic::Block>; 4096]>,
+    ) {
+        let tile = t.publish(tile);
+        unique_in_tile::<T, WIDE_GROUP, WIDE_RUN, _>(&t, x, (y, results), order, scratch, &*tile);
+    }
+
+    /// The number of runs of some elements, and where the last of them begins.
+    type Runs = (u32, u32);
+
+    /// Those of neighbours.
+    #[inline(always)]
+    fn joined(a: Runs, b: Runs) -> Runs {
+        (a.0 + b.0, if b.0 == 0 { a.1 } else { b.1 })
+    }
+
+    /// Encodes a tile whose warps have runs of `R`.
+    #[inline(always)]
+    fn encode_tile<T: Element + AtomicLoadStore, const G: usize, const R: usize, const S: usize>(
+        t: &Thread<'_, 1>,
+        x: &[T],
+        (values, lengths): (&[DeviceAtomic<T>], &[DeviceAtomic<u32>]),
+        results: &[DeviceAtomic<u64>],
+        order: BlockOrder<Runs>,
+        scratch: Shared<Scratch<Runs>, S>,
+        (tile, begins): (&[DeviceAtomic<T, atomic::Block>], &[DeviceAtomic<u16, atomic::Block>]),
+    ) {
+        let first = first::<R>(t) as u32;
+        let (own, begins) = (of_warp::<_, R>(t, tile), of_warp::<_, R>(t, begins));
+        let items = load::<T, G, R>(t, x, T::ZERO);
+        let heads = heads::<T, G, R>(t, x, &items);
+        let mut last = 0;
         heads.for_each(|row, k, is_head, rank| {
             if is_head {
+                last = (place_of::<G>(t, row) + k) as u32;
                 put(own, rank, items[row][k]);
+                put(begins, rank, last as u16);
             }
         });
-        let start = order.exclusive_of_warps(&t, scratch, heads.total, |a, b| a + b).unwrap_or(0);
-        for_each_of_lane(&t.warp(), 0..heads.total, |number| pass_on(own, number, y, start + number));
-        put_count(&t, results, start + heads.total);
+        let own_runs = (heads.total, first + t.warp().reduce_max(last));
+        let (start, last) = order.exclusive_of_warps(t, scratch, own_runs, joined).unwrap_or((0, 0));
+        for_each_of_lane(&t.warp(), 0..heads.total, |number| {
+            pass_on(own, number, values, start + number);
+            // It ends the run before it.
+            if start + number > 0 {
+                let begin = |number: u32| {
+                    first + begins.get(number as usize).map_or(0, |begin| u32::from(begin.load(Relaxed)))
+                };
+                let before = if number > 0 { begin(number - 1) } else { last };
+                put(lengths, start + number - 1, begin(number) - before);
+            }
+        });
+        let (runs, last) = joined((start, last), own_runs);
+        if is_last(t) && runs > 0 {
+            put(lengths, runs - 1, x.len() as u32 - last);
+        }
+        put_count(t, results, runs);
     }
 
     /// As `unique`; and lengths[k] <- the number of elements of the k-th run.
     #[inline(always)]
-    #[kernel(block = THREADS, T = [u8, u16, u32, u64, f32, f64], native = super::super::native::encode)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 4,
+        T = [u8, u16, u32, f32],
+        native = super::super::native::encode
+    )]
     pub fn encode<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
@@ -73,39 +168,44 @@ pub mod kernels {
         order: BlockOrder<(u32, u32)>,
         scratch: Shared<Scratch<(u32, u32)>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
-        begins: Shared<[DeviceAtomic<u32, atomic::Block>; 8192]>,
+        begins: Shared<[DeviceAtomic<u16, atomic::Block>; 8192]>,
     ) {
         let (tile, begins) = t.publish((tile, begins));
-        let (own, own_begins) = (of_warp(&t, &*tile), of_warp(&t, &*begins));
-        let items = load(&t, x, T::ZERO);
-        let heads = heads(&t, x, &items);
-        let mut last = 0;
-        heads.for_each(|row, k, is_head, rank| {
-            if is_head {
-                last = (first(&t) + place_of(&t, row) + k) as u32;
-                put(own, rank, items[row][k]);
-                put(own_begins, rank, last);
-            }
-        });
-        // The number of runs that begin in the warp's elements, and where the last of them begins.
-        let own_runs = (heads.total, t.warp().reduce_max(last));
-        let combine = |a: (u32, u32), b: (u32, u32)| (a.0 + b.0, if b.0 == 0 { a.1 } else { b.1 });
-        let (start, last) = order.exclusive_of_warps(&t, scratch, own_runs, combine).unwrap_or((0, 0));
-        for_each_of_lane(&t.warp(), 0..heads.total, |number| {
-            pass_on(own, number, values, start + number);
-            // It ends the run before it.
-            if start + number > 0 {
-                let begin =
-                    |number: u32| own_begins.get(number as usize).map_or(0, |begin| begin.load(Relaxed));
-                let before = if number > 0 { begin(number - 1) } else { last };
-                put(lengths, start + number - 1, begin(number) - before);
-            }
-        });
-        let (runs, last) = combine((start, last), own_runs);
-        if is_last(&t) && runs > 0 {
-            put(lengths, runs - 1, x.len() as u32 - last);
-        }
-        put_count(&t, results, runs);
+        encode_tile::<T, GROUP, RUN, _>(
+            &t,
+            x,
+            (values, lengths),
+            results,
+            order,
+            scratch,
+            (&*tile, &*begins),
+        );
+    }
+
+    /// As [`encode`], of elements of 8 bytes.
+    #[inline(always)]
+    #[kernel(block = THREADS, min_blocks = 4, T = [u64, f64], native = super::super::native::encode)]
+    pub fn encode_wide<T: Element + AtomicLoadStore>(
+        t: Thread<1>,
+        x: &[T],
+        values: &[DeviceAtomic<T>],
+        lengths: &[DeviceAtomic<u32>],
+        results: &[DeviceAtomic<u64>],
+        order: BlockOrder<(u32, u32)>,
+        scratch: Shared<Scratch<(u32, u32)>>,
+        tile: Shared<[DeviceAtomic<T, atomic::Block>; 4096]>,
+        begins: Shared<[DeviceAtomic<u16, atomic::Block>; 4096]>,
+    ) {
+        let (tile, begins) = t.publish((tile, begins));
+        encode_tile::<T, WIDE_GROUP, WIDE_RUN, _>(
+            &t,
+            x,
+            (values, lengths),
+            results,
+            order,
+            scratch,
+            (&*tile, &*begins),
+        );
     }
 
     /// ends[i] <- lengths[0] + ... + lengths[i], and results[0] <- the last of them.

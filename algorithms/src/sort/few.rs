@@ -12,7 +12,7 @@ pub mod kernels {
     use super::super::ranking::kernels::{begin, count, of_warp, place, zeroed};
 
     /// The most elements of a thread.
-    const ROWS: usize = 16;
+    const ROWS: usize = 12;
     /// The most elements.
     pub const FEW: usize = THREADS * ROWS;
 
@@ -36,8 +36,8 @@ pub mod kernels {
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         mut scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<K, atomic::Block>; 4096]>,
-        numbers: Shared<[DeviceAtomic<u32, atomic::Block>; 4096]>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 3072]>,
+        numbers: Shared<[DeviceAtomic<u32, atomic::Block>; 3072]>,
     ) {
         // A warp has neighbouring rows, as many as are needed.
         let rows = x.len().div_ceil(THREADS).min(ROWS);

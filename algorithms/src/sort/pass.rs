@@ -189,11 +189,18 @@ pub mod kernels {
         );
     }
 
-    /// Moves the keys of a tile of `N` rows, and the values that belong to them.
+    /// An item of a tile of keys and values, which has words for either.
+    #[inline(always)]
+    fn word<T: Bits, W: Bits>(item: T) -> W {
+        W::narrow(item.widen())
+    }
+
+    /// Moves the keys of a tile of `N` rows, and then, by the same shared memory, the values that belong to them.
     #[inline(always)]
     fn move_pairs_of_tile<
         K: Bits,
         V: Bits,
+        W: Bits,
         const N: usize,
         const C: usize,
         const L: usize,
@@ -202,32 +209,39 @@ pub mod kernels {
     >(
         t: &Thread<'_, 1>,
         (flips, digit, starts): (Flips<K>, Digit, &[u32]),
-        (x, values): (&[K], &[V]),
-        (out, values_out): (&[DeviceAtomic<K>], &[DeviceAtomic<V>]),
+        ((x, values), (out, values_out)): ((&[K], &[V]), (&[DeviceAtomic<K>], &[DeviceAtomic<V>])),
         order: BlockOrder<EachThread<u32, THREADS>>,
         (counts, lanes): (Shared<'_, OfWarps, C>, Shared<'_, OfWarps, L>),
         (own_offsets, mut scan): (Shared<'_, [u32; DIGITS], O>, Shared<'_, Scratch<u32>, S>),
-        (tile, tile_of_values): (&[DeviceAtomic<K, atomic::Block>], &[DeviceAtomic<V, atomic::Block>]),
+        tile: &[DeviceAtomic<W, atomic::Block>],
     ) {
         let keys: [K; N] = load_keys(t, x, flips);
         let (counts, lanes) = zeroed(t, counts, lanes);
         let mut positions = [0; N];
         let put_key = |row: usize, position| {
-            put(tile, position, keys[row]);
+            put(tile, position, word(keys[row]));
             positions[row] = position;
         };
         let counted = place_tile(t, (&keys, digit), order, (&counts, &lanes), &mut scan, put_key);
         // They come while the block waits for earlier ones.
         let values: [V; N] = load(t, values, V::narrow(0));
-        each::<(), N>(|row| put(tile_of_values, positions[row], values[row]));
         let offsets = offsets(t, counted, starts, own_offsets);
-        each::<(), N>(|k| {
-            let position = k * THREADS + t.thread_rank() as usize % THREADS;
-            let key = tile[position].load(Relaxed);
+        let position_of = |k: usize| k * THREADS + t.thread_rank() as usize % THREADS;
+        let places: [u32; N] = each(|k| {
+            let position = position_of(k);
+            let key = word(tile[position].load(Relaxed));
             let place = place_of(key, position, digit, &offsets);
-            if let (Some(out), Some(value_out)) = (out.get(place), values_out.get(place)) {
+            if let Some(out) = out.get(place) {
                 out.store(restored(key, flips), Relaxed);
-                value_out.store(tile_of_values[position].load(Relaxed), Relaxed);
+            }
+            place as u32
+        });
+        t.sync_threads();
+        each::<(), N>(|row| put(tile, positions[row], word(values[row])));
+        t.sync_threads();
+        each::<(), N>(|k| {
+            if let Some(out) = values_out.get(places[k] as usize) {
+                out.store(word(tile[position_of(k)].load(Relaxed)), Relaxed);
             }
         });
     }
@@ -256,20 +270,17 @@ pub mod kernels {
         lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         offsets: Shared<[u32; 256]>,
         scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<K, atomic::Block>; 7168]>,
-        tile_of_values: Shared<[DeviceAtomic<V, atomic::Block>; 7168]>,
+        tile: Shared<[DeviceAtomic<u32, atomic::Block>; 7168]>,
     ) {
-        let (words, sums) = ((counts, lanes), (offsets, scan));
-        let (tile, tile_of_values) = t.publish((tile, tile_of_values));
-        move_pairs_of_tile::<K, V, PAIR_ROWS, _, _, _, _>(
+        let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
+        move_pairs_of_tile::<K, V, u32, PAIR_ROWS, _, _, _, _>(
             &t,
             (flips, digit, starts),
-            (x, values),
-            (out, values_out),
+            ((x, values), (out, values_out)),
             order,
             words,
             sums,
-            (&*tile, &*tile_of_values),
+            &*tile,
         );
     }
 
@@ -297,20 +308,17 @@ pub mod kernels {
         lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         offsets: Shared<[u32; 256]>,
         scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<K, atomic::Block>; 5120]>,
-        tile_of_values: Shared<[DeviceAtomic<V, atomic::Block>; 5120]>,
+        tile: Shared<[DeviceAtomic<u64, atomic::Block>; 5120]>,
     ) {
-        let (words, sums) = ((counts, lanes), (offsets, scan));
-        let (tile, tile_of_values) = t.publish((tile, tile_of_values));
-        move_pairs_of_tile::<K, V, LONG_PAIR_ROWS, _, _, _, _>(
+        let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
+        move_pairs_of_tile::<K, V, u64, LONG_PAIR_ROWS, _, _, _, _>(
             &t,
             (flips, digit, starts),
-            (x, values),
-            (out, values_out),
+            ((x, values), (out, values_out)),
             order,
             words,
             sums,
-            (&*tile, &*tile_of_values),
+            &*tile,
         );
     }
 
@@ -338,20 +346,17 @@ pub mod kernels {
         lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         offsets: Shared<[u32; 256]>,
         scan: Shared<Scratch<u32>>,
-        tile: Shared<[DeviceAtomic<K, atomic::Block>; 5120]>,
-        tile_of_values: Shared<[DeviceAtomic<V, atomic::Block>; 5120]>,
+        tile: Shared<[DeviceAtomic<u64, atomic::Block>; 5120]>,
     ) {
-        let (words, sums) = ((counts, lanes), (offsets, scan));
-        let (tile, tile_of_values) = t.publish((tile, tile_of_values));
-        move_pairs_of_tile::<K, V, LONG_PAIR_ROWS, _, _, _, _>(
+        let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
+        move_pairs_of_tile::<K, V, u64, LONG_PAIR_ROWS, _, _, _, _>(
             &t,
             (flips, digit, starts),
-            (x, values),
-            (out, values_out),
+            ((x, values), (out, values_out)),
             order,
             words,
             sums,
-            (&*tile, &*tile_of_values),
+            &*tile,
         );
     }
 }

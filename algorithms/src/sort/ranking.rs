@@ -70,7 +70,7 @@ pub mod kernels {
     /// find equal digits by votes, which take arithmetic, the others in shared memory: both together are faster than either.
     #[inline(always)]
     pub fn place(warp: &Warp, own: OfWarp, row: usize, digit: usize) -> u32 {
-        let by_votes = row % 2 == 0;
+        let by_votes = row.is_multiple_of(2);
         let equal = if by_votes {
             warp.match_bits::<DIGIT>(digit as u32)
         } else {

@@ -20,7 +20,8 @@ pub(crate) mod statistics;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the
 /// next block.
-const LENGTHS: &[usize] = &[0, 1, 31, 32, 33, 511, 512, 513, 4095, 4096, 4097, 8192, 8193, 12_301];
+const LENGTHS: &[usize] =
+    &[0, 1, 31, 32, 33, 511, 512, 513, 3072, 3073, 4095, 4096, 4097, 8192, 8193, 12_301];
 
 /// For cases that repeat for each type.
 const FEW_LENGTHS: &[usize] = &[0, 33, 4095, 8197];
