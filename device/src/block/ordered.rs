@@ -16,6 +16,9 @@ pub const THREADS: usize = 256;
 pub const MEMBERS: usize = 32 * crate::block::scan::ROWS;
 
 /// The items of a thread in a tile: as many as 64 bytes hold.
+///
+/// # Panics
+/// If an element has more than 64 bytes; in a constant, so that it does not compile.
 #[must_use]
 pub const fn items<T>() -> usize {
     assert!(size_of::<T>() <= 64, "elements of up to 64 bytes are sorted and merged: sort their indices");

@@ -1,6 +1,11 @@
 //! What a warp makes of its run of elements in a scan of whole slices. The crate of ready-made algorithms and the kernels of
 //! `#[scan]` share it.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "LLVM unrolls a loop over indices and keeps items in registers, but not a loop over an array's iterator"
+)]
+
 use core::mem::MaybeUninit;
 
 use crate::element::group;
