@@ -46,6 +46,7 @@ fn main() -> std::process::ExitCode {
         algorithms::keyed::CASES,
         algorithms::matrices::CASES,
         algorithms::movements::CASES,
+        algorithms::properties::CASES,
         algorithms::randoms::CASES,
         algorithms::reductions::CASES,
         algorithms::rows::CASES,

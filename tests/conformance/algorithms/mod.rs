@@ -5,6 +5,7 @@ pub(crate) mod histograms;
 pub(crate) mod keyed;
 pub(crate) mod matrices;
 pub(crate) mod movements;
+pub(crate) mod properties;
 pub(crate) mod randoms;
 pub(crate) mod reductions;
 pub(crate) mod rows;

@@ -2,6 +2,6 @@
 
 pub(crate) mod comparisons;
 pub(crate) mod elementwise;
-mod kernels;
+pub(crate) mod kernels;
 pub(crate) mod reductions;
 pub(crate) mod scans;

@@ -72,6 +72,21 @@ mod kernels {
     pub fn in_place(x: &mut f32) -> f32 {
         *x
     }
+
+    #[comparison]
+    pub fn of_two_types(a: &f32, b: &f64) -> bool {
+        f64::from(*a) < *b
+    }
+
+    #[comparison]
+    pub fn of_any<T: PartialOrd>(a: &T, b: &T) -> bool {
+        a < b
+    }
+
+    #[comparison(stable_sort)]
+    pub fn with_an_unknown_function(a: &f32, b: &f32) -> bool {
+        a < b
+    }
 }
 
 fn main() {}

@@ -102,6 +102,32 @@ fn a_scan_becomes_a_kernel_that_takes_no_grid() {
     has_not(&small, "__ferrogrid_finish_k");
 }
 
+const BY_DAY: &str = "mod m { #[comparison(merge_sort, set_union, max_registers = 64)] pub fn by_day(a: &Event, b: &Event) -> bool { f(a, b) } }";
+
+#[test]
+fn a_comparison_becomes_the_kernels_of_the_functions_that_it_lists() {
+    let (host, device) = (on_host(BY_DAY), on_device(BY_DAY));
+    has(&device, "const __FERROGRID_ITEMS_BY_DAY:usize=d::ordered::items::<Event>();");
+    has(&device, "fn by_day(a:&Event,b:&Event)->bool{f(a,b)}");
+    for kernel in ["sort_tiles", "splits", "merge_tiles", "set_ends", "set_take"] {
+        has(&device, &format!("fn by_day_{kernel}(t:d::Thread<1>,"));
+    }
+    has_not(&device, "by_day_bounds");
+    has(&host, "pub mod by_day{");
+    for function in ["merge_sort<", "set_union<", "set_union_into<"] {
+        has(&host, &format!("pub fn {function}"));
+    }
+    for function in ["merge<", "lower_bound<", "upper_bound<", "set_difference<"] {
+        has_not(&host, &format!("pub fn {function}"));
+    }
+    let all = on_host("mod m { #[comparison] fn less(a: &u8, b: &u8) -> bool { a < b } }");
+    for function in
+        ["merge_sort<", "merge<", "lower_bound<", "upper_bound<", "set_symmetric_difference_into<"]
+    {
+        has(&all, &format!("pub fn {function}"));
+    }
+}
+
 /// A disabled template leaves nothing in the expansion.
 #[test]
 fn conditions_hold_for_all_that_is_made_of_a_template() {
