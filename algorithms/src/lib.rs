@@ -29,6 +29,7 @@
 //! | [`Philox`] | (cuRAND) | `cupy.random` | |
 //! | [`softmax`], [`log_softmax`], [`layer_norm`], [`rms_norm`] | (cuDNN) | | |
 //! | [`convolve`], [`correlate`], [`convolve_separable`] | (NPP) | `cupyx.scipy.ndimage.convolve`, `correlate`, `convolve1d` | |
+//! | [`resize`], [`grayscale`] | (NPP) | | |
 //! | [`spmv`] | (cuSPARSE) | `a @ x` | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
@@ -70,6 +71,7 @@ pub(crate) use ferrogrid_macros::module;
 mod accumulate;
 mod filter;
 mod histogram;
+mod image;
 mod keyed;
 mod matrix;
 mod movement;
@@ -90,6 +92,7 @@ mod top_k;
 
 pub use filter::{Border, Filtered, convolve, convolve_separable, correlate};
 pub use histogram::{Count, histogram_even, histogram_range, multi_histogram_even, multi_histogram_range};
+pub use image::{ColourPixel, ImagePixel, Interpolation, grayscale, resize};
 pub use keyed::{
     exclusive_sum_by_key, inclusive_max, inclusive_min, inclusive_sum_by_key, max_by_key, max_by_key_into,
     min_by_key, min_by_key_into, sum_by_key, sum_by_key_into,
@@ -131,6 +134,7 @@ mod tests {
     use crate::accumulate::accumulations::Least;
     use crate::filter::kernels::kernels as filters;
     use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
+    use crate::image::kernels::kernels as images;
     use crate::keyed::{keys::kernels as keys, values::kernels as values};
     use crate::matrix::kernels::kernels as matrices;
     use crate::movement::axes::kernels as axes;
@@ -180,6 +184,8 @@ mod tests {
             matrices::combine_rows::kernel::<Least<u64>>(),
             matrices::combine_columns::kernel::<Least<u64>>(),
             filters::filter_tiles::kernel::<f64>(),
+            images::resize_pixels::kernel::<[f32; 4]>(),
+            images::gray_pixels::kernel::<[f32; 4]>(),
             sparse::multiply_sparse::kernel::<f64>(),
             digits::count_digits::kernel::<u64>(),
             passes::move_keys::kernel::<u32>(),

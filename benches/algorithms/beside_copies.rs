@@ -1,6 +1,8 @@
 //! Algorithms that read and write each element once, beside a device copy of as much.
 
-use ferrogrid::algorithms::{self, Affine};
+use ferrogrid::algorithms::{self, Affine, RowNumber};
+use ferrogrid::bytemuck::Pod;
+use ferrogrid::device::half::bf16;
 use ferrogrid::{DeviceView, DeviceViewMut, Stream};
 
 use super::{Bench, Outcome, ROUND, ROUNDS, near, turns};
@@ -10,13 +12,28 @@ const SHAPES: [[usize; 2]; 3] = [[8192, 4096], [65_536, 1024], [16_384, 16_384]]
 /// The rows that are checked: some from the beginning and the end.
 const CHECKED: usize = 3;
 
-type Function = fn(&Stream, DeviceView<f32>, [usize; 2], DeviceViewMut<f32>) -> ferrogrid::Result<()>;
+type Function<T> = fn(&Stream, DeviceView<T>, [usize; 2], DeviceViewMut<T>) -> ferrogrid::Result<()>;
 
 /// What an element of the result should be, from its row and column, the matrix and its width.
 type Exact = fn(&[f32], [usize; 2], usize, usize) -> f64;
 
 pub fn all(bench: &Bench, largest: usize, random: &mut fastrand::Rng) -> Outcome<()> {
-    let functions: [(&str, Function, Exact); 4] = [
+    for shape in SHAPES.into_iter().filter(|[rows, columns]| rows * columns <= largest) {
+        let x: Vec<f32> = (0..shape[0] * shape[1]).map(|_| random.f32() - 0.25).collect();
+        for (name, function, exact) in functions() {
+            beside_copy(bench, name, shape, &x, (function, exact), 1e-5)?;
+        }
+        let x: Vec<bf16> = x.into_iter().map(bf16::from_f32).collect();
+        // But for the transpose, which moves bits.
+        for (name, function, exact) in &functions()[1..] {
+            beside_copy(bench, &format!("{name}_bf16"), shape, &x, (*function, *exact), 1.0 / 256.0)?;
+        }
+    }
+    Ok(())
+}
+
+fn functions<T: RowNumber + Pod>() -> [(&'static str, Function<T>, Exact); 4] {
+    [
         (
             "transpose",
             |stream, x, [rows, columns], y| algorithms::transpose(stream, x, rows, columns, y),
@@ -53,28 +70,21 @@ pub fn all(bench: &Bench, largest: usize, random: &mut fastrand::Rng) -> Outcome
                 f64::from(row[column]) / (square + 1e-5).sqrt()
             },
         ),
-    ];
-    for shape in SHAPES.into_iter().filter(|[rows, columns]| rows * columns <= largest) {
-        let x: Vec<f32> = (0..shape[0] * shape[1]).map(|_| random.f32() - 0.25).collect();
-        for (name, function, exact) in functions {
-            beside_copy(bench, name, shape, &x, function, exact)?;
-        }
-    }
-    Ok(())
+    ]
 }
 
-/// Times `ours` and a copy of the matrix.
-fn beside_copy(
+/// Times `ours` and a copy of the matrix. Results may differ by `error` of what they should be.
+fn beside_copy<T: Pod + ferrogrid::DeviceCopy + Into<f32>>(
     bench: &Bench,
     name: &str,
     shape: [usize; 2],
-    x: &[f32],
-    ours: Function,
-    exact: Exact,
+    x: &[T],
+    (ours, exact): (Function<T>, Exact),
+    error: f64,
 ) -> Outcome<()> {
     let stream = &bench.stream;
     let device_x = stream.upload(x)?;
-    let (mut y, mut copied) = (stream.fill(f32::NAN, x.len())?, stream.zeros::<f32>(x.len())?);
+    let (mut y, mut copied) = (stream.zeros::<T>(x.len())?, stream.zeros::<T>(x.len())?);
     let once = bench.time(1, || Ok(stream.copy(&device_x, &mut copied)?))?;
     let calls = (ROUND.as_secs_f64() / once).ceil().clamp(1.0, 500.0) as u32;
     let [rows, columns] = shape;
@@ -86,11 +96,12 @@ fn beside_copy(
         || bench.time(calls, || Ok(stream.copy(&device_x, &mut copied)?)),
     )?;
     let y = stream.download(&y)?;
+    let x: Vec<f32> = x.iter().map(|&x| x.into()).collect();
     for row in (0..CHECKED).chain(rows - CHECKED..rows) {
         for column in (0..columns).step_by(columns / 16 - 1) {
-            let expected = exact(x, shape, row, column);
-            if let Some(found) = near(y[row * columns + column].into(), expected, expected.abs() + 1e-6, 1e-5)
-            {
+            let (found, expected): (f32, f64) =
+                (y[row * columns + column].into(), exact(&x, shape, row, column));
+            if let Some(found) = near(found.into(), expected, expected.abs() + 1e-6, error) {
                 return Err(format!("{name} of {shape:?}, row {row}, column {column}: {found}").into());
             }
         }

@@ -43,6 +43,7 @@ fn main() -> std::process::ExitCode {
     let cases = [
         algorithms::filters::CASES,
         algorithms::histograms::CASES,
+        algorithms::images::CASES,
         algorithms::keyed::CASES,
         algorithms::matrices::CASES,
         algorithms::movements::CASES,

@@ -2,6 +2,7 @@
 
 pub(crate) mod filters;
 pub(crate) mod histograms;
+pub(crate) mod images;
 pub(crate) mod keyed;
 pub(crate) mod matrices;
 pub(crate) mod movements;
