@@ -154,7 +154,8 @@ mod tests {
     /// `sm_90` has dependent launches; the other kernels have the same instructions for `sm_75`.
     #[test]
     fn kernels_with_dependent_launches_have_code_for_sm_90() {
-        let kernels = [totals::kernels::dot::kernel::<f64>(), flagged::kernels::partition::kernel::<u64>()];
+        let kernels =
+            [totals::kernels::dot::kernel::<f64>(), flagged::kernels::partition_wide::kernel::<u64>()];
         if std::env::var_os("FERROGRID_ARCH").is_none() {
             assert!(kernels.iter().all(|kernel| kernel.architectures() == ["sm_75", "sm_90"]));
             assert_eq!(passes::move_long_pairs::kernel::<u64, u64>().architectures(), ["sm_75"]);
@@ -173,8 +174,10 @@ mod tests {
             norms::kernels::norm_of_tiles::kernel::<f64>(),
             rows::rows_in_registers::kernel::<f32, Norm<true>>(),
             axes::gather_axes::kernel::<u128>(),
-            flagged::kernels::partition::kernel::<u64>(),
-            runs::kernels::encode::kernel::<f64>(),
+            flagged::kernels::partition_wide::kernel::<u64>(),
+            flagged::kernels::select::kernel::<u32>(),
+            runs::kernels::encode_wide::kernel::<f64>(),
+            runs::kernels::unique::kernel::<f32>(),
             bytes::count_bytes::kernel(),
             samples::count_samples::kernel::<crate::histogram::bins::bins::Ranges<u64>>(),
             keys::mark_runs::kernel::<u64>(),

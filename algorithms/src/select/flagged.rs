@@ -8,8 +8,8 @@ pub mod kernels {
     use ferrogrid::device::prelude::*;
 
     use super::super::placing::placing::{
-        GROUP, Kept, RUN, THREADS, WIDE_GROUP, WIDE_RUN, first, for_each_of_lane, load, of_warp, pass_on,
-        place_of, put, put_count,
+        GROUP, InShared, Kept, RUN, THREADS, WIDE_GROUP, WIDE_RUN, first, for_each_of_lane, load, of_warp,
+        pass_on, place_of, put, put_count,
     };
 
     /// The elements of the warp whose flags are not 0.
@@ -32,7 +32,7 @@ pub mod kernels {
         (y, results): (&[DeviceAtomic<T>], &[DeviceAtomic<u64>]),
         order: BlockOrder<u32>,
         scratch: Shared<Scratch<u32>, S>,
-        tile: &[DeviceAtomic<T, atomic::Block>],
+        tile: &[InShared<T>],
     ) {
         let own = of_warp::<_, R>(t, tile);
         let (kept, items) = (flagged::<G, R>(t, flags), load::<T, G, R>(t, x, T::default()));
@@ -105,7 +105,7 @@ pub mod kernels {
         (y, results): (&[DeviceAtomic<T>], &[u64]),
         order: BlockOrder<u32>,
         scratch: Shared<Scratch<u32>, S>,
-        tile: &[DeviceAtomic<T, atomic::Block>],
+        tile: &[InShared<T>],
     ) {
         let own = of_warp::<_, R>(t, tile);
         let (kept, items) = (flagged::<G, R>(t, flags), load::<T, G, R>(t, x, T::default()));

@@ -17,6 +17,9 @@ pub mod placing {
     pub use crate::scan::running::kernels::{GROUP, RUN, WIDE_GROUP, WIDE_RUN};
     use crate::sort::digits::kernels::each;
 
+    /// An element in the shared memory of a block.
+    pub type InShared<T> = DeviceAtomic<T, atomic::Block>;
+
     /// The index of the first element of the thread's warp, which has runs of `R`.
     #[inline(always)]
     pub fn first<const R: usize>(t: &Thread<'_, 1>) -> usize {

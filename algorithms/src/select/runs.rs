@@ -8,8 +8,8 @@ pub mod kernels {
     use ferrogrid::device::scan::{Rows, scan_rows};
 
     use super::super::placing::placing::{
-        GROUP, Kept, RUN, THREADS, WIDE_GROUP, WIDE_RUN, first, for_each_of_lane, is_last, load, of_warp,
-        pass_on, place_of, put, put_count,
+        GROUP, InShared, Kept, RUN, THREADS, WIDE_GROUP, WIDE_RUN, first, for_each_of_lane, is_last, load,
+        of_warp, pass_on, place_of, put, put_count,
     };
     use crate::number::numbers::Element;
     use crate::scan::running::kernels::load as load_run;
@@ -47,7 +47,7 @@ pub mod kernels {
         (y, results): (&[DeviceAtomic<T>], &[DeviceAtomic<u64>]),
         order: BlockOrder<u32>,
         scratch: Shared<Scratch<u32>, S>,
-        tile: &[DeviceAtomic<T, atomic::Block>],
+        tile: &[InShared<T>],
     ) {
         let own = of_warp::<_, R>(t, tile);
         let items = load::<T, G, R>(t, x, T::ZERO);
@@ -117,7 +117,7 @@ pub mod kernels {
         results: &[DeviceAtomic<u64>],
         order: BlockOrder<Runs>,
         scratch: Shared<Scratch<Runs>, S>,
-        (tile, begins): (&[DeviceAtomic<T, atomic::Block>], &[DeviceAtomic<u16, atomic::Block>]),
+        (tile, begins): (&[InShared<T>], &[InShared<u16>]),
     ) {
         let first = first::<R>(t) as u32;
         let (own, begins) = (of_warp::<_, R>(t, tile), of_warp::<_, R>(t, begins));

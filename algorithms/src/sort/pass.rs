@@ -195,6 +195,11 @@ pub mod kernels {
         W::narrow(item.widen())
     }
 
+    /// Keys and values.
+    type Inputs<'a, K, V> = (&'a [K], &'a [V]);
+    /// Where they go.
+    type Outputs<'a, K, V> = (&'a [DeviceAtomic<K>], &'a [DeviceAtomic<V>]);
+
     /// Moves the keys of a tile of `N` rows, and then, by the same shared memory, the values that belong to them.
     #[inline(always)]
     fn move_pairs_of_tile<
@@ -209,13 +214,13 @@ pub mod kernels {
     >(
         t: &Thread<'_, 1>,
         (flips, digit, starts): (Flips<K>, Digit, &[u32]),
-        ((x, values), (out, values_out)): ((&[K], &[V]), (&[DeviceAtomic<K>], &[DeviceAtomic<V>])),
+        (from, to): (Inputs<K, V>, Outputs<K, V>),
         order: BlockOrder<EachThread<u32, THREADS>>,
         (counts, lanes): (Shared<'_, OfWarps, C>, Shared<'_, OfWarps, L>),
         (own_offsets, mut scan): (Shared<'_, [u32; DIGITS], O>, Shared<'_, Scratch<u32>, S>),
         tile: &[DeviceAtomic<W, atomic::Block>],
     ) {
-        let keys: [K; N] = load_keys(t, x, flips);
+        let keys: [K; N] = load_keys(t, from.0, flips);
         let (counts, lanes) = zeroed(t, counts, lanes);
         let mut positions = [0; N];
         let put_key = |row: usize, position| {
@@ -224,14 +229,14 @@ pub mod kernels {
         };
         let counted = place_tile(t, (&keys, digit), order, (&counts, &lanes), &mut scan, put_key);
         // They come while the block waits for earlier ones.
-        let values: [V; N] = load(t, values, V::narrow(0));
+        let values: [V; N] = load(t, from.1, V::narrow(0));
         let offsets = offsets(t, counted, starts, own_offsets);
         let position_of = |k: usize| k * THREADS + t.thread_rank() as usize % THREADS;
         let places: [u32; N] = each(|k| {
             let position = position_of(k);
             let key = word(tile[position].load(Relaxed));
             let place = place_of(key, position, digit, &offsets);
-            if let Some(out) = out.get(place) {
+            if let Some(out) = to.0.get(place) {
                 out.store(restored(key, flips), Relaxed);
             }
             place as u32
@@ -240,7 +245,7 @@ pub mod kernels {
         each::<(), N>(|row| put(tile, positions[row], word(values[row])));
         t.sync_threads();
         each::<(), N>(|k| {
-            if let Some(out) = values_out.get(places[k] as usize) {
+            if let Some(out) = to.1.get(places[k] as usize) {
                 out.store(word(tile[position_of(k)].load(Relaxed)), Relaxed);
             }
         });
