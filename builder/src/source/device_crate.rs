@@ -327,6 +327,8 @@ mod tests {
         );
         let two =
             format!("#[ferrogrid::module] mod two {{ {} }}\n", kernel("k", "super::one::called_from_two()"));
+        // The host's function has the name of another kernel.
+        let two = two.replace("#[kernel]", "#[kernel(native = host::alone)]");
         let text = format!("{one}{two}");
         let made = |portion| {
             let made = lay_out_files(dir.path(), &[("w/src/lib.rs", &text)], portion);

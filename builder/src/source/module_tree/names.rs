@@ -35,21 +35,33 @@ pub(super) fn of(module: &ItemMod) -> Names {
         names.cfg_test |= mentions_cfg_test(&tokens);
         collect(&tokens, false, &mut names.path_starts);
         let mut mentioned = BTreeSet::new();
-        identifiers(&tokens, &mut mentioned);
         match item {
             Item::Fn(function) if function.attrs.iter().any(is_kernel_attribute) => {
                 let name = function.sig.ident.to_string();
+                identifiers(&without_kernel_attribute(function), &mut mentioned);
                 mentioned.remove(&name);
                 names.functions.push((name, start(function)..function.block.span().byte_range().end));
                 names.has_statics |= has_static(&tokens);
             }
-            Item::Static(constant) if constant.attrs.iter().any(is_placed_attribute) => {}
-            _ => names.has_statics |= has_static(&tokens),
+            Item::Static(constant) if constant.attrs.iter().any(is_placed_attribute) => {
+                identifiers(&tokens, &mut mentioned);
+            }
+            _ => {
+                identifiers(&tokens, &mut mentioned);
+                names.has_statics |= has_static(&tokens);
+            }
         }
         names.mentions.append(&mut mentioned);
         names.tokens.push(tokens);
     }
     names
+}
+
+/// The tokens of a kernel without `#[kernel(..)]`, whose names are no calls: a native body often has the kernel's name.
+fn without_kernel_attribute(function: &ItemFn) -> TokenStream {
+    let mut function = function.clone();
+    function.attrs.retain(|attribute| !is_kernel_attribute(attribute));
+    function.into_token_stream()
 }
 
 /// The start of a function, with its attributes.
