@@ -35,7 +35,8 @@ pub mod kernels {
         tile: &[InShared<T>],
     ) {
         let own = of_warp::<_, R>(t, tile);
-        let (kept, items) = (flagged::<G, R>(t, flags), load::<T, G, R>(t, x, T::default()));
+        // In this order no load waits for another one.
+        let (items, kept) = (load::<T, G, R>(t, x, T::default()), flagged::<G, R>(t, flags));
         kept.for_each(|row, k, is_kept, rank| {
             if is_kept {
                 put(own, rank, items[row][k]);
@@ -108,7 +109,8 @@ pub mod kernels {
         tile: &[InShared<T>],
     ) {
         let own = of_warp::<_, R>(t, tile);
-        let (kept, items) = (flagged::<G, R>(t, flags), load::<T, G, R>(t, x, T::default()));
+        // In this order no load waits for another one.
+        let (items, kept) = (load::<T, G, R>(t, x, T::default()), flagged::<G, R>(t, flags));
         // The others follow those that are kept. What is beyond the end has no flag.
         kept.for_each(|row, k, is_kept, rank| {
             let other = kept.total + (place_of::<G>(t, row) + k) as u32 - rank;

@@ -41,8 +41,8 @@ pub mod placing {
 
     /// Which elements of a warp's run are kept, of which a lane has `G` neighbours in each row.
     pub struct Kept<const G: usize> {
-        /// A bit for each element of the thread, by rows.
-        bits: [u32; ROWS],
+        /// A bit for each element of the thread, `G` for each row.
+        bits: u32,
         /// How many of the warp's are kept before the thread's of each row.
         before: [u32; ROWS],
         /// How many are kept of the warp's run.
@@ -53,14 +53,17 @@ pub mod placing {
         /// Those for which `is_kept` is true, which gets the row and the number in it.
         #[inline(always)]
         pub fn of(warp: &Warp, mut is_kept: impl FnMut(usize, usize) -> bool) -> Self {
-            let bits: [u32; ROWS] = each(|row| {
-                let mut bits = 0;
-                each::<(), G>(|k| bits |= u32::from(is_kept(row, k)) << k);
-                bits
+            const { assert!(ROWS * G <= 32) };
+            let mut bits = 0;
+            each::<(), ROWS>(|row| {
+                each::<(), G>(|k| bits |= u32::from(is_kept(row, k)) << (row * G + k));
             });
             // Counts of four rows are one word, as each is at most 128.
             let own: [u32; ROWS / 4] = each(|word| {
-                let counts: [u32; 4] = each(|row| bits[word * 4 + row].count_ones() << (8 * row));
+                let counts: [u32; 4] = each(|row| {
+                    let of_row = bits >> ((word * 4 + row) * G) & ((1 << G) - 1);
+                    of_row.count_ones() << (8 * row)
+                });
                 counts[0] | counts[1] | counts[2] | counts[3]
             });
             let up_to = own.map(|counts| warp.inclusive_scan(counts, |a, b| a + b));
@@ -80,9 +83,11 @@ pub mod placing {
         #[inline(always)]
         pub fn for_each(&self, mut f: impl FnMut(usize, usize, bool, u32)) {
             each::<(), ROWS>(|row| {
+                let mut rank = self.before[row];
                 each::<(), G>(|k| {
-                    let earlier = self.bits[row] & ((1 << k) - 1);
-                    f(row, k, self.bits[row] >> k & 1 != 0, self.before[row] + earlier.count_ones());
+                    let bit = self.bits >> (row * G + k) & 1;
+                    f(row, k, bit != 0, rank);
+                    rank += bit;
                 });
             });
         }
