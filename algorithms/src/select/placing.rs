@@ -83,21 +83,19 @@ pub mod placing {
         #[inline(always)]
         pub fn for_each(&self, mut f: impl FnMut(usize, usize, bool, u32)) {
             each::<(), ROWS>(|row| {
-                let mut rank = self.before[row];
+                let bits = self.bits >> (row * G);
                 each::<(), G>(|k| {
-                    let bit = self.bits >> (row * G + k) & 1;
-                    f(row, k, bit != 0, rank);
-                    rank += bit;
+                    let earlier = bits & ((1 << k) - 1);
+                    f(row, k, bits >> k & 1 != 0, self.before[row] + earlier.count_ones());
                 });
             });
         }
     }
 
-    /// The part of the thread's warp of what the block shares.
+    /// The part of the thread's warp of what the block shares: a run of `R` for each warp.
     #[inline(always)]
-    pub fn of_warp<'a, T, const R: usize>(t: &Thread<'_, 1>, tile: &'a [T]) -> &'a [T] {
-        let first = t.thread_rank() as usize / 32 * R;
-        tile.get(first..first + R).unwrap_or(&[])
+    pub fn of_warp<'a, T, const R: usize>(t: &Thread<'_, 1>, tile: &'a [T]) -> &'a [T; R] {
+        &tile.as_chunks().0[t.thread_rank() as usize / 32 % (THREADS / 32)]
     }
 
     /// Calls `f` with the numbers of a range that are the lane's, when all lanes have written what they share. Neighbouring lanes
