@@ -30,6 +30,7 @@
 //! | [`softmax`], [`log_softmax`], [`layer_norm`], [`rms_norm`] | (cuDNN) | | |
 //! | [`convolve`], [`correlate`], [`convolve_separable`] | (NPP) | `cupyx.scipy.ndimage.convolve`, `correlate`, `convolve1d` | |
 //! | [`resize`], [`grayscale`] | (NPP) | | |
+//! | [`fft`], [`inverse_fft`] | (cuFFT) | `cupy.fft.fft`, `ifft` | |
 //! | [`spmv`] | (cuSPARSE) | `a @ x` | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
@@ -69,6 +70,7 @@ pub(crate) use ferrogrid_host::{
 pub(crate) use ferrogrid_macros::module;
 
 mod accumulate;
+mod fft;
 mod filter;
 mod histogram;
 mod image;
@@ -78,6 +80,7 @@ mod movement;
 mod native;
 mod number;
 mod order;
+mod passes;
 mod random;
 mod reduce;
 mod rows;
@@ -90,6 +93,7 @@ mod sort;
 mod sparse;
 mod top_k;
 
+pub use fft::{Transformed, fft, inverse_fft};
 pub use filter::{Border, Filtered, convolve, convolve_separable, correlate};
 pub use histogram::{Count, histogram_even, histogram_range, multi_histogram_even, multi_histogram_range};
 pub use image::{ColourPixel, ImagePixel, Interpolation, grayscale, resize};
@@ -132,6 +136,7 @@ pub use top_k::top_k;
 #[cfg(test)]
 mod tests {
     use crate::accumulate::accumulations::Least;
+    use crate::fft::kernels::kernels as transforms;
     use crate::filter::kernels::kernels as filters;
     use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
     use crate::image::kernels::kernels as images;
@@ -175,6 +180,7 @@ mod tests {
             rows::rows_in_registers::kernel::<f32, Norm<true>>(),
             axes::gather_axes::kernel::<u128>(),
             flagged::kernels::partition_wide::kernel::<u64>(),
+            transforms::fft_pass::kernel::<f64>(),
             flagged::kernels::select::kernel::<u32>(),
             runs::kernels::encode_wide::kernel::<f64>(),
             runs::kernels::unique::kernel::<f32>(),

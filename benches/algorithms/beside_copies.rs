@@ -1,5 +1,7 @@
 //! Algorithms that read and write each element once, beside a device copy of as much.
 
+use std::f64::consts::TAU;
+
 use ferrogrid::algorithms::{self, Affine, RowNumber};
 use ferrogrid::bytemuck::Pod;
 use ferrogrid::device::half::bf16;
@@ -9,6 +11,8 @@ use super::{Bench, Outcome, ROUND, ROUNDS, near, turns};
 
 /// Rows and columns.
 const SHAPES: [[usize; 2]; 3] = [[8192, 4096], [65_536, 1024], [16_384, 16_384]];
+/// Transforms, and the length of each: of one pass over memory, of two and three.
+const TRANSFORMS: [[usize; 2]; 4] = [[131_072, 256], [8192, 4096], [128, 262_144], [8, 4_194_304]];
 /// The rows that are checked: some from the beginning and the end.
 const CHECKED: usize = 3;
 
@@ -28,6 +32,9 @@ pub fn all(bench: &Bench, largest: usize, random: &mut fastrand::Rng) -> Outcome
         for (name, function, exact) in &functions()[1..] {
             beside_copy(bench, &format!("{name}_bf16"), shape, &x, (*function, *exact), 1.0 / 256.0)?;
         }
+    }
+    for shape in TRANSFORMS.into_iter().filter(|[rows, length]| rows * length <= largest) {
+        transforms(bench, shape, random)?;
     }
     Ok(())
 }
@@ -75,7 +82,30 @@ fn functions<T: RowNumber + Pod>() -> [(&'static str, Function<T>, Exact); 4] {
     ]
 }
 
-/// Times `ours` and a copy of the matrix. Results may differ by `error` of what they should be.
+/// Times `ours` and a copy of as many elements, and returns the result.
+fn duel<T: Pod + ferrogrid::DeviceCopy>(
+    bench: &Bench,
+    name: &str,
+    [rows, columns]: [usize; 2],
+    x: &[T],
+    ours: impl Fn(&Stream, DeviceView<T>, DeviceViewMut<T>) -> ferrogrid::Result<()>,
+) -> Outcome<Vec<T>> {
+    let stream = &bench.stream;
+    let x = stream.upload(x)?;
+    let (mut y, mut copied) = (stream.zeros::<T>(x.len())?, stream.zeros::<T>(x.len())?);
+    let once = bench.time(1, || Ok(stream.copy(&x, &mut copied)?))?;
+    let calls = (ROUND.as_secs_f64() / once).ceil().clamp(1.0, 500.0) as u32;
+    turns::duel(
+        &format!("{name}_to_copy_{rows}x{columns}"),
+        ROUNDS,
+        1.0,
+        || bench.time(calls, || Ok(ours(stream, x.view(), y.view_mut())?)),
+        || bench.time(calls, || Ok(stream.copy(&x, &mut copied)?)),
+    )?;
+    Ok(stream.download(&y)?)
+}
+
+/// Times a function of a matrix. Results may differ by `error` of what they should be.
 fn beside_copy<T: Pod + ferrogrid::DeviceCopy + Into<f32>>(
     bench: &Bench,
     name: &str,
@@ -84,20 +114,8 @@ fn beside_copy<T: Pod + ferrogrid::DeviceCopy + Into<f32>>(
     (ours, exact): (Function<T>, Exact),
     error: f64,
 ) -> Outcome<()> {
-    let stream = &bench.stream;
-    let device_x = stream.upload(x)?;
-    let (mut y, mut copied) = (stream.zeros::<T>(x.len())?, stream.zeros::<T>(x.len())?);
-    let once = bench.time(1, || Ok(stream.copy(&device_x, &mut copied)?))?;
-    let calls = (ROUND.as_secs_f64() / once).ceil().clamp(1.0, 500.0) as u32;
+    let y = duel(bench, name, shape, x, |stream, x, y| ours(stream, x, shape, y))?;
     let [rows, columns] = shape;
-    turns::duel(
-        &format!("{name}_to_copy_{rows}x{columns}"),
-        ROUNDS,
-        1.0,
-        || bench.time(calls, || Ok(ours(stream, device_x.view(), shape, y.view_mut())?)),
-        || bench.time(calls, || Ok(stream.copy(&device_x, &mut copied)?)),
-    )?;
-    let y = stream.download(&y)?;
     let x: Vec<f32> = x.iter().map(|&x| x.into()).collect();
     for row in (0..CHECKED).chain(rows - CHECKED..rows) {
         for column in (0..columns).step_by(columns / 16 - 1) {
@@ -105,6 +123,30 @@ fn beside_copy<T: Pod + ferrogrid::DeviceCopy + Into<f32>>(
             let [expected, scale] = exact(&x, shape, row, column);
             if let Some(found) = near(found.into(), expected, expected.abs().max(scale.abs()) + 1e-6, error) {
                 return Err(format!("{name} of {shape:?}, row {row}, column {column}: {found}").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Times transforms of each row.
+fn transforms(bench: &Bench, shape: [usize; 2], random: &mut fastrand::Rng) -> Outcome<()> {
+    let [rows, length] = shape;
+    let x: Vec<[f32; 2]> = (0..rows * length).map(|_| [0; 2].map(|_: i32| random.f32() - 0.5)).collect();
+    let y = duel(bench, "fft", shape, &x, |stream, x, y| algorithms::fft(stream, x, length, y))?;
+    for row in [0, rows - 1] {
+        let (x, y) = (&x[row * length..][..length], &y[row * length..][..length]);
+        for k in [0, 1, length / 3, length - 1] {
+            let mut expected = [0.0; 2];
+            for (j, &[re, im]) in x.iter().enumerate() {
+                let (sin, cos) = (-TAU * (j * k % length) as f64 / length as f64).sin_cos();
+                expected[0] += f64::from(re) * cos - f64::from(im) * sin;
+                expected[1] += f64::from(re) * sin + f64::from(im) * cos;
+            }
+            for part in 0..2 {
+                if let Some(found) = near(y[k][part].into(), expected[part], (length as f64).sqrt(), 1e-6) {
+                    return Err(format!("fft of {shape:?}, row {row}, part {part} of {k}: {found}").into());
+                }
             }
         }
     }

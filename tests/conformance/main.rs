@@ -60,6 +60,7 @@ fn main() -> std::process::ExitCode {
         algorithms::sorts::CASES,
         algorithms::sparse::CASES,
         algorithms::statistics::CASES,
+        algorithms::transforms::CASES,
         block::barrier_functions::CASES,
         block::blocks::CASES,
         block::clusters::CASES,

@@ -12,10 +12,9 @@ use std::ops::Range;
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
 
+use crate::passes::{Column, Turn};
 use crate::reduce::Number;
-use crate::{
-    DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream, Temporary,
-};
+use crate::{DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, THREADS, TILE, count_digits};
 use few::kernels::{FEW, move_few, sort_few};
 use pass::kernels::{
@@ -312,46 +311,6 @@ impl RadixSort {
             pass(turn, digit, starts.view().slice(place..place + DIGITS)?, Grid::blocks(blocks(tile)))?;
         }
         Ok(())
-    }
-}
-
-/// From where to where a pass moves elements: the last one ends in the output.
-#[derive(Clone, Copy)]
-struct Turn {
-    is_first: bool,
-    to_output: bool,
-}
-
-/// Keys or values: passes alternate between the output and memory of their own.
-struct Column<'a, 'b, T> {
-    input: DeviceView<'a, T>,
-    output: DeviceViewMut<'b, T>,
-    other: Option<Temporary<T>>,
-}
-
-impl<'a, 'b, T: Pod + DeviceCopy> Column<'a, 'b, T> {
-    fn new(input: DeviceView<'a, T>, output: DeviceViewMut<'b, T>) -> Self {
-        Column { input, output, other: None }
-    }
-
-    fn longest(&self) -> usize {
-        self.input.len().max(self.output.len())
-    }
-
-    fn turn(&mut self, stream: &Stream, turn: Turn) -> Result<(DeviceView<'_, T>, DeviceAtomicView<'_, T>)> {
-        let needs_other = !(turn.is_first && turn.to_output);
-        if needs_other && self.other.is_none() {
-            self.other = Some(stream.temporary(self.input.len())?);
-        }
-        let output = &mut self.output;
-        Ok(match (turn, &mut self.other) {
-            (Turn { is_first: true, to_output: false }, Some(other)) => {
-                (self.input, other.view_mut().into_atomic())
-            }
-            (Turn { to_output: true, .. }, Some(other)) => (other.view(), output.reborrow().into_atomic()),
-            (Turn { .. }, Some(other)) => (output.view(), other.view_mut().into_atomic()),
-            (Turn { .. }, None) => (self.input, output.reborrow().into_atomic()),
-        })
     }
 }
 

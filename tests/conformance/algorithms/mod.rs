@@ -19,6 +19,7 @@ pub(crate) mod sets;
 pub(crate) mod sorts;
 pub(crate) mod sparse;
 pub(crate) mod statistics;
+pub(crate) mod transforms;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the
 /// next block.

@@ -1,0 +1,50 @@
+//! Where each of several passes over memory reads and writes.
+
+use bytemuck::Pod;
+use ferrogrid_device::DeviceCopy;
+
+use crate::{DeviceAtomicView, DeviceView, DeviceViewMut, Result, Stream, Temporary};
+
+/// From where to where a pass moves elements: the last one ends in the output.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    pub(crate) is_first: bool,
+    pub(crate) to_output: bool,
+}
+
+/// Elements that take several passes: passes alternate between the output and memory of their own.
+pub(crate) struct Column<'a, 'b, T> {
+    pub(crate) input: DeviceView<'a, T>,
+    pub(crate) output: DeviceViewMut<'b, T>,
+    other: Option<Temporary<T>>,
+}
+
+impl<'a, 'b, T: Pod + DeviceCopy> Column<'a, 'b, T> {
+    pub(crate) fn new(input: DeviceView<'a, T>, output: DeviceViewMut<'b, T>) -> Self {
+        Column { input, output, other: None }
+    }
+
+    pub(crate) fn longest(&self) -> usize {
+        self.input.len().max(self.output.len())
+    }
+
+    pub(crate) fn turn(
+        &mut self,
+        stream: &Stream,
+        turn: Turn,
+    ) -> Result<(DeviceView<'_, T>, DeviceAtomicView<'_, T>)> {
+        let needs_other = !(turn.is_first && turn.to_output);
+        if needs_other && self.other.is_none() {
+            self.other = Some(stream.temporary(self.input.len())?);
+        }
+        let output = &mut self.output;
+        Ok(match (turn, &mut self.other) {
+            (Turn { is_first: true, to_output: false }, Some(other)) => {
+                (self.input, other.view_mut().into_atomic())
+            }
+            (Turn { to_output: true, .. }, Some(other)) => (other.view(), output.reborrow().into_atomic()),
+            (Turn { .. }, Some(other)) => (output.view(), other.view_mut().into_atomic()),
+            (Turn { .. }, None) => (self.input, output.reborrow().into_atomic()),
+        })
+    }
+}
