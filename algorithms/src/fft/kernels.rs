@@ -79,72 +79,92 @@ pub mod kernels {
         pub scale: f64,
     }
 
-    /// Row and column of an item of a block.
+    /// Numbers at equal distances, one for each item of a thread.
     #[derive(Clone, Copy)]
-    struct Place {
-        row: usize,
-        column: usize,
+    struct Walk {
+        first: usize,
+        step: usize,
+    }
+
+    impl Walk {
+        #[inline(always)]
+        fn at(self, k: usize) -> usize {
+            self.first + k * self.step
+        }
+
+        /// From `first` on, `factor` times as far apart.
+        #[inline(always)]
+        fn scaled(self, first: usize, factor: usize) -> Walk {
+            Walk { first: first + self.first * factor, step: self.step * factor }
+        }
+    }
+
+    /// The thread's number, below `THREADS`.
+    #[inline(always)]
+    fn rank(t: &Thread<'_, 1>) -> usize {
+        t.thread_rank() as usize % THREADS
+    }
+
+    /// The numbers of a thread's items where a block has neighbours.
+    #[inline(always)]
+    fn neighbours(t: &Thread<'_, 1>) -> Walk {
+        Walk { first: t.block_idx()[0] as usize * TILE + rank(t), step: THREADS }
     }
 
     impl Pass {
-        /// The place of a thread's item `k`, along columns or along rows.
+        /// A thread's column of the block, and its rows of it. Neighbouring threads have neighbouring columns.
         #[inline(always)]
-        fn place(self, t: &Thread<'_, 1>, k: usize, along_columns: bool) -> Place {
-            let item = k * THREADS + t.thread_rank() as usize % THREADS;
-            if along_columns {
-                Place { row: item & mask(self.rows), column: item >> self.rows }
-            } else {
-                let columns = TILE_LOG - self.rows;
-                Place { row: item >> columns, column: item & mask(columns) }
-            }
+        fn own(self, t: &Thread<'_, 1>) -> (usize, Walk) {
+            let columns = TILE_LOG - self.rows;
+            (rank(t) & mask(columns), Walk { first: rank(t) >> columns, step: THREADS >> columns })
         }
 
-        /// Where an item of a block is in shared memory.
+        /// The number of the first element of the transform that a thread's column belongs to, and that of the column in it.
         #[inline(always)]
-        fn in_tile(self, place: Place) -> usize {
-            (place.column << self.rows) + place.row
-        }
-
-        /// The number of the first element of the transform that a column belongs to, and the number of the column in it.
-        #[inline(always)]
-        fn column(self, t: &Thread<'_, 1>, place: Place) -> (usize, usize) {
-            let column = (t.block_idx()[0] as usize * TILE >> self.rows) + place.column;
+        fn column(self, t: &Thread<'_, 1>) -> (usize, usize) {
+            let column = (t.block_idx()[0] as usize * TILE >> self.rows) + self.own(t).0;
             let columns = self.length - self.rows;
             (column >> columns << self.length, column & mask(columns))
         }
 
-        /// The number of an item in the input.
+        /// The numbers of a thread's items in the input.
         #[inline(always)]
-        fn input(self, t: &Thread<'_, 1>, place: Place) -> usize {
-            let (first, column) = self.column(t, place);
-            first + column + (place.row << (self.length - self.rows))
-        }
-
-        /// A thread's item `k`, turned as the columns of earlier passes ask for.
-        #[inline(always)]
-        fn read<T: Part>(
-            self,
-            t: &Thread<'_, 1>,
-            k: usize,
-            x: &[u64],
-            fine: &[Complex<T>],
-            coarse: &[Complex<T>],
-        ) -> Complex<T> {
-            let place = self.place(t, k, self.rows == self.length);
-            let item = swapped(T::read(x, self.input(t, place)), self.swaps[0]);
-            if self.done == 0 {
-                return item;
+        fn input(self, t: &Thread<'_, 1>) -> Walk {
+            if self.rows == self.length {
+                return neighbours(t);
             }
-            let turn = place.row * (self.column(t, place).1 & mask(self.done));
-            let turn = turn << (self.length - self.done - self.rows);
-            product(item, product(fine[turn % TILE], coarse[turn / TILE]))
+            let (first, column) = self.column(t);
+            self.own(t).1.scaled(first + column, 1 << (self.length - self.rows))
         }
 
-        /// The number of an item in the output.
+        /// The turns that the columns of earlier passes ask for, in parts of the transform's length.
         #[inline(always)]
-        fn output(self, t: &Thread<'_, 1>, place: Place) -> usize {
-            let (first, column) = self.column(t, place);
-            first + expanded(column, self.done, self.rows) + (place.row << self.done)
+        fn turns(self, t: &Thread<'_, 1>) -> Walk {
+            let of_row = (self.column(t).1 & mask(self.done)) << (self.length - self.done - self.rows);
+            self.own(t).1.scaled(0, of_row)
+        }
+
+        /// The numbers of a thread's items in the output.
+        #[inline(always)]
+        fn output(self, t: &Thread<'_, 1>) -> Walk {
+            if self.done == 0 {
+                return neighbours(t);
+            }
+            let (first, column) = self.column(t);
+            let spread = (column >> self.done << (self.done + self.rows)) + (column & mask(self.done));
+            self.own(t).1.scaled(first + spread, 1 << self.done)
+        }
+
+        /// Where a thread's items are in shared memory, if it has neighbours, or rows of a column.
+        #[inline(always)]
+        fn in_tile(self, t: &Thread<'_, 1>, are_neighbours: bool) -> Places {
+            let (column, rows) = self.own(t);
+            let walk = if are_neighbours {
+                Walk { first: rank(t), step: THREADS }
+            } else {
+                rows.scaled(column << self.rows, 1)
+            };
+            each(move |k| walk.at(k) as u32)
         }
     }
 
@@ -152,12 +172,6 @@ pub mod kernels {
     #[inline(always)]
     fn mask(bits: u32) -> usize {
         (1 << bits) - 1
-    }
-
-    /// `number` with `more` zeros above its lowest `low` bits.
-    #[inline(always)]
-    fn expanded(number: usize, low: u32, more: u32) -> usize {
-        (number >> low << (low + more)) + (number & mask(low))
     }
 
     #[inline(always)]
@@ -203,6 +217,9 @@ pub mod kernels {
         *root = [T::from_f64(re), T::from_f64(im)];
     }
 
+    /// Where a thread's items are in the tile.
+    type Places = [u32; ITEMS];
+
     /// The items of a thread.
     type Items<T> = [Complex<T>; ITEMS];
 
@@ -215,8 +232,8 @@ pub mod kernels {
         t: &Thread<'_, 1>,
         tile: &Tile<T>,
         items: Items<T>,
-        to: [usize; ITEMS],
-        from: [usize; ITEMS],
+        to: Places,
+        from: Places,
     ) -> Items<T> {
         let re = exchange_part(t, tile, each(move |k| items[k][0]), to, from);
         let im = exchange_part(t, tile, each(move |k| items[k][1]), to, from);
@@ -228,8 +245,8 @@ pub mod kernels {
         t: &Thread<'_, 1>,
         tile: &Tile<T>,
         parts: [T; ITEMS],
-        to: [usize; ITEMS],
-        from: [usize; ITEMS],
+        to: Places,
+        from: Places,
     ) -> [T; ITEMS] {
         each::<(), ITEMS>(move |k| padded(tile, to[k]).store(parts[k], Relaxed));
         t.sync_threads();
@@ -239,21 +256,31 @@ pub mod kernels {
     }
 
     #[inline(always)]
-    fn padded<T: Part>(tile: &Tile<T>, place: usize) -> &DeviceAtomic<T, atomic::Block> {
-        &tile[place % TILE + place % TILE / 32]
+    fn padded<T: Part>(tile: &Tile<T>, place: u32) -> &DeviceAtomic<T, atomic::Block> {
+        let place = place % TILE as u32;
+        &tile[(place + place / 32) as usize]
     }
 
-    /// Where element `part` of butterfly `number` is, of `1 << radix` elements, before a step: as far apart as columns have room.
+    /// Where the elements of butterfly `number` begin before a step, as far apart as columns have room: `1 << distance`.
     #[inline(always)]
-    fn apart(number: usize, part: usize, rows: u32, radix: u32) -> usize {
-        let distance = rows - radix;
-        (number >> distance << rows) + (number & mask(distance)) + (part << distance)
+    fn apart(number: usize, distance: u32, radix: u32) -> usize {
+        (number >> distance << (distance + radix)) + (number & mask(distance))
     }
 
-    /// Where it is after a step that follows others, of columns of `1 << within` in all. Columns are whole numbers of these.
+    /// The places of a thread's fours, whose elements are `1 << distance` apart.
     #[inline(always)]
-    fn together(number: usize, part: usize, within: u32, radix: u32) -> usize {
-        expanded(number, within, radix) + (part << within)
+    fn places_of_fours(t: &Thread<'_, 1>, distance: u32) -> Places {
+        let first = apart(rank(t), distance, 2) as u32;
+        // The thread's next four is `THREADS` butterflies further.
+        let step = apart(THREADS, distance, 2) as u32;
+        each(move |k| first + (k / 4) as u32 * step + ((k as u32 % 4) << distance))
+    }
+
+    /// The places of a thread's pairs.
+    #[inline(always)]
+    fn places_of_pairs(t: &Thread<'_, 1>, distance: u32) -> Places {
+        let rank = rank(t);
+        each(move |k| (apart(k / 2 * THREADS + rank, distance, 1) + (k % 2 << distance)) as u32)
     }
 
     /// Transforms pairs.
@@ -298,35 +325,37 @@ pub mod kernels {
         let (roots_of_tile, rest) = roots.split_at(TILE);
         let (fine, coarse) = rest.split_at(TILE);
         let Pass { length, rows, done, .. } = pass;
-        let mut items: [[T; 2]; ITEMS] = each(move |k| pass.read(t, k, x, fine, coarse));
-        let mut to: [usize; ITEMS] = each(move |k| pass.in_tile(pass.place(t, k, rows == length)));
-        let rank = t.thread_rank() as usize % THREADS;
+        // All loads are on their way before one is used.
+        let input = pass.input(t);
+        let mut items: [[T; 2]; ITEMS] = each(move |k| swapped(T::read(x, input.at(k)), pass.swaps[0]));
+        if done > 0 {
+            let turns = pass.turns(t);
+            items = each(move |k| {
+                let turn = turns.at(k);
+                let coarse = coarse.get(turn / TILE).copied().unwrap_or([T::ZERO; 2]);
+                product(items[k], product(fine[turn % TILE], coarse))
+            });
+        }
+        let mut to = pass.in_tile(t, rows == length);
         let mut within = 0;
         if rows % 2 == 1 {
-            let from: [usize; ITEMS] = each(move |k| apart(k / 2 * THREADS + rank, k % 2, rows, 1));
-            items = exchange(t, &*tile, items, to, from);
-            items = pairs(items);
-            to = each(move |k| together(k / 2 * THREADS + rank, k % 2, 0, 1));
+            items = pairs(exchange(t, &*tile, items, to, places_of_pairs(t, rows - 1)));
+            to = places_of_pairs(t, 0);
             within = 1;
         }
         while within < rows {
-            let from: [usize; ITEMS] = each(move |k| apart(k / 4 * THREADS + rank, k % 4, rows, 2));
-            items = exchange(t, &*tile, items, to, from);
-            let turns: [usize; ITEMS / 4] = each(move |k| {
-                ((k * THREADS + rank) & mask(rows - 2) & mask(within)) << (TILE_LOG - 2 - within)
-            });
+            items = exchange(t, &*tile, items, to, places_of_fours(t, rows - 2));
+            let turns = each(move |k| ((k * THREADS + rank(t)) & mask(within)) << (TILE_LOG - 2 - within));
             items = fours(items, turns, roots_of_tile);
-            to = each(move |k| together(k / 4 * THREADS + rank, k % 4, within, 2));
+            to = places_of_fours(t, within);
             within += 2;
         }
-
-        let along_columns = done == 0;
-        let from: [usize; ITEMS] = each(move |k| pass.in_tile(pass.place(t, k, along_columns)));
-        items = exchange(t, &*tile, items, to, from);
+        items = exchange(t, &*tile, items, to, pass.in_tile(t, done == 0));
+        let output = pass.output(t);
         let scale = T::from_f64(pass.scale);
         each::<(), ITEMS>(|k| {
             let [re, im] = swapped(items[k], pass.swaps[1]);
-            T::write(y, pass.output(t, pass.place(t, k, along_columns)), [re * scale, im * scale]);
+            T::write(y, output.at(k), [re * scale, im * scale]);
         });
     }
 }
