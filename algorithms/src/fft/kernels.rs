@@ -122,7 +122,7 @@ pub mod kernels {
         /// The number of the first element of the transform that a thread's column belongs to, and that of the column in it.
         #[inline(always)]
         fn column(self, t: &Thread<'_, 1>) -> (usize, usize) {
-            let column = (t.block_idx()[0] as usize * TILE >> self.rows) + self.own(t).0;
+            let column = ((t.block_idx()[0] as usize * TILE) >> self.rows) + self.own(t).0;
             let columns = self.length - self.rows;
             (column >> columns << self.length, column & mask(columns))
         }
@@ -280,7 +280,7 @@ pub mod kernels {
     #[inline(always)]
     fn places_of_pairs(t: &Thread<'_, 1>, distance: u32) -> Places {
         let rank = rank(t);
-        each(move |k| (apart(k / 2 * THREADS + rank, distance, 1) + (k % 2 << distance)) as u32)
+        each(move |k| (apart(k / 2 * THREADS + rank, distance, 1) + ((k % 2) << distance)) as u32)
     }
 
     /// Transforms pairs.
@@ -339,18 +339,18 @@ pub mod kernels {
         let mut to = pass.in_tile(t, rows == length);
         let mut within = 0;
         if rows % 2 == 1 {
-            items = pairs(exchange(t, &*tile, items, to, places_of_pairs(t, rows - 1)));
+            items = pairs(exchange(t, &tile, items, to, places_of_pairs(t, rows - 1)));
             to = places_of_pairs(t, 0);
             within = 1;
         }
         while within < rows {
-            items = exchange(t, &*tile, items, to, places_of_fours(t, rows - 2));
+            items = exchange(t, &tile, items, to, places_of_fours(t, rows - 2));
             let turns = each(move |k| ((k * THREADS + rank(t)) & mask(within)) << (TILE_LOG - 2 - within));
             items = fours(items, turns, roots_of_tile);
             to = places_of_fours(t, within);
             within += 2;
         }
-        items = exchange(t, &*tile, items, to, pass.in_tile(t, done == 0));
+        items = exchange(t, &tile, items, to, pass.in_tile(t, done == 0));
         let output = pass.output(t);
         let scale = T::from_f64(pass.scale);
         each::<(), ITEMS>(|k| {
