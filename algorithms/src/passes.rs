@@ -8,8 +8,15 @@ use crate::{DeviceAtomicView, DeviceView, DeviceViewMut, Result, Stream, Tempora
 /// From where to where a pass moves elements: the last one ends in the output.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
-    pub(crate) is_first: bool,
-    pub(crate) to_output: bool,
+    is_first: bool,
+    to_output: bool,
+}
+
+impl Turn {
+    /// That of pass `number` of so many.
+    pub(crate) fn of(number: u32, passes: u32) -> Self {
+        Turn { is_first: number == 0, to_output: (passes - number) % 2 == 1 }
+    }
 }
 
 /// Elements that take several passes: passes alternate between the output and memory of their own.

@@ -66,8 +66,7 @@ fn transform<T: Transformed>(
             swaps: [is_inverse && is_first, is_inverse && is_last],
             scale: if is_inverse && is_last { 1.0 / length as f64 } else { 1.0 },
         };
-        let turn = Turn { is_first, to_output: (passes - number) % 2 == 1 };
-        let (x, y) = column.turn(stream, turn)?;
+        let (x, y) = column.turn(stream, Turn::of(number, passes))?;
         fft_pass::<T>(stream, grid, pass, roots.view(), x, y)?;
     }
     Ok(())

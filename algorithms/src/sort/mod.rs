@@ -304,7 +304,7 @@ impl RadixSort {
         digits::kernels::count_digits::<T::Unsigned>(stream, grid, self.flips::<T>(), first, end, x, all)?;
         digits::kernels::starts(stream, Grid::blocks(passes as usize), counts.view(), starts.view_mut())?;
         for number in 0..passes {
-            let turn = Turn { is_first: number == 0, to_output: (passes - number) % 2 == 1 };
+            let turn = Turn::of(number, passes);
             let begin = first + number * DIGIT;
             let digit = Digit { first: begin, mask: (1 << (end - begin).min(DIGIT)) - 1 };
             let place = number as usize * DIGITS;
