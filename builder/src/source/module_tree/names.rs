@@ -43,12 +43,10 @@ pub(super) fn of(module: &ItemMod) -> Names {
                 names.functions.push((name, start(function)..function.block.span().byte_range().end));
                 names.has_statics |= has_static(&tokens);
             }
-            Item::Static(constant) if constant.attrs.iter().any(is_placed_attribute) => {
-                identifiers(&tokens, &mut mentioned);
-            }
             _ => {
                 identifiers(&tokens, &mut mentioned);
-                names.has_statics |= has_static(&tokens);
+                let is_placed = matches!(item, Item::Static(of) if of.attrs.iter().any(is_placed_attribute));
+                names.has_statics |= !is_placed && has_static(&tokens);
             }
         }
         names.mentions.append(&mut mentioned);
