@@ -7,12 +7,16 @@
 //! | `sources.rs` | source files, parsed once |
 //! | `includes.rs` | the files that `include!` and the like name |
 //! | `names.rs` | what the tokens of a module mention |
+//! | `items.rs` | the items of annotated modules, and the names that they mention |
+//! | `reach.rs` | which items of other modules a part needs |
 //! | `place.rs` | where an annotated module is in its crate |
 
 mod includes;
+mod items;
 mod names;
 mod paths;
 mod place;
+mod reach;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -31,6 +35,7 @@ use syn::{Attribute, Item, ItemMacro, ItemMod, Meta, Token, Visibility};
 use crate::error::Error;
 use crate::options::Arch;
 use crate::source::cfg::{Cfgs, Presence};
+use items::FoundItem;
 use paths::Place;
 pub(crate) use paths::normal;
 
@@ -48,6 +53,8 @@ pub(crate) struct ModuleTree {
     pub(crate) root: Option<usize>,
     /// The annotated modules, in order of appearance.
     pub(crate) modules: Vec<FoundModule>,
+    /// The items of each annotated module.
+    items: Vec<Vec<FoundItem>>,
     /// Every file that was read, or looked for and not found.
     pub(crate) visited: BTreeSet<PathBuf>,
     /// Files that annotated modules include.
@@ -118,24 +125,14 @@ pub(crate) struct FoundModule {
     /// The functions of other device code that it declares, and the files that it names for them.
     pub(crate) externs: Vec<String>,
     pub(crate) links: Vec<PathBuf>,
-    /// The names and places of its kernels' functions.
-    pub(crate) functions: Vec<(String, Range<usize>)>,
-    /// All names that it mentions, except kernels in their own definitions.
-    pub(crate) mentions: BTreeSet<String>,
     /// Where it is in the crate.
     pub(crate) place: ModulePlace,
 }
 
 impl ModuleTree {
-    /// For each module, the places of kernels' functions that only their entry points call: where those are
-    /// not wanted, the functions can be left out.
-    pub(crate) fn only_entries(&self) -> Vec<Vec<Range<usize>>> {
-        let mentioned = |name: &String| self.modules.iter().any(|module| module.mentions.contains(name));
-        let of_module = |module: &FoundModule| {
-            let unused = module.functions.iter().filter(|(name, _)| !mentioned(name));
-            unused.map(|(_, range)| range.clone()).collect()
-        };
-        self.modules.iter().map(of_module).collect()
+    /// For each module, the places of the items that a part of the crate with `modules` does not need.
+    pub(crate) fn unneeded(&self, modules: &[usize]) -> Vec<Vec<Range<usize>>> {
+        reach::unneeded(&self.items, modules)
     }
 }
 
@@ -376,10 +373,9 @@ impl Walker<'_> {
             links: externs()
                 .flat_map(|it| it.files.iter().map(|it| path.with_file_name(it.value())))
                 .collect(),
-            functions: names.functions,
-            mentions: names.mentions,
             place: ModulePlace::new(&self.path, item),
         });
+        self.tree.items.push(names.items);
     }
 }
 

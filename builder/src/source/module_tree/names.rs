@@ -1,14 +1,13 @@
-//! Names that the tokens of a module mention: possible crates, `cfg(test)`, statics, and kernels outside
-//! their definitions.
+//! What the tokens of a module mention: possible crates, `cfg(test)`, statics.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
-use ferrogrid_syntax::{is_kernel_attribute, is_placed_attribute, mention};
+use ferrogrid_syntax::{is_placed_attribute, mention};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::spanned::Spanned;
-use syn::{Item, ItemFn, ItemMod};
+use syn::{Item, ItemMod};
+
+use super::items::FoundItem;
 
 /// The names that the tokens of a module mention.
 #[derive(Default)]
@@ -21,10 +20,8 @@ pub(super) struct Names {
     pub(super) path_starts: BTreeSet<String>,
     /// Whether it declares a variable that is not a `#[constant]`.
     pub(super) has_statics: bool,
-    /// Name and place of each kernel's function.
-    pub(super) functions: Vec<(String, Range<usize>)>,
-    /// All names, except kernels in their own functions.
-    pub(super) mentions: BTreeSet<String>,
+    /// Its items.
+    pub(super) items: Vec<FoundItem>,
 }
 
 /// Reads the content of `module`.
@@ -34,52 +31,12 @@ pub(super) fn of(module: &ItemMod) -> Names {
         let tokens = item.to_token_stream();
         names.cfg_test |= mentions_cfg_test(&tokens);
         collect(&tokens, false, &mut names.path_starts);
-        let mut mentioned = BTreeSet::new();
-        match item {
-            Item::Fn(function) if function.attrs.iter().any(is_kernel_attribute) => {
-                let name = function.sig.ident.to_string();
-                identifiers(&without_kernel_attribute(function), &mut mentioned);
-                mentioned.remove(&name);
-                names.functions.push((name, start(function)..function.block.span().byte_range().end));
-                names.has_statics |= has_static(&tokens);
-            }
-            _ => {
-                identifiers(&tokens, &mut mentioned);
-                let is_placed = matches!(item, Item::Static(of) if of.attrs.iter().any(is_placed_attribute));
-                names.has_statics |= !is_placed && has_static(&tokens);
-            }
-        }
-        names.mentions.append(&mut mentioned);
+        let is_placed = matches!(item, Item::Static(of) if of.attrs.iter().any(is_placed_attribute));
+        names.has_statics |= !is_placed && has_static(&tokens);
+        names.items.push(FoundItem::of(item, &tokens, module));
         names.tokens.push(tokens);
     }
     names
-}
-
-/// The tokens of a kernel without `#[kernel(..)]`, whose names are no calls: a native body often has the kernel's name.
-fn without_kernel_attribute(function: &ItemFn) -> TokenStream {
-    let mut function = function.clone();
-    function.attrs.retain(|attribute| !is_kernel_attribute(attribute));
-    function.into_token_stream()
-}
-
-/// The start of a function, with its attributes.
-fn start(function: &ItemFn) -> usize {
-    let span = function.attrs.first().map_or_else(|| function.vis.span(), |first| first.pound_token.span);
-    let signature = function.sig.span().byte_range().start;
-    // An inherited visibility has no place of its own.
-    if span.byte_range().is_empty() { signature } else { span.byte_range().start.min(signature) }
-}
-
-fn identifiers(tokens: &TokenStream, found: &mut BTreeSet<String>) {
-    for tree in tokens.clone() {
-        match tree {
-            TokenTree::Ident(ident) => {
-                found.insert(ident.to_string());
-            }
-            TokenTree::Group(group) => identifiers(&group.stream(), found),
-            _ => {}
-        }
-    }
 }
 
 /// Whether a `static` is declared; the lifetime `'static` is none.
