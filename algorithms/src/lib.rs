@@ -159,8 +159,7 @@ mod tests {
     /// `sm_90` has dependent launches; the other kernels have the same instructions for `sm_75`.
     #[test]
     fn kernels_with_dependent_launches_have_code_for_sm_90() {
-        let kernels =
-            [totals::kernels::dot::kernel::<f64>(), flagged::kernels::partition_wide::kernel::<u64>()];
+        let kernels = [totals::kernels::dot::kernel::<f64>(), counts::kernels::count_same::kernel::<u8>()];
         if std::env::var_os("FERROGRID_ARCH").is_none() {
             assert!(kernels.iter().all(|kernel| kernel.architectures() == ["sm_75", "sm_90"]));
             assert_eq!(passes::move_long_pairs::kernel::<u64, u64>().architectures(), ["sm_75"]);

@@ -1,10 +1,9 @@
 //! Kernels for elements with flags, in one pass over memory by decoupled look-back.
 
 /// The kernels. Only the size of an element matters.
-#[ferrogrid::module]
+#[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::AtomicLoadStore;
-    use ferrogrid::device::fold;
     use ferrogrid::device::prelude::*;
 
     use super::super::placing::placing::{
@@ -169,19 +168,5 @@ pub mod kernels {
     ) {
         let tile = t.publish(tile);
         partition_tile::<T, WIDE_GROUP, WIDE_RUN, _>(&t, (x, flags), (y, results), order, scratch, &*tile);
-    }
-
-    /// counts[b] <- the number of flags in the tiles of block `b` that are not 0.
-    #[kernel(block = fold::THREADS, dependent_launch, native = super::super::native::flags)]
-    pub fn flags(
-        t: Thread<1>,
-        flags: &[u8],
-        mut counts: DisjointChunks<u64, 1>,
-        mut scratch: Shared<Scratch<u64>>,
-    ) {
-        t.launch_dependents();
-        let own = fold::fold(&t, flags, 0, |flag| u64::from(flag != 0), |a, b| a + b);
-        let count = t.block_reduce(&mut scratch, own, |a, b| a + b);
-        counts.fill_with(&t, |_| count);
     }
 }

@@ -15,6 +15,7 @@ pub(crate) use ferrogrid_host::__private::count_within;
 use ferrogrid_host::__private::in_steps;
 
 use crate::number::numbers::Add;
+use crate::reduce::counts::kernels::count_same;
 use crate::reduce::{Number, totals};
 use crate::scan::{self, Scanned};
 use crate::sort::Sorted;
@@ -174,7 +175,7 @@ fn partition_of<T: Number>(
         stream,
         flags.len(),
         count.reborrow(),
-        |grid, counts| flagged::kernels::flags(stream, grid, flags, counts),
+        |grid, counts| count_same::<u8>(stream, grid, 0, false, flags, counts),
         |grid, counts, out| totals::kernels::totals::<u64, Add>(stream, grid, counts, out),
     )?;
     let (x, y) = (x.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?.into_atomic());

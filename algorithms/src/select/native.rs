@@ -6,7 +6,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
 use super::placing::placing::put;
-use crate::native::{for_each_block, piece};
+use crate::native::piece;
 use crate::number::numbers::Element;
 
 pub(super) fn select<T: DeviceCopy + AtomicLoadStore + Default>(
@@ -36,12 +36,6 @@ pub(super) fn partition<T: DeviceCopy + AtomicLoadStore + Default>(
         put(y, if is_kept { before } else { all + (index as u32 - before) }, x[index]);
     };
     for_each(x.len(), |index| flags[index] != 0, put_in_part);
-}
-
-pub(super) fn flags(blocks: [u32; 1], flags: &[u8], counts: &mut [u64]) {
-    for_each_block(blocks, counts, |block| {
-        block.tiles(flags).map(|(_, tile)| tile.iter().map(|flag| u64::from(*flag != 0)).sum::<u64>()).sum()
-    });
 }
 
 pub(super) fn unique<T: Element + AtomicLoadStore>(
