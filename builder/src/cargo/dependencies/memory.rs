@@ -101,8 +101,8 @@ pub(super) fn remembered(stamp: &Path, inputs: &str) -> Option<Memory> {
     Some(Memory { libraries, key })
 }
 
-/// Removes libraries that have changed since they were built from the same inputs: cargo compares times, and
-/// would consider them fresh.
+/// Removes libraries that have changed since any build of these inputs or of others has made them: cargo compares
+/// times, and would consider them fresh.
 pub(super) fn remove_damaged(stamp: &Path, inputs: &str) -> Result<(), Error> {
     let text = fs::read_to_string(stamp).unwrap_or_default();
     let mut lines = text.lines();
@@ -110,10 +110,24 @@ pub(super) fn remove_damaged(stamp: &Path, inputs: &str) -> Result<(), Error> {
         return Ok(());
     }
     let libraries = lines.filter_map(Entry::read).filter(|entry| entry.kind == "library");
-    for damaged in libraries.filter(|entry| !entry.is_unchanged()) {
+    for damaged in libraries.filter(|entry| !entry.is_unchanged() && !is_as_made(entry.file)) {
         cache::remove(damaged.file)?;
     }
     Ok(())
+}
+
+/// Records beside each library which file it is. Packages share libraries: a new one is no damage.
+pub(super) fn note_made(libraries: &Libraries) -> Result<(), Error> {
+    let named = libraries.crates.iter().map(|(_, file)| file);
+    named.chain(&libraries.beneath).try_for_each(|file| cache::write(&note_of(file), &cache::file_key(file)))
+}
+
+fn is_as_made(library: &Path) -> bool {
+    cache::read(&note_of(library)).is_ok_and(|key| key == cache::file_key(library))
+}
+
+fn note_of(library: &Path) -> PathBuf {
+    library.with_added_extension("made")
 }
 
 /// Whether cargo or rustc failed because of damage in the cache, not because of the sources.
@@ -208,5 +222,19 @@ mod tests {
             assert!(found.is_none_or(|memory| memory.libraries.inputs == libraries.inputs));
         }
         assert!(remembered(&stamp, "others").is_none());
+    }
+    /// After an edit of a source each package would build what they share again, and so change it for the others.
+    #[test]
+    fn a_library_that_another_package_has_rebuilt_is_not_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, stamp) = (folder.path().join("libshared.rlib"), folder.path().join("stamp"));
+        let libraries = Libraries { beneath: vec![file.clone()], ..Libraries::default() };
+        fs::write(&file, "first").unwrap();
+        note_made(&libraries).unwrap();
+        fs::write(&stamp, memory_of("inputs", &libraries, SystemTime::now())).unwrap();
+        fs::write(&file, "of another package").unwrap();
+        note_made(&libraries).unwrap();
+        remove_damaged(&stamp, "inputs").unwrap();
+        assert!(file.is_file() && remembered(&stamp, "inputs").is_none());
     }
 }

@@ -26,7 +26,9 @@ mod tests;
 
 pub(crate) use artifacts::Inputs;
 use artifacts::{artifacts, built, library};
-use memory::{Libraries, find_or_build, indicates_damage, kept, memory_of, remembered, remove_damaged};
+use memory::{
+    Libraries, find_or_build, indicates_damage, kept, memory_of, note_made, remembered, remove_damaged,
+};
 
 /// The crates that device crates are compiled against.
 #[derive(Debug)]
@@ -162,6 +164,7 @@ impl<'a> Plan<'a> {
                 }
                 other => other?,
             };
+            note_made(&libraries)?;
             cache::write(&stamp, &memory_of(&inputs, &libraries, begun))
         })?;
         memory.keep(place)?;
