@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ferrogrid_syntax::ARCHITECTURE_NAMES;
 use ferrogrid_syntax::compiled::Diagnostic;
 
 use crate::toolchain::Discovery;
@@ -17,7 +18,8 @@ pub enum Error {
 
     /// A name that is not a device architecture.
     #[error(
-        "`{given}` is not a device architecture: write `sm_75` or newer, such as `sm_80`, `sm_90a`, `sm_100`"
+        "`{given}` is not a device architecture that Ferrogrid supports: {names}",
+        names = ARCHITECTURE_NAMES
     )]
     Arch {
         /// What was given.

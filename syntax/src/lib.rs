@@ -10,7 +10,7 @@ mod kernel;
 mod module;
 mod template;
 
-pub use architecture::{OLDEST_ARCHITECTURE, architecture_number};
+pub use architecture::{ARCHITECTURE_NAMES, OLDEST_ARCHITECTURE, architecture_number};
 pub use kernel::{
     Argument, Arithmetic, Division, Instance, Kernel, LaunchBounds, Members, Parameter, ParameterKind,
     Shapes, is_kernel_attribute,

@@ -144,7 +144,19 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused_by_name() {
-        for name in ["", "sm_", "75", "sm75", "sm_75b", "compute_80", "sm_9000", "sm_70", "sm_+75"] {
+        for name in [
+            "",
+            "sm_",
+            "75",
+            "sm75",
+            "sm_75b",
+            "compute_80",
+            "sm_9000",
+            "sm_70",
+            "sm_+75",
+            "sm_777",
+            "sm_075",
+        ] {
             let error = name.parse::<Arch>().unwrap_err().to_string();
             assert!(error.contains(&format!("`{name}`")), "{error}");
         }

@@ -244,7 +244,7 @@ pub enum LaunchError {
     },
     /// A kernel with clusters was compiled for architectures only that have none.
     #[error(
-        "kernel `{kernel}` has clusters, but the code that runs on {device} was compiled for sm_{architecture}: build for sm_90 or a later architecture, too (FERROGRID_ARCH=sm_75,sm_90)"
+        "kernel `{kernel}` has clusters, but the code that runs on {device} was compiled for sm_{architecture}: build for sm_90 or a later architecture, too (in the module's `arch = [..]`, if it has one, or by FERROGRID_ARCH=sm_75,sm_90)"
     )]
     NoClusterCode {
         /// The kernel's name.

@@ -260,6 +260,8 @@ fn no_cluster_code() -> Result<()> {
         ),
         "{refused:?}"
     );
+    // `FERROGRID_ARCH` only selects from what a module names.
+    assert!(refused.unwrap_err().to_string().contains("in the module's `arch = [..]`, if it has one"));
     Ok(())
 }
 

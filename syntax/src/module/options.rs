@@ -4,7 +4,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Result, Token};
 
-use crate::architecture::architecture_number;
+use crate::architecture::{ARCHITECTURE_NAMES, architecture_number};
 
 /// The options in `#[ferrogrid::module(...)]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,7 +74,9 @@ fn archs(value: &Expr) -> Result<Vec<String>> {
         };
         let name = name.value();
         if architecture_number(&name).is_none() {
-            return Err(wrong(element, &format!("`{name}` is not an architecture that Ferrogrid supports")));
+            let message =
+                format!("`{name}` is not an architecture that Ferrogrid supports: {ARCHITECTURE_NAMES}");
+            return Err(Error::new(element.span(), message));
         }
         if !names.contains(&name) {
             names.push(name);
@@ -111,6 +113,12 @@ mod tests {
             (parse_quote!(#[module(arch = ["sm_75", 90])]), "in quotes"),
             (parse_quote!(#[module(arch = ["sm_75", "sm_70"])]), "`sm_70` is not"),
             (parse_quote!(#[module(arch = ["sm_"])]), "`sm_` is not"),
+            (
+                parse_quote!(#[module(arch = ["sm_777"])]),
+                "`sm_777` is not an architecture that Ferrogrid supports: `sm_75`,",
+            ),
+            (parse_quote!(#[module(arch = ["sm_89a"])]), "`sm_89a` is not"),
+            (parse_quote!(#[module(arch = ["sm_90f"])]), "`sm_90f` is not"),
             (parse_quote!(#[module(host_only, arch = ["sm_75"])]), "remove `host_only`"),
             (parse_quote!(#[module(arch)]), "unknown option"),
         ] {

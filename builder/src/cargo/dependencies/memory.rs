@@ -172,6 +172,9 @@ pub(super) fn kept(file: &Path, place: &Path) -> PathBuf {
     place.join(file.file_name().unwrap_or_default())
 }
 
+/// How often a build is tried again because a source was written meanwhile.
+const ATTEMPTS: usize = 5;
+
 /// The value that `find` returns, after `make` if there is none, and a shared lock that keeps others from
 /// replacing it. `make` needs the exclusive lock, so a shared one is only held while files are linked.
 pub(super) fn find_or_build<T>(
@@ -179,21 +182,20 @@ pub(super) fn find_or_build<T>(
     find: impl Fn() -> Option<T>,
     mut make: impl FnMut() -> Result<(), Error>,
 ) -> Result<(T, Lock), Error> {
-    loop {
+    // Another build may replace it before the shared lock is taken, too.
+    for _ in 0..ATTEMPTS {
         let reading = Lock::shared(lock)?;
         if let Some(found) = find() {
             return Ok((found, reading));
         }
         drop(reading);
         let _writing = Lock::exclusive(lock, || {})?;
-        // Another build may have made it in between, or may replace it before the shared lock is
-        // taken.
+        // Another build may have made it in between.
         if find().is_none() {
             make()?;
-            find()
-                .ok_or_else(|| Error::Metadata("cargo built no usable crates for the device".to_owned()))?;
         }
     }
+    Err(Error::Metadata("cargo built no usable crates for the device".to_owned()))
 }
 
 #[cfg(test)]
@@ -236,5 +238,21 @@ mod tests {
         note_made(&libraries).unwrap();
         remove_damaged(&stamp, "inputs").unwrap();
         assert!(file.is_file() && remembered(&stamp, "inputs").is_none());
+    }
+    #[test]
+    fn a_build_whose_sources_are_written_meanwhile_is_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = std::cell::Cell::new(0);
+        let tried = |usable_after: usize| {
+            made.set(0);
+            let find = || (made.get() >= usable_after).then_some("libraries");
+            let make = || {
+                made.set(made.get() + 1);
+                Ok(())
+            };
+            find_or_build(&folder.path().join("lock"), find, make).map(|(found, _)| found).ok()
+        };
+        assert_eq!((tried(2), made.get()), (Some("libraries"), 2));
+        assert_eq!((tried(usize::MAX), made.get()), (None, ATTEMPTS));
     }
 }

@@ -1,8 +1,9 @@
 //! The function by which the CPU device runs a launch as the kernel's native body.
 
 use ferrogrid_syntax::{Kernel, ParameterKind};
-use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 
 use crate::expand::{extent_type, generic};
 
@@ -21,7 +22,9 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     let mut reads = Vec::new();
     let mut arguments = vec![None; kernel.parameters.len()];
     for (number, parameter) in kernel.entry_parameters() {
-        let local = format_ident!("__p{number}");
+        // An error about the argument is one about the parameter.
+        let place = Span::call_site().located_at(parameter.ty.span());
+        let local = format_ident!("__p{number}", span = place);
         let read = |ty: TokenStream| quote!(::ferrogrid::__private::read_param::<#ty>(__params, &mut __next));
         let (value, argument) = match &parameter.kind {
             ParameterKind::Thread { .. } => {
@@ -32,21 +35,21 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             ParameterKind::Scalar => {
                 let ty = &parameter.ty;
                 // Not by move: a type that is not `Copy` is reported once, at its place.
-                (read(quote!(#ty)), Some(quote!(::core::ptr::from_ref(&#local).read())))
+                (read(quote!(#ty)), Some(quote_spanned!(place=> ::core::ptr::from_ref(&#local).read())))
             }
             ParameterKind::Tuple { members } => (
                 members.tuple(|_, ty| read(quote!(#ty))),
-                Some(quote!(::core::ptr::from_ref(&#local).read())),
+                Some(quote_spanned!(place=> ::core::ptr::from_ref(&#local).read())),
             ),
             ParameterKind::Input { element, .. } => {
                 let (start, len) = (read(quote!(*const #element)), read(extent.clone()));
                 let slice = quote!(::core::slice::from_raw_parts::<#element>(#start, #len as usize));
-                (slice, Some(quote!(__loan.lend(#local))))
+                (quote!(__loan.lend(#slice)), Some(quote_spanned!(place=> #local)))
             }
             ParameterKind::Output { element, .. } => {
                 let (start, len) = (read(quote!(*mut #element)), read(extent.clone()));
                 let slice = quote!(::core::slice::from_raw_parts_mut::<#element>(#start, #len as usize));
-                (slice, Some(quote!(__loan.lend(#local))))
+                (quote!(__loan.lend(#slice)), Some(quote_spanned!(place=> #local)))
             }
             // Shared memory; `Kernel::parse` has refused the others.
             _ => continue,
