@@ -1,6 +1,8 @@
 //! How elements are combined: what reductions and scans of runs and segments share.
 
 use bytemuck::Pod;
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
 
 use crate::order::Ordinal;
 use accumulations::{Accumulation, Least, SumFloats, SumIntegers};
@@ -8,6 +10,8 @@ use accumulations::{Accumulation, Least, SumFloats, SumIntegers};
 /// Device code.
 #[ferrogrid::module]
 pub mod accumulations {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use crate::order::numbers::Order;
@@ -67,7 +71,7 @@ pub mod accumulations {
         }
     }
 
-    /// Sums of floats.
+    /// Sums of floats; of 16-bit floats in `f32`.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     #[repr(C)]
     pub struct SumFloats<F> {
@@ -76,35 +80,43 @@ pub mod accumulations {
     }
 
     macro_rules! floats {
-        ($($t:ty),*) => {
+        ($($t:ty as $sum:ty, $widen:expr, $narrow:expr;)*) => {
             $(impl Accumulation for SumFloats<$t> {
                 type Item = $t;
-                type Sum = $t;
-                type Total = $t;
+                type Sum = $sum;
+                type Total = $sum;
                 #[inline(always)]
-                fn identity(self) -> $t {
+                fn identity(self) -> $sum {
                     0.0
                 }
                 #[inline(always)]
-                fn sum(self, item: $t) -> $t {
-                    item
+                fn sum(self, item: $t) -> $sum {
+                    $widen(item)
                 }
                 #[inline(always)]
-                fn combine(self, a: $t, b: $t) -> $t {
+                fn combine(self, a: $sum, b: $sum) -> $sum {
                     a + b
                 }
                 #[inline(always)]
-                fn total(self, sum: $t) -> $t {
+                fn total(self, sum: $sum) -> $sum {
                     sum
                 }
                 #[inline(always)]
-                fn item(self, sum: $t) -> $t {
-                    sum
+                fn item(self, sum: $sum) -> $t {
+                    $narrow(sum)
                 }
             })*
         };
     }
-    floats!(f32, f64);
+    floats! {
+        f32 as f32, core::convert::identity, core::convert::identity;
+        f64 as f64, core::convert::identity, core::convert::identity;
+    }
+    #[cfg(feature = "half")]
+    floats! {
+        f16 as f32, f16::to_f32, f16::from_f32;
+        bf16 as f32, bf16::to_f32, bf16::from_f32;
+    }
 
     /// The first number in an order: the least one or the greatest one.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
@@ -177,4 +189,9 @@ accumulated! {
     i64: u64, SumIntegers<u64>, SumIntegers { sign: 1 << 63 };
     f32: u32, SumFloats<f32>, SumFloats { zero: 0.0 };
     f64: u64, SumFloats<f64>, SumFloats { zero: 0.0 };
+}
+#[cfg(feature = "half")]
+accumulated! {
+    f16: u16, SumFloats<f16>, SumFloats { zero: f16::ZERO };
+    bf16: u16, SumFloats<bf16>, SumFloats { zero: bf16::ZERO };
 }

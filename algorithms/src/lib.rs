@@ -159,7 +159,8 @@ mod tests {
     /// `sm_90` has dependent launches; the other kernels have the same instructions for `sm_75`.
     #[test]
     fn kernels_with_dependent_launches_have_code_for_sm_90() {
-        let kernels = [totals::kernels::dot::kernel::<f64>(), counts::kernels::count_same::kernel::<u8>()];
+        let kernels =
+            [totals::kernels::dot_of_tiles::kernel::<f64>(), counts::kernels::count_same::kernel::<u8>()];
         if std::env::var_os("FERROGRID_ARCH").is_none() {
             assert!(kernels.iter().all(|kernel| kernel.architectures() == ["sm_75", "sm_90"]));
             assert_eq!(passes::move_long_pairs::kernel::<u64, u64>().architectures(), ["sm_75"]);
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn no_kernel_needs_a_stack() {
         let kernels = [
-            totals::kernels::dot::kernel::<f64>(),
+            totals::kernels::dot_of_tiles::kernel::<f64>(),
             extrema::kernels::extremum_position::kernel::<f64>(),
             scans::inclusive_sums_wide::kernel::<f64>(),
             counts::kernels::count_same::kernel::<f64>(),

@@ -3,11 +3,13 @@
 /// The numbers.
 #[ferrogrid::module]
 pub mod numbers {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
-    /// An integer of 8 to 64 bits, `f32` or `f64`.
+    /// An integer of 8 to 64 bits, `f32` or `f64`; with the feature `half` also `f16` and `bf16`.
     pub trait Element: DeviceCopy + Exchange + SharedElement + PartialOrd {
-        /// The type of sums and products: integers are widened to 64 bits.
+        /// The type of sums and products: integers are widened to 64 bits, and 16-bit floats to `f32`.
         type Total: Element<Total = Self::Total>;
         /// Unsigned integers in the order of the numbers: equal ones have equal keys, and NaN has the last.
         type Key: Key;
@@ -25,8 +27,8 @@ pub mod numbers {
         fn add(self, other: Self) -> Self;
         /// The difference; integers wrap around.
         fn subtract(self, other: Self) -> Self;
-        /// An index as a number; integers wrap around.
-        fn of_index(index: usize) -> Self;
+        /// `first + step * index`; integers wrap around.
+        fn of_sequence(first: Self, step: Self, index: usize) -> Self;
         /// The product; integers wrap around.
         fn multiply(self, other: Self) -> Self;
         /// The number's place in the order.
@@ -78,8 +80,8 @@ pub mod numbers {
                     self.wrapping_sub(other)
                 }
                 #[inline(always)]
-                fn of_index(index: usize) -> Self {
-                    index as $t
+                fn of_sequence(first: Self, step: Self, index: usize) -> Self {
+                    first.wrapping_add(step.wrapping_mul(index as $t))
                 }
                 #[inline(always)]
                 fn multiply(self, other: Self) -> Self {
@@ -141,8 +143,8 @@ pub mod numbers {
                     self - other
                 }
                 #[inline(always)]
-                fn of_index(index: usize) -> Self {
-                    index as $t
+                fn of_sequence(first: Self, step: Self, index: usize) -> Self {
+                    first + step * index as $t
                 }
                 #[inline(always)]
                 fn multiply(self, other: Self) -> Self {
@@ -174,6 +176,61 @@ pub mod numbers {
         };
     }
     floats! { f32 as u32; f64 as u64; }
+
+    #[cfg(feature = "half")]
+    macro_rules! halves {
+        ($($t:ident),*) => {
+            $(impl Element for $t {
+                type Total = f32;
+                type Key = u32;
+                const IS_EXACT: bool = false;
+                const ZERO: Self = $t::ZERO;
+                const ONE: Self = $t::ONE;
+                #[inline(always)]
+                fn widen(self) -> f32 {
+                    self.to_f32()
+                }
+                #[inline(always)]
+                fn real(self) -> f64 {
+                    self.to_f32().into()
+                }
+                #[inline(always)]
+                fn add(self, other: Self) -> Self {
+                    self + other
+                }
+                #[inline(always)]
+                fn subtract(self, other: Self) -> Self {
+                    self - other
+                }
+                #[inline(always)]
+                fn of_sequence(first: Self, step: Self, index: usize) -> Self {
+                    $t::from_f32(f32::of_sequence(first.to_f32(), step.to_f32(), index))
+                }
+                #[inline(always)]
+                fn multiply(self, other: Self) -> Self {
+                    self * other
+                }
+                #[inline(always)]
+                fn key(self) -> u32 {
+                    self.to_f32().key()
+                }
+                #[inline(always)]
+                fn of_key(key: u32) -> Self {
+                    $t::from_f32(f32::of_key(key))
+                }
+                #[inline(always)]
+                fn is_same(self, other: Self) -> bool {
+                    self.to_f32().is_same(other.to_f32())
+                }
+                #[inline(always)]
+                fn mirrored(self) -> Self {
+                    -self
+                }
+            })*
+        };
+    }
+    #[cfg(feature = "half")]
+    halves!(f16, bf16);
 
     /// How totals are combined.
     pub trait Operation {

@@ -2,6 +2,8 @@
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
 
 use crate::sort::digits::kernels::{Bits, Flips};
 use numbers::Order;
@@ -104,6 +106,8 @@ macro_rules! floats {
     };
 }
 floats! { f32: u32; f64: u64; }
+#[cfg(feature = "half")]
+floats! { f16: u16; bf16: u16; }
 
 #[cfg(test)]
 mod tests {

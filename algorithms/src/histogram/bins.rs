@@ -4,6 +4,8 @@
 #[ferrogrid::module]
 pub mod bins {
     use atomic::Ordering::Relaxed;
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use crate::order::numbers::Order;
@@ -135,6 +137,31 @@ pub mod bins {
         };
     }
     floats!(f32, f64);
+
+    /// Bins of one width for `f16` or `bf16`, found in `f32`.
+    #[cfg(feature = "half")]
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    #[repr(C)]
+    pub struct EvenHalves {
+        /// Those of the samples in `f32`.
+        pub even: EvenFloats<f32>,
+        /// Whether samples are `bf16`.
+        pub is_brain: bool,
+    }
+
+    #[cfg(feature = "half")]
+    impl Binning for EvenHalves {
+        type Sample = u16;
+        #[inline(always)]
+        fn bin(self, sample: u16, bins: u32, _: impl Fn(u32) -> Option<u16>) -> u32 {
+            let sample = if self.is_brain {
+                bf16::from_bits(sample).to_f32()
+            } else {
+                f16::from_bits(sample).to_f32()
+            };
+            self.even.bin(sample, bins, |_| None)
+        }
+    }
 
     /// Bins from each bound to the next.
     #[derive(Clone, Copy, Debug, DeviceCopy)]

@@ -11,10 +11,14 @@ use std::ops::{Bound, RangeBounds};
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
 
 use crate::order::Ordinal;
 use crate::reduce::Number;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
+#[cfg(feature = "half")]
+use bins::bins::EvenHalves;
 use bins::bins::{BYTES, CHANNELS, Channels, EvenFloats, EvenIntegers, ForEach, ITEMS, Ranges, THREADS};
 use bytes::kernels::EvenBytes;
 
@@ -121,6 +125,23 @@ macro_rules! floats {
     };
 }
 
+#[cfg(feature = "half")]
+macro_rules! halves {
+    ($($t:ident as $bits:ident, $is_brain:literal, $count:ident;)*) => {
+        $(impl Sampled for $t {
+            type Even = EvenHalves;
+
+            fn even(lower: Bound<&Self>, upper: Bound<&Self>, bins: u32) -> Option<EvenHalves> {
+                let (lower, upper) = (lower.map(|it| it.to_f32()), upper.map(|it| it.to_f32()));
+                let even = f32::even(lower.as_ref(), upper.as_ref(), bins)?;
+                Some(EvenHalves { even, is_brain: $is_brain })
+            }
+
+            $count!($t, $bits, EvenHalves);
+        })*
+    };
+}
+
 /// Calls the kernel for bytes.
 macro_rules! count_bytes {
     ($t:ident, $bits:ident, $even:ty) => {
@@ -212,6 +233,11 @@ integers! {
 floats! {
     f32 as u32, count_samples;
     f64 as u64, count_samples;
+}
+#[cfg(feature = "half")]
+halves! {
+    f16 as u16, false, count_samples;
+    bf16 as u16, true, count_samples;
 }
 
 fn refused(function: &'static str, argument: &'static str, value: String, expected: &'static str) -> Error {

@@ -6,6 +6,8 @@ pub mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::prelude::*;
 
+    #[cfg(feature = "half")]
+    use super::super::bins::bins::EvenHalves;
     use super::super::bins::bins::{
         Binning, COUNTERS, Channels, EvenFloats, EvenIntegers, ForEach, ITEMS, Ranges, THREADS, add, copies,
         each, total,
@@ -20,7 +22,8 @@ pub mod kernels {
         wide,
         B = [
             EvenIntegers<u16>, EvenIntegers<u32>, EvenIntegers<u64>, EvenFloats<f32>, EvenFloats<f64>,
-            Ranges<u16>, Ranges<u32>, Ranges<u64>
+            Ranges<u16>, Ranges<u32>, Ranges<u64>,
+            #[cfg(feature = "half")] EvenHalves
         ]
     )]
     pub fn count_samples<B: Binning>(

@@ -18,6 +18,8 @@ use crate::{DeviceView, DeviceViewMut, Error, Grid, Result, Stream, Temporary};
 use keys::kernels::{ITEMS, RUN, TILE, mark_runs};
 use values::kernels::combine_runs;
 
+#[cfg(feature = "half")]
+pub(crate) use scans::{Kind, scan_without_keys};
 pub use scans::{exclusive_sum_by_key, inclusive_max, inclusive_min, inclusive_sum_by_key};
 pub use totals::{max_by_key, max_by_key_into, min_by_key, min_by_key_into, sum_by_key, sum_by_key_into};
 

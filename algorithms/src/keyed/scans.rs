@@ -10,7 +10,7 @@ use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream
 
 /// What precedes the results.
 #[derive(Clone, Copy)]
-enum Kind<T> {
+pub(crate) enum Kind<T> {
     Inclusive,
     Exclusive(T),
 }
@@ -46,6 +46,19 @@ fn scan<T: Number, A: combine_runs::Instance + Accumulation<Item: Pod, Total: Po
         totals,
         y,
     )
+}
+
+/// Combines all elements before each, as one run.
+pub(crate) fn scan_without_keys<T: Number, A: combine_runs::Instance + Accumulation<Item: Pod, Total: Pod>>(
+    function: &'static str,
+    stream: &Stream,
+    a: A,
+    kind: Kind<T>,
+    x: DeviceView<T>,
+    y: DeviceViewMut<T>,
+) -> Result<()> {
+    let none: Temporary<u32> = stream.temporary(0)?;
+    scan(function, stream, a, kind, x, none.view(), y)
 }
 
 fn sum_by_key<K: Number, T: Number>(
@@ -140,8 +153,7 @@ pub fn inclusive_min<'a, 'b, T: Number + 'a>(
     x: impl DeviceInput<'a, T>,
     y: impl DeviceOutput<'b, T>,
 ) -> Result<()> {
-    let none: Temporary<u32> = stream.temporary(0)?;
-    scan("inclusive_min", stream, T::MIN, Kind::Inclusive, x.into_input(), none.view(), y.into_output())
+    scan_without_keys("inclusive_min", stream, T::MIN, Kind::Inclusive, x.into_input(), y.into_output())
 }
 
 /// As [`inclusive_min`], the greatest (`cuda::maximum`, `fmax.accumulate`).
@@ -153,6 +165,5 @@ pub fn inclusive_max<'a, 'b, T: Number + 'a>(
     x: impl DeviceInput<'a, T>,
     y: impl DeviceOutput<'b, T>,
 ) -> Result<()> {
-    let none: Temporary<u32> = stream.temporary(0)?;
-    scan("inclusive_max", stream, T::MAX, Kind::Inclusive, x.into_input(), none.view(), y.into_output())
+    scan_without_keys("inclusive_max", stream, T::MAX, Kind::Inclusive, x.into_input(), y.into_output())
 }

@@ -6,6 +6,8 @@
 /// what the threads, warps and blocks before it have since the last mark.
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use super::super::keys::kernels::{ITEMS, RUN, THREADS, TILE, each};
@@ -100,6 +102,7 @@ pub mod kernels {
         wide,
         A = [
             SumIntegers<u8>, SumIntegers<u16>, SumIntegers<u32>, SumIntegers<u64>, SumFloats<f32>, SumFloats<f64>,
+            #[cfg(feature = "half")] SumFloats<f16>, #[cfg(feature = "half")] SumFloats<bf16>,
             Least<u8>, Least<u16>, Least<u32>, Least<u64>
         ]
     )]

@@ -3,6 +3,8 @@
 /// The kernels. The order in which elements are combined depends on the numbers in [`Matrix`] but for the pitch.
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use crate::accumulate::accumulations::{Accumulation, Least, SumFloats, SumIntegers};
@@ -68,6 +70,7 @@ pub mod kernels {
         wide,
         A = [
             SumIntegers<u8>, SumIntegers<u16>, SumIntegers<u32>, SumIntegers<u64>, SumFloats<f32>, SumFloats<f64>,
+            #[cfg(feature = "half")] SumFloats<f16>, #[cfg(feature = "half")] SumFloats<bf16>,
             Least<u8>, Least<u16>, Least<u32>, Least<u64>
         ]
     )]
@@ -108,6 +111,7 @@ pub mod kernels {
         wide,
         A = [
             SumIntegers<u8>, SumIntegers<u16>, SumIntegers<u32>, SumIntegers<u64>, SumFloats<f32>, SumFloats<f64>,
+            #[cfg(feature = "half")] SumFloats<f16>, #[cfg(feature = "half")] SumFloats<bf16>,
             Least<u8>, Least<u16>, Least<u32>, Least<u64>
         ]
     )]

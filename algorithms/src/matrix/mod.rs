@@ -4,6 +4,8 @@ pub(crate) mod kernels;
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
 use ferrogrid_host::PitchedView;
 
 use crate::accumulate::Accumulated;
@@ -62,6 +64,11 @@ in_steps! {
     Least<u16> as Least<u16>: a => a;
     Least<u32> as Least<u32>: a => a;
     Least<u64> as Least<u64>: a => a;
+}
+#[cfg(feature = "half")]
+in_steps! {
+    SumFloats<f16> as SumFloats<f32>: _ => SumFloats { zero: 0.0 };
+    SumFloats<bf16> as SumFloats<f32>: _ => SumFloats { zero: 0.0 };
 }
 
 /// What has one result.

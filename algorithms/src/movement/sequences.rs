@@ -13,15 +13,21 @@ use kernels::{differences, reverse_elements, sequence_elements};
 /// The kernels.
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use crate::movement::striped::{RUN, THREADS, each, load};
     use crate::number::numbers::Element;
 
     /// y[i] <- first + step * i
-    #[kernel(block = THREADS, wide, T = [u8, u16, u32, u64, f32, f64])]
+    #[kernel(
+        block = THREADS,
+        wide,
+        T = [u8, u16, u32, u64, f32, f64, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16]
+    )]
     pub fn sequence_elements<T: Element>(t: Thread<1>, first: T, step: T, mut y: DisjointWarps<T, RUN>) {
-        let items = each(&t, y.first(&t), |i| first.add(step.multiply(T::of_index(i))));
+        let items = each(&t, y.first(&t), |i| T::of_sequence(first, step, i));
         y.fill_striped(&t, items);
     }
 
@@ -34,7 +40,12 @@ pub mod kernels {
     }
 
     /// y[i] <- x[i] - x[i - 1], with 0 before the first one
-    #[kernel(block = THREADS, wide, same_shape(x, y), T = [u8, u16, u32, u64, f32, f64])]
+    #[kernel(
+        block = THREADS,
+        wide,
+        same_shape(x, y),
+        T = [u8, u16, u32, u64, f32, f64, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16]
+    )]
     pub fn differences<T: Element + Default>(t: Thread<1>, x: &[T], mut y: DisjointWarps<T, RUN>) {
         let items = each(&t, y.first(&t), |i| load(x, i).subtract(load(x, i.wrapping_sub(1))));
         y.fill_striped(&t, items);

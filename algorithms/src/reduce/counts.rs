@@ -11,13 +11,21 @@ use kernels::count_same;
 /// The kernels.
 #[ferrogrid::module]
 pub mod kernels {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use crate::number::numbers::Element;
     use ferrogrid::device::fold::{ITEMS, THREADS, by_pairs, fold, fold_tiles};
 
     /// counts[b] <- of the elements in the tiles of block `b`, how many equal `value`, or with `same` false how many do not.
-    #[kernel(block = THREADS, dependent_launch, wide, T = [u8, u16, u32, u64, f32, f64], native = super::super::native::count_same)]
+    #[kernel(
+        block = THREADS,
+        dependent_launch,
+        wide,
+        T = [u8, u16, u32, u64, f32, f64, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16],
+        native = super::super::native::count_same
+    )]
     pub fn count_same<T: Element>(
         t: Thread<1>,
         value: T,

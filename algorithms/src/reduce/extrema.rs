@@ -3,6 +3,8 @@
 /// The kernels. `greatest` says which is sought: the greatest number is the least in the opposite order.
 #[ferrogrid::module]
 pub mod kernels {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use crate::number::numbers::{Element, Key};
@@ -13,7 +15,10 @@ pub mod kernels {
         block = THREADS,
         dependent_launch,
         wide,
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        T = [
+            i8, i16, i32, i64, u8, u16, u32, u64, f32, f64,
+            #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16
+        ],
         native = super::super::native::extremum
     )]
     pub fn extremum<T: Element>(
@@ -70,7 +75,10 @@ pub mod kernels {
         block = THREADS,
         dependent_launch,
         wide,
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        T = [
+            i8, i16, i32, i64, u8, u16, u32, u64, f32, f64,
+            #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16
+        ],
         native = super::super::native::extremum_position
     )]
     pub fn extremum_position<T: Element>(
@@ -102,7 +110,10 @@ pub mod kernels {
         block = THREADS,
         dependent_launch,
         wide,
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        T = [
+            i8, i16, i32, i64, u8, u16, u32, u64, f32, f64,
+            #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16
+        ],
         native = super::super::native::best_position
     )]
     pub fn best_position<T: Element>(

@@ -32,22 +32,23 @@ use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Result, Stream
 use counts::Counted;
 use extrema::kernels::{best_position, extremum, extremum_position};
 use moments::kernels::moments_of_tiles;
-use totals::kernels::{dot as dot_kernel, totals as totals_kernel};
+use totals::kernels::{dot_of_tiles, totals as totals_kernel};
 
 pub use counts::{all, all_into, any, any_into, count, count_into, count_nonzero, count_nonzero_into};
 pub use extrema::kernels::Indexed;
 pub use moments::{Moments, mean, mean_into, moments, moments_into, variance, variance_into};
 pub use norms::{Real, amax, amax_into, asum, asum_into, nrm2, nrm2_into};
 
-/// A number that the ready-made algorithms take: an integer of 8 to 64 bits, `f32` or `f64`.
+/// A number that the ready-made algorithms take: an integer of 8 to 64 bits, `f32` or `f64`; with the feature `half` also `f16` and
+/// `bf16`.
 #[diagnostic::on_unimplemented(
     message = "ready-made algorithms take no elements of type `{Self}`",
-    label = "expected an integer of 8 to 64 bits, `f32` or `f64`"
+    label = "expected an integer of 8 to 64 bits, `f32` or `f64`, or `f16` or `bf16` with the feature `half`"
 )]
 pub trait Number:
     Element<Total: Totalled + Element<Total = <Self as Element>::Total>>
     + Totalled
-    + dot_kernel::Instance
+    + dot_of_tiles::Instance
     + Keyed
     + Ordered
     + Sampled
@@ -69,7 +70,7 @@ pub trait Number:
 impl<T> Number for T where
     T: Element<Total: Totalled + Element<Total = <T as Element>::Total>>
         + Totalled
-        + dot_kernel::Instance
+        + dot_of_tiles::Instance
         + Keyed
         + Ordered
         + Sampled
@@ -143,7 +144,7 @@ fn dot_of<T: Number>(
         stream,
         x.len(),
         out,
-        |grid, sums| totals::kernels::dot::<T>(stream, grid, x, y, sums),
+        |grid, sums| totals::kernels::dot_of_tiles::<T>(stream, grid, x, y, sums),
         |grid, sums, out| totals::kernels::totals::<T::Total, Add>(stream, grid, sums, out),
     )
 }

@@ -11,6 +11,8 @@ pub use kernels::Moments;
 /// The kernels.
 #[ferrogrid::module]
 pub mod kernels {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use crate::number::numbers::Element;
@@ -113,7 +115,10 @@ pub mod kernels {
         block = THREADS,
         dependent_launch,
         wide,
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        T = [
+            i8, i16, i32, i64, u8, u16, u32, u64, f32, f64,
+            #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16
+        ],
         native = super::super::native::moments_of_tiles
     )]
     pub fn moments_of_tiles<T: Element>(

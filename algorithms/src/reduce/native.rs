@@ -19,7 +19,7 @@ pub(super) fn totals<T: Element, O: Operation>(blocks: [u32; 1], x: &[T], totals
     });
 }
 
-pub(super) fn dot<T: Element>(blocks: [u32; 1], x: &[T], y: &[T], sums: &mut [T::Total]) {
+pub(super) fn dot_of_tiles<T: Element>(blocks: [u32; 1], x: &[T], y: &[T], sums: &mut [T::Total]) {
     let product = |x: T, y: T| x.widen().multiply(y.widen());
     let of_items = |first: usize, items: [T; ITEMS]| {
         let (tiles, _) = y.as_chunks::<TILE>();

@@ -9,6 +9,8 @@ use kernels::{Norm, norm_of_tiles};
 /// The kernels.
 #[ferrogrid::module]
 pub mod kernels {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use crate::number::numbers::Element;
@@ -69,7 +71,13 @@ pub mod kernels {
     }
 
     /// parts[b] <- the part of the norm in the tiles of block `b`; the norm if there is one block.
-    #[kernel(block = THREADS, dependent_launch, wide, T = [f32, f64], native = super::super::native::norm_of_tiles)]
+    #[kernel(
+        block = THREADS,
+        dependent_launch,
+        wide,
+        T = [f32, f64, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16],
+        native = super::super::native::norm_of_tiles
+    )]
     pub fn norm_of_tiles<T: Element>(
         t: Thread<1>,
         norm: Norm,
@@ -104,7 +112,7 @@ pub mod kernels {
 /// A floating-point number that has norms: `f32` or `f64`.
 #[diagnostic::on_unimplemented(
     message = "there are no norms of elements of type `{Self}`",
-    label = "expected `f32` or `f64`"
+    label = "expected `f32` or `f64`, or `f16` or `bf16` with the feature `half`"
 )]
 pub trait Real: Number + norm_of_tiles::Instance {}
 

@@ -3,6 +3,8 @@
 /// The kernels.
 #[ferrogrid::module]
 pub mod kernels {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use crate::number::numbers::{Add, Element, Multiply, Operation};
@@ -13,7 +15,10 @@ pub mod kernels {
         block = THREADS,
         dependent_launch,
         wide,
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
+        T = [
+            i8, i16, i32, i64, u8, u16, u32, u64, f32, f64,
+            #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16
+        ],
         O = [Add, Multiply],
         native = super::super::native::totals
     )]
@@ -35,10 +40,13 @@ pub mod kernels {
         dependent_launch,
         wide,
         same_shape(x, y),
-        T = [i8, i16, i32, i64, u8, u16, u32, u64, f32, f64],
-        native = super::super::native::dot
+        T = [
+            i8, i16, i32, i64, u8, u16, u32, u64, f32, f64,
+            #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16
+        ],
+        native = super::super::native::dot_of_tiles
     )]
-    pub fn dot<T: Element>(
+    pub fn dot_of_tiles<T: Element>(
         t: Thread<1>,
         x: &[T],
         y: &[T],

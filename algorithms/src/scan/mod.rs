@@ -1,5 +1,7 @@
 //! Scans: each element combined with all before it.
 
+#[cfg(feature = "half")]
+mod halves;
 mod native;
 pub(crate) mod running;
 

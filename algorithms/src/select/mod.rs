@@ -11,6 +11,8 @@ pub(crate) mod runs;
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
 pub(crate) use ferrogrid_host::__private::count_within;
 use ferrogrid_host::__private::in_steps;
 
@@ -143,6 +145,11 @@ in_runs! {
     f32: first_of_runs, encode;
     u64: unique_wide, encode_wide;
     f64: unique_wide, encode_wide;
+}
+#[cfg(feature = "half")]
+in_runs! {
+    f16: first_of_runs, encode;
+    bf16: first_of_runs, encode;
 }
 
 /// What marks an element: a `bool`, or a `u8` that is not 0.

@@ -4,6 +4,8 @@
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::{AtomicLoadStore, Ordering::Relaxed};
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
     use ferrogrid::device::scan::{Rows, scan_rows};
 
@@ -67,7 +69,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 4,
-        T = [u8, u16, u32, f32],
+        T = [u8, u16, u32, f32, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16],
         native = super::super::native::unique
     )]
     pub fn unique<T: Element + AtomicLoadStore>(
@@ -156,7 +158,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 4,
-        T = [u8, u16, u32, f32],
+        T = [u8, u16, u32, f32, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16],
         native = super::super::native::encode
     )]
     pub fn encode<T: Element + AtomicLoadStore>(

@@ -11,6 +11,8 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
 
 use crate::passes::{Column, Turn};
 use crate::reduce::Number;
@@ -124,6 +126,11 @@ sorted! {
     i64: u64, 0, 1 << 63;
     f32: u32, u32::MAX >> 1, 1 << 31;
     f64: u64, u64::MAX >> 1, 1 << 63;
+}
+#[cfg(feature = "half")]
+sorted! {
+    f16: u16, u16::MAX >> 1, 1 << 15;
+    bf16: u16, u16::MAX >> 1, 1 << 15;
 }
 
 /// A radix sort: its direction, and the bits that it compares. It is stable: keys that are equal there stay in order.

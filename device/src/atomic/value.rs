@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use super::scope::Reach;
 use crate::element::device_copy::DeviceCopy;
 #[cfg(feature = "half")]
-use crate::half::{Bf16x2, F16x2};
+use crate::half::{Bf16x2, F16x2, bf16, f16};
 
 /// A type with atomic operations: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, and the pairs `F16x2` and
 /// `Bf16x2` of `ferrogrid::device::half` (with the feature `half`).
@@ -29,8 +29,8 @@ use crate::half::{Bf16x2, F16x2};
 )]
 pub trait AtomicValue: AtomicLoadStore + sealed::Arithmetic {}
 
-/// A type that threads load and store atomically: each [`AtomicValue`], and `u8`, `i8`, `u16` and `i16`, which have no
-/// other atomic operations (as Rust's `target_has_atomic_load_store`).
+/// A type that threads load and store atomically: each [`AtomicValue`], and `u8`, `i8`, `u16`, `i16`, `f16` and `bf16`, which
+/// have no other atomic operations (as Rust's `target_has_atomic_load_store`).
 ///
 /// ```
 /// use ferrogrid_device::atomic::{AtomicLoadStore, DeviceAtomic, Ordering::Relaxed};
@@ -49,7 +49,7 @@ pub trait AtomicValue: AtomicLoadStore + sealed::Arithmetic {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be atomic on a device",
     label = "has no atomic operations",
-    note = "atomic are integers of 8 to 64 bits, `f32`, `f64`, `F16x2` and `Bf16x2`"
+    note = "atomic are integers of 8 to 64 bits, `f16`, `bf16`, `f32`, `f64`, `F16x2` and `Bf16x2`"
 )]
 pub trait AtomicLoadStore: DeviceCopy + sealed::Bits {}
 
@@ -235,6 +235,10 @@ integer!(u32 as u32, i32 as u32, u64 as u64, i64 as u64);
 float!(f32 as u32, f64 as u64);
 #[cfg(feature = "half")]
 pair!(F16x2, Bf16x2);
+#[cfg(feature = "half")]
+bits!(f16 as u16, f16::to_bits, f16::from_bits);
+#[cfg(feature = "half")]
+bits!(bf16 as u16, bf16::to_bits, bf16::from_bits);
 
 /// Replaces the number at `place` by `change` of it, and returns the previous one.
 ///

@@ -61,7 +61,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let rename = |ident: &Ident| generics.contains(&ident).then(|| alias(ident));
     let aliases = generic::aliases(instance, alias);
     let chosen = generic::aliased(instance, alias);
-    let cfgs: Vec<_> = kernel.cfgs().collect();
+    let cfgs: Vec<_> = kernel.cfgs_of(instance).collect();
     let parameters = kernel.entry_parameters().map(|(i, parameter)| entry_parameters(kernel, i, parameter));
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(kernel, i, parameter));
     let thread = thread(kernel);
@@ -77,7 +77,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
         Some(quote!(let #order = ::ferrogrid::device::BlockOrder::from_raw(#state, &current);))
     });
     let parameters = generic::renamed(quote!(#(#parameters)*), &rename);
-    let layout = layout(module, kernel, &entry, &rename);
+    let layout = layout(module, kernel, instance, &entry, &rename);
     // SAFETY of the `unsafe` block below: the launch passes what each `from_raw_parts` needs, on a
     // grid of the kernel's rank; and an unsafe kernel's own conditions, its launch function's caller
     // has vouched for.
@@ -105,12 +105,13 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
 fn layout(
     module: &Module,
     kernel: &Kernel,
+    instance: &Instance,
     entry: &Ident,
     rename: &impl Fn(&Ident) -> Option<Ident>,
 ) -> TokenStream {
     let name = format_ident!("{LAYOUT_PREFIX}{entry}");
     let numbers = generic::renamed(layout::numbers(module, kernel), rename);
-    let cfgs = kernel.cfgs();
+    let cfgs = kernel.cfgs_of(instance);
     quote! {
         #(#cfgs)*
         #[unsafe(no_mangle)]

@@ -38,12 +38,15 @@ pub(super) fn names(kernel: &Kernel) -> Vec<&Ident> {
 /// Items that name each argument of `instance`: `type T = f32; const N: usize = 8;`. The names are those of
 /// the parameters, after `rename`.
 pub(super) fn aliases(instance: &Instance, rename: impl Fn(&Ident) -> Ident) -> TokenStream {
+    let cfgs = &instance.cfgs;
     let aliases = instance.arguments.iter().map(|argument| {
         let name = rename(argument.parameter());
         match argument {
-            Argument::Type { ty, .. } => quote!(#[allow(dead_code, non_camel_case_types)] type #name = #ty;),
+            Argument::Type { ty, .. } => {
+                quote!(#(#cfgs)* #[allow(dead_code, non_camel_case_types)] type #name = #ty;)
+            }
             Argument::Const { ty, value, .. } => {
-                quote!(#[allow(dead_code, non_upper_case_globals)] const #name: #ty = #value;)
+                quote!(#(#cfgs)* #[allow(dead_code, non_upper_case_globals)] const #name: #ty = #value;)
             }
         }
     });

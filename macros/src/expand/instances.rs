@@ -98,6 +98,7 @@ pub(super) fn instances(kernel: &Kernel) -> TokenStream {
         bound_as_written(kernel, ""),
     );
     let impls = kernel.instances.iter().map(|instance| {
+        let cfgs = kernel.cfgs_of(instance);
         let static_name = static_name(kernel, instance);
         let argument = |argument: &Argument| match argument {
             Argument::Type { ty, .. } => quote!(#ty),

@@ -1,10 +1,10 @@
 //! The instances of a generic kernel: the types and constants that `#[kernel(T = [...], N = [...])]` lists
-//! for its parameters, in every combination.
+//! for its parameters, in every combination. An argument after `#[cfg(...)]` is listed where that holds.
 
 use quote::ToTokens;
-use syn::parse::ParseStream;
+use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Expr, GenericParam, Generics, Ident, Result, Token, Type, bracketed};
+use syn::{Attribute, Error, Expr, GenericParam, Generics, Ident, Result, Token, Type, bracketed};
 
 /// The argument for a generic parameter.
 #[derive(Clone)]
@@ -50,6 +50,8 @@ impl Argument {
 pub struct Instance {
     /// In the order of the generic parameters.
     pub arguments: Vec<Argument>,
+    /// The `cfg` attributes of the arguments: the instance exists where all hold.
+    pub cfgs: Vec<Attribute>,
 }
 
 impl Instance {
@@ -73,7 +75,26 @@ impl Instance {
 /// The lists that an attribute gives, one for each generic parameter.
 #[derive(Default)]
 pub(crate) struct Lists {
-    lists: Vec<Vec<Argument>>,
+    lists: Vec<Vec<Listed<Argument>>>,
+}
+
+/// An argument in a list, or what it is made of, with its `cfg` attributes.
+struct Listed<V>(Vec<Attribute>, V);
+
+impl<V: Parse> Parse for Listed<V> {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let cfgs = input.call(Attribute::parse_outer)?;
+        if let Some(other) = cfgs.iter().find(|it| !it.path().is_ident("cfg")) {
+            return Err(Error::new_spanned(other, "only `#[cfg(...)]` can stand before a listed instance"));
+        }
+        Ok(Listed(cfgs, input.parse()?))
+    }
+}
+
+/// Reads arguments between commas, which `of` makes of types or values.
+fn list<V: Parse>(input: ParseStream<'_>, of: impl Fn(V) -> Argument) -> Result<Vec<Listed<Argument>>> {
+    let list = Punctuated::<Listed<V>, Token![,]>::parse_terminated(input)?;
+    Ok(list.into_iter().map(|Listed(cfgs, value)| Listed(cfgs, of(value))).collect())
 }
 
 impl Lists {
@@ -82,26 +103,20 @@ impl Lists {
         let Some(parameter) = generics.params.iter().find(|parameter| ident(parameter) == Some(name)) else {
             return Ok(false);
         };
-        if self.lists.iter().any(|list| list[0].parameter() == name) {
+        if self.lists.iter().any(|list| list[0].1.parameter() == name) {
             return Err(Error::new(name.span(), format!("`{name}` is listed twice")));
         }
         input.parse::<Token![=]>()?;
         let content;
         let bracket = bracketed!(content in input);
-        let list: Vec<Argument> = match parameter {
-            GenericParam::Const(parameter) => Punctuated::<Expr, Token![,]>::parse_terminated(&content)?
-                .into_iter()
-                .map(|value| Argument::Const {
-                    parameter: name.clone(),
-                    ty: parameter.ty.clone(),
-                    value: value.into(),
-                })
-                .collect(),
-            _ => Punctuated::<Type, Token![,]>::parse_terminated(&content)?
-                .into_iter()
-                .map(|ty| Argument::Type { parameter: name.clone(), ty })
-                .collect(),
-        };
+        let list = match parameter {
+            GenericParam::Const(parameter) => list(&content, |value: Expr| Argument::Const {
+                parameter: name.clone(),
+                ty: parameter.ty.clone(),
+                value: value.into(),
+            }),
+            _ => list(&content, |ty: Type| Argument::Type { parameter: name.clone(), ty }),
+        }?;
         if list.is_empty() {
             return Err(Error::new(bracket.span.join(), format!("list at least one instance for `{name}`")));
         }
@@ -114,7 +129,7 @@ impl Lists {
         let mut instances = vec![Instance::default()];
         for parameter in &generics.params {
             let Some(name) = ident(parameter) else { continue };
-            let list = self.lists.iter().find(|list| list[0].parameter() == name).ok_or_else(|| {
+            let list = self.lists.iter().find(|list| list[0].1.parameter() == name).ok_or_else(|| {
                 Error::new(
                     name.span(),
                     format!(
@@ -130,10 +145,11 @@ impl Lists {
     }
 }
 
-fn with(instance: &Instance, argument: &Argument) -> Instance {
-    let mut arguments = instance.arguments.clone();
-    arguments.push(argument.clone());
-    Instance { arguments }
+fn with(instance: &Instance, Listed(cfgs, argument): &Listed<Argument>) -> Instance {
+    let mut instance = instance.clone();
+    instance.arguments.push(argument.clone());
+    instance.cfgs.extend(cfgs.iter().cloned());
+    instance
 }
 
 fn no_repetition(instances: &[Instance], generics: &Generics) -> Result<()> {

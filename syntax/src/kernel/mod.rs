@@ -190,6 +190,11 @@ impl Kernel {
     pub fn cfgs(&self) -> impl Iterator<Item = &Attribute> {
         self.function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"))
     }
+
+    /// Those, and the ones of an instance, which apply to what belongs to it alone.
+    pub fn cfgs_of<'a>(&'a self, instance: &'a Instance) -> impl Iterator<Item = &'a Attribute> {
+        self.cfgs().chain(&instance.cfgs)
+    }
 }
 
 /// Whether `attribute` is `#[kernel]` or a path that ends in it.

@@ -150,6 +150,24 @@ mod tests {
     }
 
     #[test]
+    fn instances_have_the_conditions_of_their_arguments() {
+        let generics = parse_quote!(<T: Float, const N: usize>);
+        let attribute = parse_quote!(#[kernel(T = [f32, #[cfg(x)] f16], N = [4, #[cfg(y)] #[cfg(z)] 8])]);
+        let options = parse(&attribute, &generics).unwrap();
+        let conditions: Vec<String> =
+            options.instances.iter().map(|it| it.cfgs.iter().map(text).collect()).collect();
+        assert_eq!(conditions, ["", "#[cfg(y)]#[cfg(z)]", "#[cfg(x)]", "#[cfg(x)]#[cfg(y)]#[cfg(z)]"]);
+
+        let attribute = parse_quote!(#[kernel(T = [#[inline] f32], N = [4])]);
+        let error = parse(&attribute, &generics).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(error, "only `#[cfg(...)]` can stand before a listed instance");
+    }
+
+    fn text(attribute: &Attribute) -> String {
+        quote::quote!(#attribute).to_string().replace(' ', "")
+    }
+
+    #[test]
     fn a_kernel_without_generic_parameters_is_its_only_instance() {
         let options = parse(&parse_quote!(#[kernel]), &Generics::default()).unwrap();
         assert_eq!(options.instances.len(), 1);

@@ -331,12 +331,14 @@ impl Walker<'_> {
         parts.push(Part { range: from..to, content });
         let range = start(item)..brace.span.close().byte_range().end;
         parts.push(Part { range, content: Content::Module(self.tree.modules.len()) });
-        let kernels = module.kernels.iter().filter(|kernel| self.cfgs.hold(&kernel.function.attrs));
+        let cfgs = &self.cfgs;
+        let kernels = module.kernels.iter().filter(|kernel| cfgs.hold(&kernel.function.attrs));
         let kernels = kernels.flat_map(|kernel| {
             let function = &kernel.function;
             let lines =
                 (function.sig.ident.span().start().line, function.block.brace_token.span.close().end().line);
-            kernel.instances.iter().map(move |instance| FoundKernel {
+            let listed = kernel.instances.iter().filter(|instance| cfgs.hold(&instance.cfgs));
+            listed.map(move |instance| FoundKernel {
                 name: kernel.bare_name(),
                 arguments: instance.arguments.iter().map(Argument::value).collect(),
                 lines,

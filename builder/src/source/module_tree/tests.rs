@@ -135,6 +135,17 @@ fn host_only_modules_and_other_attributes_are_not_taken() {
 }
 
 #[test]
+fn instances_are_expected_only_where_their_cfgs_hold() {
+    let text = "#[ferrogrid::module] mod m {
+        #[kernel(T = [f32, #[cfg(feature = \"gpu\")] u8, #[cfg(feature = \"other\")] u16])]
+        fn k<T: DeviceCopy>(t: Thread<1>, x: &[T]) {}
+    }";
+    let tree = Crate::new(&[("src/lib.rs", text)]).walk("src/lib.rs");
+    let arguments: Vec<_> = tree.modules[0].kernels.iter().map(|kernel| kernel.arguments.concat()).collect();
+    assert_eq!(arguments, ["f32", "u8"]);
+}
+
+#[test]
 fn kernels_are_expected_only_where_their_cfgs_hold() {
     let text = "#[ferrogrid::module] mod m {
         #[kernel] fn always(t: Thread<1>, a: f32, x: &[f32], y: DisjointSlice<f32, 2>) {}

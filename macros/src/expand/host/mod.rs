@@ -179,7 +179,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code
     let (in_order, constants) = (kernel.bounds.in_order, constants::of_kernel(module, kernel));
     let uses_shared_memory = kernel.parameters.iter().any(|parameter| parameter.kind.is_shared());
     let shared_bytes = shared::bytes(kernel, &quote!(::ferrogrid::__private::device));
-    let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
+    let cfgs: Vec<&Attribute> = kernel.cfgs_of(instance).collect();
     let shapes = shapes(kernel);
     let travels = kernel.parameters.iter().map(travels);
     let with_native = kernel.native.is_some().then(|| {
