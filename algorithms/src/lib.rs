@@ -1,7 +1,7 @@
 //! Device-wide algorithms as typed functions, with the kernels compiled into this crate.
 //!
-//! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. It
-//! works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
+//! A function takes a stream and buffers or views of memory there, of `i8` to `i64`, `u8` to `u64`, `f32` or `f64`, and with the feature
+//! `half` of `f16` or `bf16`. It works in stream order, on a GPU or the CPU device, and can be recorded in a graph if it returns no value to the host
 //! (`sum_into`, not `sum`).
 //!
 //! | function | CUB | CuPy | CUDA's Thrust |
@@ -51,7 +51,7 @@
 //! # Floating-point results
 //! Sums, products and dot products have the same bits in every run, on every GPU and on the CPU device: the order of the
 //! operations depends on the length alone. The order is close to pairwise, so rounding errors grow slowly. Sums of segments depend
-//! on the lengths alone, too. Scans of floats, and sums by key of long runs, may differ in their last bits from run to run. NaN spreads through sums and is skipped by `min`, `max` and what is built on
+//! on the lengths alone, too. Those of `f16` and `bf16` are the sums of the elements as `f32`. Scans of floats, and sums by key of long runs, may differ in their last bits from run to run. NaN spreads through sums and is skipped by `min`, `max` and what is built on
 //! them.
 
 #![deny(missing_docs)]
@@ -155,6 +155,7 @@ mod tests {
     use crate::sort::segmented::kernels as segmented_sorts;
     use crate::sparse::rows::kernels as sparse;
     use crate::{sets, top_k};
+    use ferrogrid_host::__private::Kernel;
 
     /// `sm_90` has dependent launches; the other kernels have the same instructions for `sm_75`.
     #[test]
@@ -165,6 +166,28 @@ mod tests {
             assert!(kernels.iter().all(|kernel| kernel.architectures() == ["sm_75", "sm_90"]));
             assert_eq!(passes::move_long_pairs::kernel::<u64, u64>().architectures(), ["sm_75"]);
         }
+    }
+
+    #[cfg(not(feature = "half"))]
+    fn of_halves() -> [&'static Kernel; 0] {
+        []
+    }
+
+    #[cfg(feature = "half")]
+    fn of_halves() -> [&'static Kernel; 8] {
+        use ferrogrid_device::half::bf16;
+
+        use crate::accumulate::accumulations::SumFloats;
+        [
+            totals::kernels::dot_of_tiles::kernel::<bf16>(),
+            extrema::kernels::extremum_position::kernel::<bf16>(),
+            moments::kernels::moments_of_tiles::kernel::<bf16>(),
+            runs::kernels::encode::kernel::<bf16>(),
+            samples::count_samples::kernel::<crate::histogram::bins::bins::EvenHalves>(),
+            values::combine_runs::kernel::<SumFloats<bf16>>(),
+            segments::segments_of_blocks::kernel::<SumFloats<bf16>>(),
+            matrices::combine_columns::kernel::<SumFloats<bf16>>(),
+        ]
     }
 
     /// Items that a loop indexes stay in registers only if LLVM unrolls the loop, which it does not if the loop is long.
@@ -205,7 +228,7 @@ mod tests {
             top_k::kernels::collect_greatest::kernel::<u64>(),
             segmented_sorts::take_in_segments::kernel::<u64>(),
         ];
-        for kernel in kernels {
+        for kernel in kernels.into_iter().chain(of_halves()) {
             let architectures = kernel.architectures();
             assert!(!architectures.is_empty(), "{}", kernel.name());
             let path = kernel.name().split("::<").next().unwrap_or_default();

@@ -1,5 +1,8 @@
 //! Random numbers by Philox, and random permutations.
 
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
+
 use crate::movement::sequence;
 use crate::{DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use kernels::{Distribution, Exponential, Normal, THREADS, Uniform, random_doubles, random_singles};
@@ -11,6 +14,8 @@ use kernels::{Distribution, Exponential, Normal, THREADS, Uniform, random_double
 )]
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{HalfFloat, bf16, f16};
     use ferrogrid::device::prelude::*;
 
     use ferrogrid::device::group;
@@ -19,8 +24,24 @@ pub mod kernels {
     /// The threads of a block, each with one group of the generator.
     pub const THREADS: usize = 256;
 
+    /// A distribution, of which all threads take the same branch.
+    #[cfg(feature = "half")]
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    #[repr(u32)]
+    pub enum Kind {
+        /// That of [`Uniform`].
+        Uniform,
+        /// That of [`Normal`].
+        Normal,
+        /// That of [`Exponential`].
+        Exponential,
+    }
+
     /// What numbers become of a group of four words.
     pub trait Distribution {
+        /// Its name for kernels that have all.
+        #[cfg(feature = "half")]
+        const KIND: Kind;
         /// Four of 32 bits.
         fn singles(random: &mut Philox4x32) -> [f32; 4];
         /// Two of 64 bits.
@@ -40,6 +61,8 @@ pub mod kernels {
     pub struct Exponential;
 
     impl Distribution for Uniform {
+        #[cfg(feature = "half")]
+        const KIND: Kind = Kind::Uniform;
         #[inline(always)]
         fn singles(random: &mut Philox4x32) -> [f32; 4] {
             random.next_uniform_f32x4()
@@ -87,6 +110,8 @@ pub mod kernels {
     normal!(normal_doubles, f64, 9);
 
     impl Distribution for Normal {
+        #[cfg(feature = "half")]
+        const KIND: Kind = Kind::Normal;
         #[inline(always)]
         fn singles(random: &mut Philox4x32) -> [f32; 4] {
             let [a, b, c, d] = random.next_uniform_f32x4();
@@ -100,6 +125,8 @@ pub mod kernels {
     }
 
     impl Distribution for Exponential {
+        #[cfg(feature = "half")]
+        const KIND: Kind = Kind::Exponential;
         #[inline(always)]
         fn singles(random: &mut Philox4x32) -> [f32; 4] {
             random.next_uniform_f32x4().map(|x| -Float::ln(x))
@@ -142,6 +169,26 @@ pub mod kernels {
         fill(&t, (seed, offset), &mut y, D::singles);
     }
 
+    /// As [`random_singles`], rounded.
+    #[cfg(feature = "half")]
+    #[kernel(block = THREADS, wide, T = [f16, bf16])]
+    pub fn random_halves<T: HalfFloat>(
+        t: Thread<1>,
+        kind: Kind,
+        seed: u64,
+        offset: u64,
+        mut y: DisjointWarps<T, 4, 1>,
+    ) {
+        fill(&t, (seed, offset), &mut y, |random| {
+            let singles = match kind {
+                Kind::Uniform => Uniform::singles(random),
+                Kind::Normal => Normal::singles(random),
+                Kind::Exponential => Exponential::singles(random),
+            };
+            singles.map(T::from_f32)
+        });
+    }
+
     /// y[i] <- number i % 2 of group offset + i / 2
     #[kernel(block = THREADS, wide, D = [Uniform, Normal, Exponential])]
     pub fn random_doubles<D: Distribution>(
@@ -160,10 +207,11 @@ pub mod kernels {
     }
 }
 
-/// A floating-point number that can be drawn: `f32` or `f64`.
+/// A floating-point number that can be drawn: `f32` or `f64`; with the feature `half` also `f16` and `bf16`, which are `f32` that are
+/// rounded.
 #[diagnostic::on_unimplemented(
     message = "there are no random numbers of type `{Self}`",
-    label = "expected `f32` or `f64`"
+    label = "expected `f32` or `f64`, or `f16` or `bf16` with the feature `half`"
 )]
 pub trait Drawn: ferrogrid_device::DeviceCopy {
     /// The numbers that a group of four words gives.
@@ -181,7 +229,7 @@ pub trait Drawn: ferrogrid_device::DeviceCopy {
 }
 
 macro_rules! drawn {
-    ($($t:ty: $count:literal, $kernel:ident;)*) => {
+    ($($t:ty: $count:literal, $kernel:ident::<$argument:ty>($($kind:expr)?);)*) => {
         $(impl Drawn for $t {
             const OF_GROUP: usize = $count;
             fn draw<D: Distribution + random_singles::Instance + random_doubles::Instance>(
@@ -191,12 +239,20 @@ macro_rules! drawn {
                 offset: u64,
                 y: DeviceViewMut<Self>,
             ) -> Result<()> {
-                kernels::$kernel::<D>(stream, grid, seed, offset, y)
+                kernels::$kernel::<$argument>(stream, grid, $($kind,)? seed, offset, y)
             }
         })*
     };
 }
-drawn! { f32: 4, random_singles; f64: 2, random_doubles; }
+drawn! {
+    f32: 4, random_singles::<D>();
+    f64: 2, random_doubles::<D>();
+}
+#[cfg(feature = "half")]
+drawn! {
+    f16: 4, random_halves::<f16>(D::KIND);
+    bf16: 4, random_halves::<bf16>(D::KIND);
+}
 
 /// A generator of random numbers: Philox 4x32-10, as cuRAND's `CURAND_RNG_PSEUDO_PHILOX4_32_10` and
 /// [`Philox4x32`](ferrogrid_device::random::Philox4x32) in kernels.
@@ -206,7 +262,7 @@ drawn! { f32: 4, random_singles; f64: 2, random_doubles; }
 /// last bit, the others up to the rounding of logarithm, sine and cosine. A recorded call gives the same numbers
 /// at each launch of its graph.
 ///
-/// A call takes a group of four words for each four words or `f32`, or two `f64`, begun or whole. Element `i` is number `i` of the
+/// A call takes a group of four words for each four words, `f32`, `f16` or `bf16`, or two `f64`, begun or whole. Element `i` is number `i` of the
 /// groups from the present one on, in subsequence 0.
 ///
 /// ```
@@ -261,7 +317,8 @@ impl Philox {
         Ok(())
     }
 
-    /// Fills `y` with numbers that are evenly distributed in (0, 1] (cuRAND's `curandGenerateUniform`).
+    /// Fills `y` with numbers that are evenly distributed in (0, 1] (cuRAND's `curandGenerateUniform`). Rounded to `f16`, one in
+    /// 2^25 is 0.
     ///
     /// # Errors
     /// Those of a launch.

@@ -137,7 +137,8 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// A kernel may have type and const parameters. Its options list the arguments that it is compiled for, in
 /// every combination: `#[kernel(T = [f32, f64], N = [4, 8])]`. The launch function has the same parameters,
-/// inferred or named; an instance that is not listed is a compile error.
+/// inferred or named; an instance that is not listed is a compile error. `#[cfg(...)]` before an argument lists it only where
+/// that holds: `T = [f32, #[cfg(feature = "half")] f16]`.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

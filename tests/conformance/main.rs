@@ -42,6 +42,7 @@ fn main() -> std::process::ExitCode {
     }
     let cases = [
         algorithms::filters::CASES,
+        algorithms::halves::CASES,
         algorithms::histograms::CASES,
         algorithms::images::CASES,
         algorithms::keyed::CASES,

@@ -49,7 +49,10 @@ fn scan<T: Number, A: combine_runs::Instance + Accumulation<Item: Pod, Total: Po
 }
 
 /// Combines all elements before each, as one run.
-pub(crate) fn scan_without_keys<T: Number, A: combine_runs::Instance + Accumulation<Item: Pod, Total: Pod>>(
+pub(crate) fn scan_without_keys<
+    T: Number,
+    A: combine_runs::Instance + Accumulation<Item: Pod, Total: Pod>,
+>(
     function: &'static str,
     stream: &Stream,
     a: A,

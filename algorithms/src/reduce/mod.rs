@@ -177,7 +177,7 @@ fn position_into<T: Number>(
 }
 
 /// The sum of the elements, 0 if there are none (CUB's `DeviceReduce::Sum`). Integers are added up as `i64` or `u64`, and
-/// wrap around there.
+/// wrap around there; `f16` and `bf16` as `f32`.
 ///
 /// The sum of floats is the same to the last bit in each run, on each GPU and on the CPU device: the order of the additions
 /// depends on the length alone. It is close to pairwise summation, so errors grow slowly.

@@ -109,7 +109,7 @@ pub mod kernels {
     }
 }
 
-/// A floating-point number that has norms: `f32` or `f64`.
+/// A floating-point number that has norms: `f32` or `f64`; with the feature `half` also `f16` and `bf16`.
 #[diagnostic::on_unimplemented(
     message = "there are no norms of elements of type `{Self}`",
     label = "expected `f32` or `f64`, or `f16` or `bf16` with the feature `half`"

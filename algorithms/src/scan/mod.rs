@@ -89,7 +89,7 @@ fn scan<T: Scanned>(
 }
 
 /// Writes to `y[i]` the sum of `x[0]` to `x[i]` (CUB's `DeviceScan::InclusiveSum`, NumPy's `cumsum`). Integers wrap around
-/// in their own type.
+/// in their own type; sums of `f16` and `bf16` are those in `f32`, each rounded once.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};

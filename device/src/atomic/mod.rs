@@ -45,7 +45,7 @@ use value::{Cell, Manner, Word};
 /// A number in device memory that threads change atomically.
 ///
 /// `T` is `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, or one of the pairs `F16x2` and `Bf16x2` of
-/// `ferrogrid::device::half`. Integers of 8 and 16 bits have loads and stores only. The scope `S` says among which threads the operations are atomic: those of a
+/// `ferrogrid::device::half`. Integers of 8 and 16 bits, `f16` and `bf16` have loads and stores only. The scope `S` says among which threads the operations are atomic: those of a
 /// [`Block`], of the [`Device`] (the default), or of the whole [`System`]. A kernel takes
 /// `&[DeviceAtomic<u32>]`; the launch passes `buffer.as_atomic()`.
 ///

@@ -1,6 +1,7 @@
 //! Device-wide algorithms.
 
 pub(crate) mod filters;
+pub(crate) mod halves;
 pub(crate) mod histograms;
 pub(crate) mod images;
 pub(crate) mod keyed;

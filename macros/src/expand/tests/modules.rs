@@ -99,7 +99,8 @@ fn conditions_hold_for_all_that_is_made_of_a_kernel() {
 /// A disabled instance leaves nothing in the expansion, and the others stay.
 #[test]
 fn conditions_of_an_argument_hold_for_its_instance_alone() {
-    let module = "mod m { #[kernel(T = [f32, #[cfg(x)] f16])] pub fn k<T: DeviceCopy>(t: Thread<1>, x: &[T]) {} }";
+    let module =
+        "mod m { #[kernel(T = [f32, #[cfg(x)] f16])] pub fn k<T: DeviceCopy>(t: Thread<1>, x: &[T]) {} }";
     let (host, device) = (on_host(module), on_device(module));
     has(&host, "#[cfg(x)]#[doc(hidden)]#[allow(non_upper_case_globals)]static__FERROGRID_KERNEL_k_f16:");
     has(&host, "#[cfg(x)]unsafeimpl__FerrogridInstance_k<>forf16");
@@ -107,7 +108,11 @@ fn conditions_of_an_argument_hold_for_its_instance_alone() {
     let name = between(&device, "\"ptx-kernel\"fnk_f16_", "(");
     has(&device, &format!("#[cfg(x)]#[allow(dead_code,non_camel_case_types)]type__k_f16_{name}_T=f16;"));
     has(&device, "#[cfg(x)]#[unsafe(no_mangle)]static");
-    assert_eq!((host.matches("cfg(x)").count(), device.matches("cfg(x)").count()), (3, 3), "{host}\n{device}");
+    assert_eq!(
+        (host.matches("cfg(x)").count(), device.matches("cfg(x)").count()),
+        (3, 3),
+        "{host}\n{device}"
+    );
 }
 
 #[test]
