@@ -127,6 +127,27 @@ fn reductions_have_the_bits_of_kernels() {
     }
 }
 
+#[cfg(feature = "half")]
+#[test]
+fn halves_have_the_bits_of_kernels() {
+    use ferrogrid_device::half::{bf16, f16};
+
+    fn check<T: algorithms::Real<Total: Debug> + Debug>(of_bits: fn(u16) -> T, of_single: fn(f32) -> T) {
+        let streams = &streams();
+        for len in [1, 4095, 8193] {
+            // Sums round in each step, and do not overflow.
+            let x: Vec<T> = random(len).map(|bits| of_single(f32::from(bits as i16) / 1024.0)).collect();
+            reductions(streams, &x);
+            norms(streams, &x);
+            let x: Vec<T> = random(len).map(|bits| of_bits(bits as u16 & 0xFF03)).collect();
+            extrema(streams, &x);
+            selections(streams, &x, len);
+        }
+    }
+    check(f16::from_bits, f16::from_f32);
+    check(bf16::from_bits, bf16::from_f32);
+}
+
 /// A block has tiles `b` and `b + 2112`, and the last tile is not whole. Of equal elements the first counts.
 #[test]
 fn blocks_of_several_tiles_have_the_bits_of_kernels() {

@@ -59,7 +59,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let alias = |parameter: &Ident| format_ident!("__{entry}_{parameter}", span = parameter.span());
     let generics = generic::names(kernel);
     let rename = |ident: &Ident| generics.contains(&ident).then(|| alias(ident));
-    let aliases = generic::aliases(instance, alias);
+    let aliases = generic::aliases(kernel, instance, alias);
     let chosen = generic::aliased(instance, alias);
     let cfgs: Vec<_> = kernel.cfgs_of(instance).collect();
     let parameters = kernel.entry_parameters().map(|(i, parameter)| entry_parameters(kernel, i, parameter));

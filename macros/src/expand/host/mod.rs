@@ -170,7 +170,7 @@ fn cpu_entry_name(kernel: &Kernel) -> Ident {
 fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code) -> TokenStream {
     let (name, entry) = (kernel.path(instance), kernel.entry(instance, module.fingerprint));
     let (static_name, cpu, rank) = (static_name(kernel, instance), cpu_entry_name(kernel), kernel.rank);
-    let (aliases, arguments) = (generic::aliases(instance, Ident::clone), generic::passed(kernel));
+    let (aliases, arguments) = (generic::aliases(kernel, instance, Ident::clone), generic::passed(kernel));
     let block = optional(block::of(kernel));
     let max_threads = optional(kernel.bounds.max_threads.map(|threads| quote!(#threads)));
     let cluster = optional(kernel.bounds.cluster.map(|[x, y, z]| quote!([#x, #y, #z])));
