@@ -37,11 +37,7 @@ pub(super) fn names(kernel: &Kernel) -> Vec<&Ident> {
 
 /// Items that name each argument of `instance`: `type T = f32; const N: usize = 8;`. The names are those of
 /// the parameters, after `rename`.
-pub(super) fn aliases(
-    kernel: &Kernel,
-    instance: &Instance,
-    rename: impl Fn(&Ident) -> Ident,
-) -> TokenStream {
+pub(super) fn aliases(kernel: &Kernel, instance: &Instance, rename: impl Fn(&Ident) -> Ident) -> TokenStream {
     let cfgs: Vec<_> = kernel.cfgs_of(instance).collect();
     let aliases = instance.arguments.iter().map(|argument| {
         let name = rename(argument.parameter());
