@@ -157,6 +157,7 @@ pub mod __private {
         check_library, check_params,
     };
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor, NativeEntry};
+    pub use crate::launch::block_order::OrderMemory;
     pub use crate::launch::block_output::{rows_for_blocks, tiles_for_blocks};
     pub use crate::launch::extent::{check_narrow, longest, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};

@@ -15,8 +15,8 @@ use super::{Wanted, launch_bounds};
 const INDEX: &str = "%ctaid.x";
 /// The register with the number.
 const REGISTER: &str = "%ferrogrid_block";
-/// The shared variable from which functions read it: the number in a block of a kernel with an order, else
-/// the block's index.
+/// The shared variable from which functions read it: the number in a block of a kernel with an order, and after it the number of
+/// the launch, which the device crate reads; else the block's index.
 const VARIABLE: &str = "ferrogrid_block";
 
 /// Takes the number first and replaces the index by it, also in functions that the kernels call. Panic
@@ -48,7 +48,7 @@ pub(super) fn number<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut E
         }
     }
     let first = module.functions().next().map_or(module.text, |function| function.text);
-    edits.insert_before(first, format!(".shared .align 4 .b32 {VARIABLE};\n"));
+    edits.insert_before(first, format!(".shared .align 8 .b32 {VARIABLE}[2];\n"));
 }
 
 /// Whether a function, not an entry point, reads the index.
@@ -75,17 +75,26 @@ fn begin<'t>(function: &Function<'t>, lines: &str, edits: &mut Edits<'t>) {
 }
 
 /// One thread takes the next number, from the state in the first parameter; then all threads of the block
-/// have it.
+/// have it. The upper half of that word counts the launches that have used the state: the last block to take a number adds one,
+/// and takes the number back to 0. By then all blocks of the launch have read it.
 fn take(entry: &Function<'_>) -> String {
     let state = entry.parameters().first().and_then(|it| it.names.first()).map_or("", |it| it.name);
     format!(
-        "\t{{\n\t.reg .pred \t%first;\n\t.reg .b32 \t%thread, %number;\n\t.reg .b64 \t%state;\n\
+        "\t{{\n\t.reg .pred \t%first, %last;\n\t.reg .b32 \t%thread, %number, %launch, %blocks;\n\
+         \t.reg .b64 \t%state, %both, %next;\n\
          \tmov.u32 \t%thread, %tid.x;\n\
          \tsetp.eq.u32 \t%first, %thread, 0;\n\
          \tld.param.b64 \t%state, [{state}];\n\
          \tcvta.to.global.u64 \t%state, %state;\n\
-         \t@%first atom.relaxed.gpu.global.add.u32 \t%number, [%state], 1;\n\
-         \t@%first st.shared.b32 \t[{VARIABLE}], %number;\n\
+         \t@%first atom.relaxed.gpu.global.add.u64 \t%both, [%state], 1;\n\
+         \t@%first st.shared.b64 \t[{VARIABLE}], %both;\n\
+         \tmov.b64 \t{{%number, %launch}}, %both;\n\
+         \tmov.u32 \t%blocks, %nctaid.x;\n\
+         \tsub.u32 \t%thread, %blocks, 1;\n\
+         \tsetp.eq.and.u32 \t%last, %number, %thread, %first;\n\
+         \tcvt.u64.u32 \t%next, %blocks;\n\
+         \tsub.u64 \t%next, 4294967296, %next;\n\
+         \t@%last red.relaxed.gpu.global.add.u64 \t[%state], %next;\n\
          \tbar.sync \t0;\n\t}}\n{}",
         load()
     )
@@ -170,14 +179,14 @@ mod tests {
         let text = numbered(TEXT);
         let entry = function(&text, ".visible .entry in_order");
         let steps =
-            ["griddepcontrol.wait", "[in_order_param_0]", "atom.relaxed.gpu.global.add.u32", "bar.sync"];
+            ["griddepcontrol.wait", "[in_order_param_0]", "atom.relaxed.gpu.global.add.u64", "bar.sync"];
         let places: Vec<usize> = steps.iter().map(|step| entry.find(step).unwrap()).collect();
         assert!(
             places.is_sorted() && places[3] < entry.find("mov.u32 \t%r1, %ferrogrid_block").unwrap(),
             "{entry}"
         );
         assert!(!entry.contains(INDEX), "{entry}");
-        assert_eq!(text.matches(".shared .align 4 .b32 ferrogrid_block;").count(), 1);
+        assert_eq!(text.matches(".shared .align 8 .b32 ferrogrid_block[2];").count(), 1);
         Module::parse(&text).unwrap();
     }
 

@@ -55,6 +55,11 @@ pub(crate) trait BackendStream: StreamMemory {
     /// Whether it is not ordered with the legacy default stream.
     fn is_nonblocking(&self) -> Result<bool>;
 
+    /// Whether kernels leave the memory of a `BlockOrder` ready for the next launch. If not, it is zeroed for each.
+    fn renews_orders(&self) -> bool {
+        false
+    }
+
     fn priority(&self) -> Result<i32> {
         Ok(0)
     }

@@ -2,13 +2,14 @@
 //!
 //! `grid` is the shape and its limits; `attributes` and `access_policy` are what a launch asks for beyond it. `enqueue`
 //! calls the backend. `host_slice` says what slices of the host may stand for, and `parameters` lists those of
-//! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_output`,
+//! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_order`, `block_output`,
 //! `zeros` and `sized_params` serve single kinds of parameter. `scratch` has memory of one recorded launch, `temporary`
 //! that of streams and recordings alike. `reduction` has the two steps of a reduction, and `ordered` what a comparison's
 //! functions launch.
 
 pub(crate) mod access_policy;
 pub(crate) mod attributes;
+pub(crate) mod block_order;
 pub(crate) mod block_output;
 mod enqueue;
 pub(crate) mod extent;

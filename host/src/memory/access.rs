@@ -60,6 +60,11 @@ impl<'a> Access<'a> {
         }
     }
 
+    /// The same use, of the whole allocation.
+    pub(crate) fn whole(self) -> Self {
+        self.of_bytes(self.memory().bytes())
+    }
+
     /// The same use, of the whole allocation if `bytes` are as many as that has.
     #[inline]
     pub(crate) fn of_bytes(self, bytes: usize) -> Self {

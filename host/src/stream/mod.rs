@@ -27,6 +27,7 @@ use crate::device::Device;
 use crate::device::account::Account;
 use crate::device::retired;
 use crate::error::Result;
+use crate::launch::block_order::KeptOrder;
 use crate::order::OrderedStream;
 use crate::profile::{self, Work};
 
@@ -70,6 +71,7 @@ pub(crate) struct StreamInner {
     account: Arc<Account>,
     /// Whether the handle is gone, so that no more work is enqueued.
     closed: AtomicBool,
+    kept_order: KeptOrder,
 }
 
 impl Stream {
@@ -77,8 +79,8 @@ impl Stream {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (device, account, closed) = (device.clone(), Account::of(device), AtomicBool::new(false));
-        let backend = backend.into();
-        Stream { inner: Arc::new(StreamInner { id, device, backend, account, closed }) }
+        let (backend, kept_order) = (backend.into(), KeptOrder::default());
+        Stream { inner: Arc::new(StreamInner { id, device, backend, account, closed, kept_order }) }
     }
 
     /// The device that runs it.
@@ -145,6 +147,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        // It refers to the stream.
+        self.inner.kept_order.clear();
         self.inner.backend.close();
         self.inner.closed.store(true, Ordering::Release);
     }
@@ -181,6 +185,11 @@ impl StreamInner {
         let event = EventBackend::new(self.device.backend(), EventOptions::UNTIMED)?;
         self.backend.record(&event)?;
         Ok(event)
+    }
+
+    /// Memory for the next launch with a `BlockOrder`.
+    pub(crate) fn kept_order(&self) -> &KeptOrder {
+        &self.kept_order
     }
 
     /// What its buffers count for.

@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_value_is_passed_from_block_to_block", a_value_is_passed_from_block_to_block),
     ("numbers_in_order_are_each_block_s_own", numbers_in_order_are_each_block_s_own),
     ("launches_at_once_have_orders_of_their_own", launches_at_once_have_orders_of_their_own),
+    ("launches_in_a_row_leave_no_values_behind", launches_in_a_row_leave_no_values_behind),
     ("no_wait_for_a_block_deadlocks", no_wait_for_a_block_deadlocks),
     (
         "a_stack_that_is_used_up_ends_the_waits_for_its_block",
@@ -152,6 +153,42 @@ fn launches_at_once_have_orders_of_their_own(device: &Device) -> Outcome {
     }
     for (stream, y) in results {
         expect("sums", stream.download(&y)?, scanned(&x))?;
+    }
+    Ok(())
+}
+
+/// They use the same memory, where the values of kernels have different places and lengths.
+fn launches_in_a_row_leave_no_values_behind(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut random = fastrand::Rng::with_seed(163);
+    let (mut sums, mut maps, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..40 {
+        let n = random.usize(1..10_000);
+        let grid = Grid::cover(n).with_block(64);
+        let x: Vec<u32> = (0..n).map(|_| random.u32(..)).collect();
+        let mut y = stream.zeros(n)?;
+        in_order::scan::<u32>(&stream, grid, 0, &stream.upload(&x)?, &mut y)?;
+        sums.push((x, y));
+        let none = Affine { scale: 1, offset: 0 };
+        let x: Vec<_> =
+            (0..n).map(|_| Affine { scale: random.u64(..) | 1, offset: random.u64(..) }).collect();
+        let mut y = stream.upload(&vec![none; n])?;
+        in_order::scan::<Affine<u64>>(&stream, grid, none, &stream.upload(&x)?, &mut y)?;
+        maps.push((x, y));
+        let blocks = random.usize(1..50);
+        let mut y = stream.zeros::<u32>(64 * blocks)?;
+        in_order::columns_failing(&stream, Grid::new(blocks as u32, 64), u32::MAX, 0, &mut y)?;
+        columns.push(y);
+    }
+    for (launch, (x, y)) in sums.iter().enumerate() {
+        expect(&format!("sums of launch {launch}"), stream.download(y)?, scanned(x))?;
+    }
+    for (launch, (x, y)) in maps.iter().enumerate() {
+        expect(&format!("maps of launch {launch}"), stream.download(y)?, scanned(x))?;
+    }
+    for (launch, y) in columns.iter().enumerate() {
+        let expected = (0..y.len() as u32).map(|i| i / 64).collect();
+        expect(&format!("columns of launch {launch}"), stream.download(y)?, expected)?;
     }
     Ok(())
 }

@@ -48,9 +48,13 @@ fn the_number_of_a_block_is_taken_once_and_stands_for_its_index() {
         for (architecture, lines) in code(kernel) {
             assert_eq!(count(&lines, "atom."), 1, "{architecture}: {lines:#?}");
             let place = |part: &str| lines.iter().position(|line| line.contains(part));
-            let (taken, barrier) = (place("atom.relaxed.gpu.global.add.u32"), place("bar.sync"));
-            assert!(taken < barrier && taken.is_some(), "{architecture}: {lines:#?}");
+            let (taken, barrier) = (place("atom.relaxed.gpu.global.add.u64"), place("bar.sync"));
+            // The last block prepares the memory for the next launch.
+            let renewed = place("@%last red.relaxed.gpu.global.add.u64");
+            assert!(taken < renewed && renewed < barrier && taken.is_some(), "{architecture}: {lines:#?}");
             assert!(barrier < place("ld.shared.b32 \t%ferrogrid_block"), "{architecture}: {lines:#?}");
+            let launch = lines.iter().position(|line| line.contains("[ferrogrid_block+4]"));
+            assert!(barrier < launch, "{architecture}: {lines:#?}");
             assert_eq!(place("%ctaid"), None, "{architecture}: {lines:#?}");
         }
     }

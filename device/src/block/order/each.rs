@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use super::slots::{EMPTY, HEAD, OWN, OrderValue, Slots, TOTAL, sealed, status};
+use super::slots::{HEAD, OWN, OrderValue, Slots, TOTAL, sealed};
 use super::{BlockOrder, EarlierBlocks};
 use crate::atomic::Ordering;
 use crate::thread::Thread;
@@ -91,10 +91,10 @@ impl<T: Exchange, const N: usize> EarlierBlocks<'_, EachThread<T, N>> {
             if end == 0 {
                 return true;
             }
-            let word = if status(word) == EMPTY { self.slots.filled_column(end - 1, rank) } else { word };
+            let word = if self.slots.is_empty(word) { self.slots.filled_column(end - 1, rank) } else { word };
             let found = value_of([word as u32, 0, 0, 0]);
             before = Some(before.map_or(found, |later| combine(found, later)));
-            status(word) == TOTAL
+            self.slots.is(word, TOTAL)
         };
         loop {
             // Two at a time: their loads don't wait for each other. Block 0 stands for those that are not there. LLVM would not
@@ -114,13 +114,12 @@ impl<T: Exchange, const N: usize> EarlierBlocks<'_, EachThread<T, N>> {
 }
 
 impl<T: Exchange, const N: usize> Slots<'_, EachThread<T, N>> {
-    /// Sets the word of the thread with this rank in the block's own slot. Status and value are one word, which orders nothing
+    /// Sets the word of the thread with this rank in the block's own slot. State and value are one word, which orders nothing
     /// else.
     #[inline(always)]
-    fn set_column(&self, rank: u32, status: u32, value: T) {
+    fn set_column(&self, rank: u32, state: u32, value: T) {
         let ([low, ..], _) = words_of(value);
-        self.word(self.block, Self::place(rank))
-            .store(u64::from(status) << 32 | u64::from(low), Ordering::Relaxed);
+        self.word(self.block, Self::place(rank)).store(self.filled(state, low), Ordering::Relaxed);
     }
 
     /// The word of that thread in the slot of block `earlier`.
@@ -133,7 +132,7 @@ impl<T: Exchange, const N: usize> Slots<'_, EachThread<T, N>> {
     #[track_caller]
     #[inline(always)]
     fn filled_column(&self, earlier: u32, rank: u32) -> u64 {
-        self.filled(earlier, Self::place(rank), Ordering::Relaxed)
+        self.wait_for(earlier, Self::place(rank), Ordering::Relaxed)
     }
 
     #[inline(always)]

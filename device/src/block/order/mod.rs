@@ -11,8 +11,8 @@ use crate::warp::Exchange;
 pub use each::EachThread;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use slots::EndOfBlock;
+pub use slots::{MOST_LAUNCHES, OrderValue, assert_published, end_block, words_for};
 use slots::{OWN, Slots, TOTAL};
-pub use slots::{OrderValue, assert_published, end_block, words_for};
 
 /// Numbers the blocks of a kernel in the order in which they start, and lets each wait for values that
 /// earlier ones publish.
@@ -32,7 +32,7 @@ pub use slots::{OrderValue, assert_published, end_block, words_for};
 /// | at a barrier of the grid or a cluster | not in `cooperative` kernels and those with clusters: a compile error |
 /// | for a value that is published twice, or under another block's number | `publish` takes the `BlockOrder` |
 ///
-/// The launch passes nothing for it: it allocates zeroed memory of its own from the stream's pool. In a graph
+/// The launch passes nothing for it. The memory is the stream's, which keeps up to 1 MiB of it for later launches. In a graph
 /// the memory belongs to the graph, and each launch zeroes it. The grid has rank 1, and 16 bytes of each
 /// block's shared memory are taken. Values are [`Exchange`] of up to 16 bytes: numbers, tuples, derived structs; or one for
 /// each thread, [`EachThread`].
@@ -89,8 +89,9 @@ impl<'a, T: OrderValue> BlockOrder<'a, T> {
     /// The order of a launch whose state is at `state`.
     ///
     /// # Safety
-    /// For `'a`, `state` must be valid for as many words as [`words_for`] returns for the launch. They were 0
-    /// before it, and nothing reaches them except such orders of the same type in threads of that launch. The
+    /// For `'a`, `state` must be valid for as many words as [`words_for`] returns for the launch. They were zeroed
+    /// before it (on a GPU, at most [`MOST_LAUNCHES`] launches before), and since then nothing reached them except orders of
+    /// launches that have ended, and such orders of the same type in threads of that launch. The
     /// launch has rank 1 and numbers its blocks in the order in which they start: what a block with a lower
     /// number waits for never depends on `thread`.
     #[doc(hidden)]

@@ -9,14 +9,19 @@ use crate::native::Block;
 use crate::thread::Thread;
 use crate::warp::{Exchange, value_of, words_of};
 
-/// Nothing is published: the state at the launch.
-pub(super) const EMPTY: u32 = 0;
 /// The block's own value is published.
 pub(super) const OWN: u32 = 1;
 /// The total of all blocks up to this one is published, too.
 pub(super) const TOTAL: u32 = 2;
 /// The block ended without a value.
 const MISSING: u32 = 3;
+
+/// How many bits of a word's upper half have the state of its value; those above them have the number of the launch, so that
+/// what earlier launches left in the same memory counts as empty.
+const STATE_BITS: u32 = 2;
+
+/// The launches that may use the same memory, one after the other, since it was zeroed.
+pub const MOST_LAUNCHES: u32 = 1 << (32 - STATE_BITS);
 
 /// Where the slots begin: 128 bytes after the word that counts blocks, so that a slot of 32 bytes is one sector.
 const FIRST: usize = 16;
@@ -75,9 +80,11 @@ pub unsafe fn end_block<'t, T: OrderValue>(state: *const u64, thread: &Thread<'t
 }
 
 /// The values of the blocks of a launch. A block's slot has its own value, and then the total up to it, in words whose
-/// lower half is 4 bytes of the value, and whose upper half is [`OWN`] or [`TOTAL`] when it is there.
+/// lower half is 4 bytes of the value, and whose upper half is [`OWN`] or [`TOTAL`] with the number of the launch when it is there.
 pub(super) struct Slots<'a, T> {
     first: *const DeviceAtomic<u64>,
+    /// The number of the launch, above [`STATE_BITS`].
+    launch: u32,
     /// The block's own number.
     pub(super) block: u32,
     #[cfg(not(target_arch = "nvptx64"))]
@@ -91,6 +98,7 @@ impl<'a, T: OrderValue> Slots<'a, T> {
         let [block] = thread.block_idx();
         Slots {
             first: state.wrapping_add(FIRST).cast(),
+            launch: launch_number() << STATE_BITS,
             block,
             #[cfg(not(target_arch = "nvptx64"))]
             native: Some(thread.block),
@@ -106,40 +114,59 @@ impl<'a, T: OrderValue> Slots<'a, T> {
         unsafe { &*self.first.add(block as usize * T::STRIDE + word) }
     }
 
+    /// A word of this launch with that state and value.
+    #[inline(always)]
+    pub(super) fn filled(&self, state: u32, value: u32) -> u64 {
+        u64::from(self.launch | state) << 32 | u64::from(value)
+    }
+
+    /// Whether it has that state.
+    #[inline(always)]
+    pub(super) fn is(&self, word: u64, state: u32) -> bool {
+        (word >> 32) as u32 == self.launch | state
+    }
+
+    /// Whether nothing has been published there since the launch.
+    #[inline(always)]
+    pub(super) fn is_empty(&self, word: u64) -> bool {
+        let state = (word >> 32) as u32 ^ self.launch;
+        state == 0 || state > MISSING
+    }
+
     /// Says that the block has a value for each thread.
     #[inline(always)]
     pub(super) fn set_published(&self) {
-        self.word(self.block, 0).store(u64::from(OWN) << 32, Ordering::Relaxed);
+        self.word(self.block, 0).store(self.filled(OWN, 0), Ordering::Relaxed);
     }
 
     /// Word `place` of the slot of `earlier`, once it is filled.
     #[track_caller]
     #[inline(always)]
-    pub(super) fn filled(&self, earlier: u32, place: usize, order: Ordering) -> u64 {
+    pub(super) fn wait_for(&self, earlier: u32, place: usize, order: Ordering) -> u64 {
         assert!(earlier < self.block, "a block can wait only for those that have started before it");
         let (word, block) = (self.word(earlier, place), self.word(earlier, 0));
-        let mut state = word.load(order);
-        if status(state) == EMPTY {
+        let mut found = word.load(order);
+        if self.is_empty(found) {
             #[cfg(target_arch = "nvptx64")]
-            wait(word, block);
+            wait(word, block, self.launch);
             #[cfg(not(target_arch = "nvptx64"))]
-            self.wait(word, block);
-            state = word.load(order);
+            self.pause(word, block);
+            found = word.load(order);
         }
         // It is empty only if the block has ended.
         assert!(
-            !matches!(status(state), EMPTY | MISSING),
+            !self.is_empty(found) && !self.is(found, MISSING),
             "a block waits for the value of a block that ended without publishing one"
         );
-        state
+        found
     }
 
     /// Marks the own block as ended without a value, unless it has one.
     #[inline(always)]
     fn end(&self) {
         let word = self.word(self.block, 0);
-        if status(word.load(Ordering::Relaxed)) == EMPTY {
-            word.store(u64::from(MISSING) << 32, Ordering::Relaxed);
+        if self.is_empty(word.load(Ordering::Relaxed)) {
+            word.store(self.filled(MISSING, 0), Ordering::Relaxed);
         }
     }
 
@@ -147,9 +174,9 @@ impl<'a, T: OrderValue> Slots<'a, T> {
     /// another OS thread, and the first word of its slot is filled however it ends.
     #[cfg(not(target_arch = "nvptx64"))]
     #[cold]
-    fn wait(&self, word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>) {
+    fn pause(&self, word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>) {
         let mut turns = 0_u32;
-        while is_awaited(word, block) {
+        while is_awaited(word, block, self.launch) {
             turns = turns.saturating_add(1);
             match self.native {
                 Some(block) => block.pause(turns),
@@ -165,11 +192,11 @@ impl<T: Exchange> Slots<'_, T> {
     /// Publishes the block's own value or the total. With `Release`, who sees it by `Acquire` also sees what the thread wrote
     /// before.
     #[inline(always)]
-    pub(super) fn publish(&self, status: u32, value: T, order: Ordering) {
+    pub(super) fn publish(&self, state: u32, value: T, order: Ordering) {
         let (words, _) = words_of(value);
-        let first = if status == OWN { 0 } else { Self::WORDS };
+        let first = if state == OWN { 0 } else { Self::WORDS };
         for at in (0..Self::WORDS).rev() {
-            let word = u64::from(status) << 32 | u64::from(words[at]);
+            let word = self.filled(state, words[at]);
             let order = if at == 0 { order } else { Ordering::Relaxed };
             self.word(self.block, first + at).store(word, order);
         }
@@ -179,7 +206,7 @@ impl<T: Exchange> Slots<'_, T> {
     #[track_caller]
     #[inline(always)]
     pub(super) fn own(&self, earlier: u32, order: Ordering) -> T {
-        let word = |at| self.filled(earlier, at, if at == 0 { order } else { Ordering::Relaxed }) as u32;
+        let word = |at| self.wait_for(earlier, at, if at == 0 { order } else { Ordering::Relaxed }) as u32;
         value_of(core::array::from_fn(|at| if at < Self::WORDS { word(at) } else { 0 }))
     }
 
@@ -196,7 +223,7 @@ impl<T: Exchange> Slots<'_, T> {
         };
         let total = words(Self::WORDS);
         let own = if Self::WORDS <= 2 { words(0) } else { [0; 4] };
-        let has = |words: &[u64; 4], state| words[..Self::WORDS].iter().all(|&word| status(word) == state);
+        let has = |words: &[u64; 4], state| words[..Self::WORDS].iter().all(|&word| self.is(word, state));
         if has(&total, TOTAL) {
             Seen::Total(value_of(total.map(|word| word as u32)))
         } else if has(&own, OWN) {
@@ -211,9 +238,9 @@ impl<T: Exchange> Slots<'_, T> {
 /// may never publish.
 #[cfg(target_arch = "nvptx64")]
 #[inline(never)]
-fn wait(word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>) {
+fn wait(word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>, launch: u32) {
     let mut turns = 0_u32;
-    while is_awaited(word, block) {
+    while is_awaited(word, block, launch) {
         turns = turns.wrapping_add(1);
         // Polling is slow: the record is in the host's memory.
         if turns % 1024 == 0 && crate::feedback::panic::is_reported() {
@@ -224,14 +251,30 @@ fn wait(word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>) {
 
 /// Whether a word of the slot with the first word `block` will still be filled.
 #[inline(always)]
-fn is_awaited(word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>) -> bool {
-    status(word.load(Ordering::Relaxed)) == EMPTY && status(block.load(Ordering::Relaxed)) != MISSING
+fn is_awaited(word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>, launch: u32) -> bool {
+    let state = |word: &DeviceAtomic<u64>| (word.load(Ordering::Relaxed) >> 32) as u32 ^ launch;
+    let own = state(word);
+    (own == 0 || own > MISSING) && state(block) != MISSING
 }
 
-/// The state in a word of a slot.
+/// How many launches have used the memory before this one. The block has read it with its number, from the upper half of the
+/// word that counts blocks.
+#[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-pub(super) fn status(word: u64) -> u32 {
-    (word >> 32) as u32
+fn launch_number() -> u32 {
+    let number: u32;
+    // SAFETY: the build step declares these two words in a module with an order, and writes them once, before a barrier with
+    // which such a kernel begins; only those kernels come here.
+    unsafe {
+        core::arch::asm!("ld.shared.b32 {0}, [ferrogrid_block+4];", out(reg32) number, options(pure, nomem, nostack));
+    }
+    number
+}
+
+/// The CPU device has zeroed memory for each launch.
+#[cfg(not(target_arch = "nvptx64"))]
+fn launch_number() -> u32 {
+    0
 }
 
 /// Marks the end of a native block when it is dropped, also after a panic.
@@ -249,6 +292,7 @@ impl<T: OrderValue> EndOfBlock<'_, T> {
         let [block, ..] = block.block_idx();
         EndOfBlock(Slots {
             first: state.wrapping_add(FIRST).cast(),
+            launch: launch_number() << STATE_BITS,
             block,
             native: None,
             values: PhantomData,

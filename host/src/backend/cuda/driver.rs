@@ -162,6 +162,7 @@ driver_calls! {
     memory_info = cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
     stream_create = cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
     stream_priority = cuStreamGetPriority(stream: CUstream, priority: *mut c_int);
+    stream_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_uint);
     stream_flags = cuStreamGetFlags(stream: CUstream, flags: *mut c_uint);
     stream_priority_range = cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
     stream_context = cuStreamGetCtx(stream: CUstream, context: *mut CUcontext);

@@ -276,7 +276,7 @@ fn for_blocks(
     if let ParameterKind::Order { element } = &parameter.kind {
         let (chosen, local) = (chosen(kernel), local(number));
         return Some(
-            quote!(let #local = ::ferrogrid::__private::LaunchZeros::block_order::<#element, 1>(#chosen, __grid, #stream)?;),
+            quote!(let #local = ::ferrogrid::__private::OrderMemory::new::<#element, 1>(#chosen, __grid, #stream)?;),
         );
     }
     let ParameterKind::Output { division, .. } = &parameter.kind else { return None };

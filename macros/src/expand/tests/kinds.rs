@@ -365,10 +365,7 @@ fn outputs_of_blocks_are_checked_against_the_grid() {
         assert!(!host.contains("_for_blocks"), "{host}");
     }
     let order = on_host("mod m { #[kernel] pub fn k(t: Thread<1>, a: BlockOrder<u64>) {} }");
-    has(
-        &order,
-        "let__p1=p::LaunchZeros::block_order::<u64,1>(&__FERROGRID_KERNEL_k,__grid,stream)?;let__params",
-    );
+    has(&order, "let__p1=p::OrderMemory::new::<u64,1>(&__FERROGRID_KERNEL_k,__grid,stream)?;let__params");
 }
 
 /// Regions follow one another; slices begin at offsets that the launch gives.

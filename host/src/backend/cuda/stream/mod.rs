@@ -398,6 +398,14 @@ impl BackendStream for CudaStream {
         Some(self.watch.end(false))
     }
 
+    /// Not while another library captures the stream: its graph would use the memory again at any time.
+    fn renews_orders(&self) -> bool {
+        let mut status = 0;
+        // SAFETY: `status` is valid for the call, and the stream is live.
+        let code = unsafe { self.driver.stream_capturing(self.raw.0, &mut status) };
+        code == Code::SUCCESS && status == 0
+    }
+
     fn priority(&self) -> Result<i32> {
         self.bind()?;
         let mut priority = 0;
