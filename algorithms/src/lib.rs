@@ -164,7 +164,7 @@ mod tests {
             [totals::kernels::dot_of_tiles::kernel::<f64>(), counts::kernels::count_same::kernel::<u8>()];
         if std::env::var_os("FERROGRID_ARCH").is_none() {
             assert!(kernels.iter().all(|kernel| kernel.architectures() == ["sm_75", "sm_90"]));
-            assert_eq!(passes::move_long_pairs::kernel::<u64, u64>().architectures(), ["sm_75"]);
+            assert_eq!(passes::move_long_pairs::kernel::<u64, u64, 20>().architectures(), ["sm_75"]);
         }
     }
 
@@ -220,9 +220,9 @@ mod tests {
             images::gray_pixels::kernel::<[f32; 4]>(),
             sparse::multiply_sparse::kernel::<f64>(),
             digits::count_digits::kernel::<u64>(),
-            passes::move_keys::kernel::<u32>(),
-            passes::move_long_keys::kernel::<u64>(),
-            passes::move_long_pairs::kernel::<u64, u64>(),
+            passes::move_keys::kernel::<u32, 32>(),
+            passes::move_long_keys::kernel::<u64, 20>(),
+            passes::move_long_pairs::kernel::<u64, u64, 20>(),
             few::sort_few::kernel::<u64>(),
             sets::kernels::members_of_set::kernel::<u64>(),
             top_k::kernels::collect_greatest::kernel::<u64>(),

@@ -19,10 +19,7 @@ use crate::reduce::Number;
 use crate::{DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, THREADS, TILE, count_digits};
 use few::kernels::{FEW, move_few, sort_few};
-use pass::kernels::{
-    LONG_PAIR_ROWS, LONG_ROWS, PAIR_ROWS, ROWS, move_keys, move_long_keys, move_long_pairs, move_long_values,
-    move_pairs,
-};
+use pass::kernels::{move_keys, move_long_keys, move_long_pairs, move_long_values, move_pairs};
 
 pub use segmented::{segmented_sort, segmented_sort_pairs};
 
@@ -42,8 +39,8 @@ type Order<'a, K> = (Flips<K>, Digit, DeviceView<'a, u32>);
 
 /// Unsigned integers that kernels sort.
 pub trait Keys: Pod + Bits + count_digits::Instance + sort_few::Instance + With<u32> + With<u64> {
-    /// The elements of a block in a pass.
-    const TILE: usize;
+    /// The elements of a block in a pass over so many.
+    fn tile(elements: usize) -> usize;
 
     /// Launches a pass.
     fn pass(
@@ -57,8 +54,8 @@ pub trait Keys: Pod + Bits + count_digits::Instance + sort_few::Instance + With<
 
 /// Keys that kernels sort with values `V`.
 pub trait With<V: Pod + Bits>: Pod + Bits {
-    /// The elements of a block in a pass.
-    const TILE: usize;
+    /// The elements of a block in a pass over so many.
+    fn tile(elements: usize) -> usize;
 
     /// Launches a pass, from and to keys and values.
     fn pass(
@@ -70,10 +67,17 @@ pub trait With<V: Pod + Bits>: Pod + Bits {
     ) -> Result<()>;
 }
 
+/// The most elements of which a block takes few, so that more blocks have work.
+const SMALL: usize = 1 << 18;
+
+/// For each type of keys, and of values: the kernel of a pass, and how many elements a thread takes of few and of many.
 macro_rules! keys {
-    ($($t:ty: $pass:ident $rows:ident $(, $value:ty: $pass_of_pairs:ident $rows_of_pairs:ident)*;)*) => {
+    ($($t:ty: $pass:ident $few:literal $many:literal
+        $(, $value:ty: $pass_of_pairs:ident $few_pairs:literal $many_pairs:literal)*;)*) => {
         $(impl Keys for $t {
-            const TILE: usize = THREADS * $rows;
+            fn tile(elements: usize) -> usize {
+                THREADS * if elements <= SMALL { $few } else { $many }
+            }
 
             fn pass(
                 stream: &Stream,
@@ -82,11 +86,15 @@ macro_rules! keys {
                 x: DeviceView<Self>,
                 y: DeviceAtomicView<Self>,
             ) -> Result<()> {
-                $pass(stream, grid, flips, digit, starts, x, y)
+                let is_small = x.len() <= SMALL;
+                let pass = if is_small { $pass::<Self, $few> } else { $pass::<Self, $many> };
+                pass(stream, grid, flips, digit, starts, x, y)
             }
         }
         $(impl With<$value> for $t {
-            const TILE: usize = THREADS * $rows_of_pairs;
+            fn tile(elements: usize) -> usize {
+                THREADS * if elements <= SMALL { $few_pairs } else { $many_pairs }
+            }
 
             fn pass(
                 stream: &Stream,
@@ -95,16 +103,22 @@ macro_rules! keys {
                 (x, values): (DeviceView<Self>, DeviceView<$value>),
                 (y, values_out): (DeviceAtomicView<Self>, DeviceAtomicView<$value>),
             ) -> Result<()> {
-                $pass_of_pairs(stream, grid, flips, digit, starts, x, values, y, values_out)
+                let is_small = x.len() <= SMALL;
+                let pass = if is_small {
+                    $pass_of_pairs::<Self, $value, $few_pairs>
+                } else {
+                    $pass_of_pairs::<Self, $value, $many_pairs>
+                };
+                pass(stream, grid, flips, digit, starts, x, values, y, values_out)
             }
         })*)*
     };
 }
 keys! {
-    u8: move_keys ROWS, u32: move_pairs PAIR_ROWS, u64: move_long_values LONG_PAIR_ROWS;
-    u16: move_keys ROWS, u32: move_pairs PAIR_ROWS, u64: move_long_values LONG_PAIR_ROWS;
-    u32: move_keys ROWS, u32: move_pairs PAIR_ROWS, u64: move_long_values LONG_PAIR_ROWS;
-    u64: move_long_keys LONG_ROWS, u32: move_long_pairs LONG_PAIR_ROWS, u64: move_long_pairs LONG_PAIR_ROWS;
+    u8: move_keys 8 32, u32: move_pairs 8 28, u64: move_long_values 20 20;
+    u16: move_keys 8 32, u32: move_pairs 8 28, u64: move_long_values 20 20;
+    u32: move_keys 8 32, u32: move_pairs 8 28, u64: move_long_values 20 20;
+    u64: move_long_keys 8 20, u32: move_long_pairs 20 20, u64: move_long_pairs 20 20;
 }
 
 macro_rules! sorted {
@@ -189,7 +203,7 @@ impl RadixSort {
         if column.longest() <= FEW {
             return self.few::<T>(stream, column, stream.temporary(0)?.view_mut());
         }
-        self.passes::<T>(stream, column.input, <T::Unsigned as Keys>::TILE, |turn, digit, starts, grid| {
+        self.passes::<T>(stream, column.input, <T::Unsigned as Keys>::tile, |turn, digit, starts, grid| {
             let (x, y) = column.turn(stream, turn)?;
             Keys::pass(stream, grid, (flips, digit, starts), x, y)
         })
@@ -247,7 +261,7 @@ impl RadixSort {
             let grid = Grid::cover(longest.max(1));
             return move_few::<V>(stream, grid, origins.view(), values.input, values.output);
         }
-        let tile = <T::Unsigned as With<V>>::TILE;
+        let tile = <T::Unsigned as With<V>>::tile;
         self.passes::<T>(stream, keys.input, tile, |turn, digit, starts, grid| {
             let (x, y) = keys.turn(stream, turn)?;
             let (values, values_out) = values.turn(stream, turn)?;
@@ -291,12 +305,12 @@ impl RadixSort {
     }
 
     /// Counts the digits of `x`, and calls `pass` for each, the lowest first, with where its values begin. Blocks of
-    /// passes have `tile` elements.
+    /// passes have `tile(x.len())` elements.
     fn passes<T: Sorted>(
         &self,
         stream: &Stream,
         x: DeviceView<T::Unsigned>,
-        tile: usize,
+        tile: fn(usize) -> usize,
         mut pass: impl FnMut(Turn, Digit, DeviceView<u32>, Grid<1>) -> Result<()>,
     ) -> Result<()> {
         let Range { start: first, end } = self.bits_of::<T>();
@@ -315,7 +329,7 @@ impl RadixSort {
             let begin = first + number * DIGIT;
             let digit = Digit { first: begin, mask: (1 << (end - begin).min(DIGIT)) - 1 };
             let place = number as usize * DIGITS;
-            pass(turn, digit, starts.view().slice(place..place + DIGITS)?, Grid::blocks(blocks(tile)))?;
+            pass(turn, digit, starts.view().slice(place..place + DIGITS)?, Grid::blocks(blocks(tile(x.len()))))?;
         }
         Ok(())
     }

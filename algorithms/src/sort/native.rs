@@ -41,7 +41,7 @@ pub(super) fn starts(_: [u32; 1], counts: &[u32], starts: &mut [u32]) {
     }
 }
 
-pub(super) fn move_keys<K: Bits>(
+pub(super) fn move_keys<K: Bits, const N: usize>(
     _: [u32; 1],
     flips: Flips<K>,
     digit: Digit,
@@ -62,7 +62,7 @@ pub(super) fn move_keys<K: Bits>(
 }
 
 #[expect(clippy::too_many_arguments, reason = "they are those of the kernel")]
-pub(super) fn move_pairs<K: Bits, V: Bits>(
+pub(super) fn move_pairs<K: Bits, V: Bits, const N: usize>(
     _: [u32; 1],
     flips: Flips<K>,
     digit: Digit,

@@ -16,15 +16,6 @@ pub mod kernels {
     };
     use super::super::ranking::kernels::{OfWarps, begin, count, of_warp, place, zeroed};
 
-    /// The items of a thread with keys of up to 4 bytes.
-    pub const ROWS: usize = 32;
-    /// The same with keys of 8 bytes.
-    pub const LONG_ROWS: usize = 20;
-    /// The same of keys and values of up to 4 bytes.
-    pub const PAIR_ROWS: usize = 28;
-    /// The same with keys or values of 8 bytes.
-    pub const LONG_PAIR_ROWS: usize = 20;
-
     /// The thread's elements of its warp's run, one of each row of 32; `none` beyond the end.
     #[inline(always)]
     fn load<T: Copy, const N: usize>(t: &Thread<'_, 1>, x: &[T], none: T) -> [T; N] {
@@ -134,9 +125,10 @@ pub mod kernels {
         min_blocks = 3,
         same_shape(x, out),
         K = [u8, u16, u32],
+        N = [8, 32],
         native = super::super::native::move_keys
     )]
-    pub fn move_keys<K: Bits>(
+    pub fn move_keys<K: Bits, const N: usize>(
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
@@ -151,7 +143,7 @@ pub mod kernels {
         tile: Shared<[DeviceAtomic<K, atomic::Block>; 8192]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
-        move_tile::<K, ROWS, _, _, _, _>(&t, (flips, digit, starts), (x, out), order, words, sums, &*tile);
+        move_tile::<K, N, _, _, _, _>(&t, (flips, digit, starts), (x, out), order, words, sums, &*tile);
     }
 
     /// As [`move_keys`], of keys of 8 bytes.
@@ -161,9 +153,10 @@ pub mod kernels {
         min_blocks = 3,
         same_shape(x, out),
         K = [u64],
+        N = [8, 20],
         native = super::super::native::move_keys
     )]
-    pub fn move_long_keys<K: Bits>(
+    pub fn move_long_keys<K: Bits, const N: usize>(
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
@@ -178,7 +171,7 @@ pub mod kernels {
         tile: Shared<[DeviceAtomic<K, atomic::Block>; 5120]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
-        move_tile::<K, LONG_ROWS, _, _, _, _>(
+        move_tile::<K, N, _, _, _, _>(
             &t,
             (flips, digit, starts),
             (x, out),
@@ -259,9 +252,10 @@ pub mod kernels {
         same_shape(x, values, out, values_out),
         K = [u8, u16, u32],
         V = [u32],
+        N = [8, 28],
         native = super::super::native::move_pairs
     )]
-    pub fn move_pairs<K: Bits, V: Bits>(
+    pub fn move_pairs<K: Bits, V: Bits, const N: usize>(
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
@@ -278,7 +272,7 @@ pub mod kernels {
         tile: Shared<[DeviceAtomic<u32, atomic::Block>; 7168]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
-        move_pairs_of_tile::<K, V, u32, PAIR_ROWS, _, _, _, _>(
+        move_pairs_of_tile::<K, V, u32, N, _, _, _, _>(
             &t,
             (flips, digit, starts),
             ((x, values), (out, values_out)),
@@ -297,9 +291,10 @@ pub mod kernels {
         same_shape(x, values, out, values_out),
         K = [u8, u16, u32],
         V = [u64],
+        N = [20],
         native = super::super::native::move_pairs
     )]
-    pub fn move_long_values<K: Bits, V: Bits>(
+    pub fn move_long_values<K: Bits, V: Bits, const N: usize>(
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
@@ -316,7 +311,7 @@ pub mod kernels {
         tile: Shared<[DeviceAtomic<u64, atomic::Block>; 5120]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
-        move_pairs_of_tile::<K, V, u64, LONG_PAIR_ROWS, _, _, _, _>(
+        move_pairs_of_tile::<K, V, u64, N, _, _, _, _>(
             &t,
             (flips, digit, starts),
             ((x, values), (out, values_out)),
@@ -335,9 +330,10 @@ pub mod kernels {
         same_shape(x, values, out, values_out),
         K = [u64],
         V = [u32, u64],
+        N = [20],
         native = super::super::native::move_pairs
     )]
-    pub fn move_long_pairs<K: Bits, V: Bits>(
+    pub fn move_long_pairs<K: Bits, V: Bits, const N: usize>(
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
@@ -354,7 +350,7 @@ pub mod kernels {
         tile: Shared<[DeviceAtomic<u64, atomic::Block>; 5120]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
-        move_pairs_of_tile::<K, V, u64, LONG_PAIR_ROWS, _, _, _, _>(
+        move_pairs_of_tile::<K, V, u64, N, _, _, _, _>(
             &t,
             (flips, digit, starts),
             ((x, values), (out, values_out)),
