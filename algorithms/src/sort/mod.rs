@@ -329,7 +329,12 @@ impl RadixSort {
             let begin = first + number * DIGIT;
             let digit = Digit { first: begin, mask: (1 << (end - begin).min(DIGIT)) - 1 };
             let place = number as usize * DIGITS;
-            pass(turn, digit, starts.view().slice(place..place + DIGITS)?, Grid::blocks(blocks(tile(x.len()))))?;
+            pass(
+                turn,
+                digit,
+                starts.view().slice(place..place + DIGITS)?,
+                Grid::blocks(blocks(tile(x.len()))),
+            )?;
         }
         Ok(())
     }

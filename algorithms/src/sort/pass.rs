@@ -171,15 +171,7 @@ pub mod kernels {
         tile: Shared<[DeviceAtomic<K, atomic::Block>; 5120]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
-        move_tile::<K, N, _, _, _, _>(
-            &t,
-            (flips, digit, starts),
-            (x, out),
-            order,
-            words,
-            sums,
-            &*tile,
-        );
+        move_tile::<K, N, _, _, _, _>(&t, (flips, digit, starts), (x, out), order, words, sums, &*tile);
     }
 
     /// An item of a tile of keys and values, which has words for either.

@@ -129,8 +129,7 @@ impl<'a, T: OrderValue> Slots<'a, T> {
     /// Whether nothing has been published there since the launch.
     #[inline(always)]
     pub(super) fn is_empty(&self, word: u64) -> bool {
-        let state = (word >> 32) as u32 ^ self.launch;
-        state == 0 || state > MISSING
+        is_empty(word, self.launch)
     }
 
     /// Says that the block has a value for each thread.
@@ -252,9 +251,15 @@ fn wait(word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>, launch: u32) {
 /// Whether a word of the slot with the first word `block` will still be filled.
 #[inline(always)]
 fn is_awaited(word: &DeviceAtomic<u64>, block: &DeviceAtomic<u64>, launch: u32) -> bool {
-    let state = |word: &DeviceAtomic<u64>| (word.load(Ordering::Relaxed) >> 32) as u32 ^ launch;
-    let own = state(word);
-    (own == 0 || own > MISSING) && state(block) != MISSING
+    let [word, block] = [word, block].map(|word| word.load(Ordering::Relaxed));
+    is_empty(word, launch) && (block >> 32) as u32 != launch | MISSING
+}
+
+/// Whether a word has no state of that launch.
+#[inline(always)]
+fn is_empty(word: u64, launch: u32) -> bool {
+    const { assert!(OWN == 1 && TOTAL == 2 && MISSING == 3) };
+    ((word >> 32) as u32).wrapping_sub(launch | OWN) > MISSING - OWN
 }
 
 /// How many launches have used the memory before this one. The block has read it with its number, from the upper half of the
