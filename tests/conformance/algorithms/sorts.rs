@@ -19,6 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     ("sorts_take_equal_lengths", sorts_take_equal_lengths),
     ("sorts_write_nothing_else", sorts_write_nothing_else),
     ("long_inputs_are_sorted", long_inputs_are_sorted),
+    ("blocks_take_more_of_many_elements", blocks_take_more_of_many_elements),
     ("sorts_are_recorded_in_graphs", sorts_are_recorded_in_graphs),
 ];
 
@@ -186,6 +187,23 @@ fn sorts_write_nothing_else(device: &Device) -> Outcome {
 }
 
 /// Many blocks that look back. Fewer on the CPU device, where it is slow without optimisation.
+/// Up to 2^18 elements have small tiles.
+fn blocks_take_more_of_many_elements(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut random = fastrand::Rng::with_seed(198);
+    for n in [1 << 18, (1 << 18) + 1] {
+        let bytes: Vec<u8> = (0..n).map(|_| random.u8(..)).collect();
+        check(&format!("{n} u8"), &stream, &bytes, u8::cmp, |x| *x)?;
+        if device.is_cuda() {
+            let words: Vec<u32> = (0..n).map(|_| random.u32(..)).collect();
+            check(&format!("{n} u32"), &stream, &words, u32::cmp, |x| *x)?;
+            let long: Vec<u64> = (0..n).map(|_| random.u64(..)).collect();
+            check(&format!("{n} u64"), &stream, &long, u64::cmp, |x| *x)?;
+        }
+    }
+    Ok(())
+}
+
 fn long_inputs_are_sorted(device: &Device) -> Outcome {
     let n: usize = if device.is_cuda() { 30_000_001 } else { 100_003 };
     let stream = device.new_stream()?;
