@@ -12,7 +12,7 @@ use super::FEW_LENGTHS;
 use crate::{Case, Outcome, expect, expect_error, names};
 
 macro_rules! of_both_types {
-    ($($name:literal: $case:ident;)*) => {
+    ($($name:literal, $case:ident;)*) => {
         pub(crate) const CASES: &[Case] = &[$(($name, |device: &Device| {
             let stream = device.new_stream()?;
             $case::<f16>(&stream).map_err(|error| format!("f16: {error}"))?;
@@ -22,16 +22,16 @@ macro_rules! of_both_types {
     };
 }
 of_both_types! {
-    "halves_are_sorted_and_searched_by_their_bits": ordered;
-    "halves_are_moved_bit_by_bit": moved;
-    "halves_are_reduced_as_singles": reduced;
-    "extrema_of_halves_skip_nan": extreme;
-    "runs_of_halves_have_equal_numbers": runs;
-    "parts_of_halves_are_reduced_as_singles": parts;
-    "running_sums_of_halves_are_rounded_once": scanned;
-    "halves_fall_into_the_bins_of_singles": binned;
-    "differences_of_halves_are_rounded_once": stepped;
-    "drawn_halves_are_rounded_singles": drawn;
+    "halves_are_sorted_and_searched_by_their_bits", ordered;
+    "halves_are_moved_bit_by_bit", moved;
+    "halves_are_reduced_as_singles", reduced;
+    "extrema_of_halves_skip_nan", extreme;
+    "runs_of_halves_have_equal_numbers", runs;
+    "parts_of_halves_are_reduced_as_singles", parts;
+    "running_sums_of_halves_are_rounded_once", scanned;
+    "halves_fall_into_the_bins_of_singles", binned;
+    "differences_of_halves_are_rounded_once", stepped;
+    "drawn_halves_are_rounded_singles", drawn;
 }
 
 trait Half: Real<Total = f32> + Drawn + HalfFloat + Debug {}

@@ -58,7 +58,7 @@ pub mod in_order {
     }
 
     /// Each warp's number in the grid, and what all warps before it make together. A thread's value is its warp's.
-    #[kernel(T = [u32, Affine<u32>, Affine<u64>])]
+    #[kernel(max_threads = 1024, T = [u32, Affine<u32>, Affine<u64>])]
     pub fn before_warps<T: Combine + DeviceCopy + SharedElement>(
         t: Thread<1>,
         none: T,

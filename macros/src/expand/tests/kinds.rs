@@ -444,11 +444,11 @@ fn a_native_body_gets_slices_that_are_lent() {
     has(&host, ".with_native(__ferrogrid_native_k::<T>)");
     // The memory of the order is the first parameter of the entry point.
     has(&host, "let__p1=p::read_param::<*constu64>(__params,&mut__next);let__p2=p::read_param::<T>(");
-    has(&host, "let__p4=::core::slice::from_raw_parts_mut::<T>(p::read_param::<*mutT>(");
+    has(&host, "let__p4=__loan.lend(::core::slice::from_raw_parts_mut::<T>(p::read_param::<*mutT>(");
     has(
         &host,
         "super::n::<T>(*__blocks.first_chunk::<1usize>().unwrap(),::core::ptr::from_ref(&__p2).read(),\
-         __loan.lend(__p3),__loan.lend(__p4))",
+         __p3,__p4)",
     );
     has_not(&on_host("mod m { #[kernel] pub fn k(t: Thread<1>) {} }"), "with_native");
 }
