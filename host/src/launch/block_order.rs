@@ -105,6 +105,7 @@ impl<'s> OrderMemory<'s> {
     }
 
     /// The use by a launch.
+    #[expect(clippy::missing_panics_doc, reason = "the words are there until this is dropped")]
     pub fn access(&self) -> Access<'_> {
         let words = self.words.as_ref().expect("they go back when this is dropped");
         Access::new(words.memory.memory(), Use::Write)
