@@ -4,8 +4,9 @@
 use std::ffi::c_void;
 use std::io::Write;
 
-use crate::kernels::{saxpy, silent_saxpy};
+use crate::kernels::{SAXPY_KERNEL, saxpy, silent_saxpy};
 use crate::scenario::{Scenario, run, run_requested};
+use ferrogrid_host::__private::OrderMemory;
 use ferrogrid_host::{Device, EventOptions, Grid, Result, Stream};
 
 const SCENARIOS: &[Scenario] = &[
@@ -15,6 +16,7 @@ const SCENARIOS: &[Scenario] = &[
     ("legacy", legacy),
     ("ended_handle", ended_handle),
     ("variables", variables),
+    ("block_orders", block_orders),
     ("unordered", unordered),
     ("ordered", ordered),
 ];
@@ -188,6 +190,57 @@ fn bare_thread() -> Result<()> {
         stream.synchronize()
     })?;
     assert_eq!(stream.download(&y)?, [2.0; 10]);
+    Ok(())
+}
+
+/// Zeroing takes a GPU as long as a small kernel.
+#[test]
+fn a_stream_keeps_the_memory_of_a_block_order() {
+    let takes_memory = |calls: &[String], what| {
+        let calls = after(calls, what);
+        assert!(!calls.is_empty(), "{what}");
+        calls.iter().any(|call| call.starts_with("cuMemAlloc"))
+    };
+    let of_all = |settings| {
+        let calls = run("block_orders", settings);
+        let count = |name: &str| calls.iter().filter(|call| call.starts_with(name)).count();
+        assert_eq!(count("cuMemAlloc"), count("cuMemFree"), "nothing is left: {calls:#?}");
+        [
+            "the first",
+            "a later one",
+            "one with more blocks",
+            "a later one of those",
+            "one with too many blocks",
+        ]
+        .map(|what| takes_memory(&calls, what))
+    };
+    assert_eq!(of_all(""), [true, false, true, false, true]);
+    assert_eq!(of_all("capturing=1"), [true; 5], "a graph of another library would use it again");
+}
+
+fn block_orders() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let order = |what, blocks: u32| {
+        mark(what);
+        OrderMemory::new::<u32, 1>(&SAXPY_KERNEL, Grid::new(blocks, 32), &stream).map(drop)
+    };
+    order("the first", 4)?;
+    order("a later one", 5)?;
+    order("one with more blocks", 5000)?;
+    order("a later one of those", 4)?;
+    order("one with too many blocks", 70_000)?;
+    mark("end");
+    {
+        // Each has its own while both are there.
+        let of = || OrderMemory::new::<u32, 1>(&SAXPY_KERNEL, Grid::new(9, 32), &stream);
+        let (first, second) = (of()?, of()?);
+        // SAFETY: the parameter of the kernel is a pointer.
+        let [first, second] =
+            [&first, &second].map(|order| unsafe { order.param().cast::<*const u8>().read() });
+        assert_ne!(first, second);
+    }
+    drop(stream);
     Ok(())
 }
 

@@ -252,6 +252,11 @@ call! { bound:
         unsafe { *flags = u32::from(!is_default(stream)) };
         Ok(())
     }
+    fn cuStreamIsCapturing(stream: Pointer, status: *mut u32) {
+        assert!(is_live(stream));
+        unsafe { *status = number("capturing", 0) as u32 };
+        Ok(())
+    }
     fn cuStreamGetCtx(stream: Pointer, context: *mut usize) {
         if !is_live(stream) {
             return Err(400);
