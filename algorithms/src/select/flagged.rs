@@ -29,8 +29,8 @@ pub mod kernels {
         t: &Thread<'_, 1>,
         (x, flags): (&[T], &[u8]),
         (y, results): (&[DeviceAtomic<T>], &[DeviceAtomic<u64>]),
-        order: BlockOrder<u32>,
-        scratch: Shared<Scratch<u32>, S>,
+        order: BlockOrder<u64>,
+        scratch: Shared<Scratch<u64>, S>,
         tile: &[InShared<T>],
     ) {
         let own = of_warp::<_, R>(t, tile);
@@ -38,12 +38,15 @@ pub mod kernels {
         let (items, kept) = (load::<T, G, R>(t, x, T::default()), flagged::<G, R>(t, flags));
         kept.for_each(|row, k, is_kept, rank| {
             if is_kept {
-                put(own, rank, items[row][k]);
+                put(own, rank.into(), items[row][k]);
             }
         });
-        let start = order.exclusive_of_warps(t, scratch, kept.total, |a, b| a + b).unwrap_or(0);
-        for_each_of_lane(&t.warp(), 0..kept.total, |number| pass_on(own, number, y, start + number));
-        put_count(t, results, start + kept.total);
+        let total = u64::from(kept.total);
+        let start = order.exclusive_of_warps(t, scratch, total, |a, b| a + b).unwrap_or(0);
+        for_each_of_lane(&t.warp(), 0..kept.total, |number| {
+            pass_on(own, number, y, start + u64::from(number))
+        });
+        put_count(t, results, start + total);
     }
 
     /// y[k] <- the k-th flagged element of x, for each k below results[0], the number of flagged elements.
@@ -51,6 +54,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 4,
+        wide,
         same_shape(x, flags),
         T = [u8, u16, u32],
         native = super::super::native::select
@@ -61,8 +65,8 @@ pub mod kernels {
         flags: &[u8],
         y: &[DeviceAtomic<T>],
         results: &[DeviceAtomic<u64>],
-        order: BlockOrder<u32>,
-        scratch: Shared<Scratch<u32>>,
+        order: BlockOrder<u64>,
+        scratch: Shared<Scratch<u64>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
     ) {
         let tile = t.publish(tile);
@@ -74,6 +78,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 4,
+        wide,
         same_shape(x, flags),
         T = [u64],
         native = super::super::native::select
@@ -84,8 +89,8 @@ pub mod kernels {
         flags: &[u8],
         y: &[DeviceAtomic<T>],
         results: &[DeviceAtomic<u64>],
-        order: BlockOrder<u32>,
-        scratch: Shared<Scratch<u32>>,
+        order: BlockOrder<u64>,
+        scratch: Shared<Scratch<u64>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 4096]>,
     ) {
         let tile = t.publish(tile);
@@ -103,8 +108,8 @@ pub mod kernels {
         t: &Thread<'_, 1>,
         (x, flags): (&[T], &[u8]),
         (y, results): (&[DeviceAtomic<T>], &[u64]),
-        order: BlockOrder<u32>,
-        scratch: Shared<Scratch<u32>, S>,
+        order: BlockOrder<u64>,
+        scratch: Shared<Scratch<u64>, S>,
         tile: &[InShared<T>],
     ) {
         let own = of_warp::<_, R>(t, tile);
@@ -113,14 +118,15 @@ pub mod kernels {
         // The others follow those that are kept. What is beyond the end has no flag.
         kept.for_each(|row, k, is_kept, rank| {
             let other = kept.total + (place_of::<G>(t, row) + k) as u32 - rank;
-            put(own, if is_kept { rank } else { other }, items[row][k]);
+            put(own, if is_kept { rank } else { other }.into(), items[row][k]);
         });
-        let start = order.exclusive_of_warps(t, scratch, kept.total, |a, b| a + b).unwrap_or(0);
-        let others = results[0] as u32 + first::<R>(t) as u32 - start - kept.total;
+        let total = u64::from(kept.total);
+        let start = order.exclusive_of_warps(t, scratch, total, |a, b| a + b).unwrap_or(0);
+        let others = results[0] + first::<R>(t) as u64 - start - total;
         let count = x.len().saturating_sub(first::<R>(t)).min(own.len()) as u32;
         for_each_of_lane(&t.warp(), 0..count, |number| {
             let before = if number < kept.total { start } else { others };
-            pass_on(own, number, y, before + number);
+            pass_on(own, number, y, before + u64::from(number));
         });
     }
 
@@ -129,6 +135,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 4,
+        wide,
         same_shape(x, flags, y),
         T = [u8, u16, u32],
         native = super::super::native::partition
@@ -139,8 +146,8 @@ pub mod kernels {
         flags: &[u8],
         y: &[DeviceAtomic<T>],
         results: &[u64],
-        order: BlockOrder<u32>,
-        scratch: Shared<Scratch<u32>>,
+        order: BlockOrder<u64>,
+        scratch: Shared<Scratch<u64>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
     ) {
         let tile = t.publish(tile);
@@ -152,6 +159,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 4,
+        wide,
         same_shape(x, flags, y),
         T = [u64],
         native = super::super::native::partition
@@ -162,8 +170,8 @@ pub mod kernels {
         flags: &[u8],
         y: &[DeviceAtomic<T>],
         results: &[u64],
-        order: BlockOrder<u32>,
-        scratch: Shared<Scratch<u32>>,
+        order: BlockOrder<u64>,
+        scratch: Shared<Scratch<u64>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 4096]>,
     ) {
         let tile = t.publish(tile);

@@ -215,7 +215,7 @@ fn unique_of<T: Number>(
 /// ```
 ///
 /// # Errors
-/// Those of a launch and of a copy: `x` and `flags` have the same length, below 2^32. `Error::OutOfRange` if `y` is too
+/// Those of a launch and of a copy: `x` and `flags` have the same length. `Error::OutOfRange` if `y` is too
 /// short for the result: then it has as many of the elements as it can take.
 pub fn select<'a, 'b, 'c, T: Number + 'a, F: Flag + 'b>(
     stream: &Stream,
@@ -231,7 +231,7 @@ pub fn select<'a, 'b, 'c, T: Number + 'a, F: Flag + 'b>(
 /// it has as many of the elements as it can take, and the number is that of all.
 ///
 /// # Errors
-/// Those of a launch. `x` and `flags` have the same length, below 2^32, and `count` has at least one element.
+/// Those of a launch. `x` and `flags` have the same length, and `count` has at least one element.
 pub fn select_into<'a, 'b, 'c, 'd, T: Number + 'a, F: Flag + 'b>(
     stream: &Stream,
     x: impl DeviceInput<'a, T>,
@@ -258,7 +258,7 @@ pub fn select_into<'a, 'b, 'c, 'd, T: Number + 'a, F: Flag + 'b>(
 /// ```
 ///
 /// # Errors
-/// Those of a launch and of a copy: `x`, `flags` and `y` have the same length, below 2^32.
+/// Those of a launch and of a copy: `x`, `flags` and `y` have the same length.
 pub fn partition<'a, 'b, 'c, T: Number + 'a, F: Flag + 'b>(
     stream: &Stream,
     x: impl DeviceInput<'a, T>,
@@ -272,7 +272,7 @@ pub fn partition<'a, 'b, 'c, T: Number + 'a, F: Flag + 'b>(
 /// [`partition`], with the number of flagged elements written to `count[0]` in stream order, without waiting for it.
 ///
 /// # Errors
-/// Those of a launch. `x`, `flags` and `y` have the same length, below 2^32, and `count` has at least one element.
+/// Those of a launch. `x`, `flags` and `y` have the same length, and `count` has at least one element.
 pub fn partition_into<'a, 'b, 'c, 'd, T: Number + 'a, F: Flag + 'b>(
     stream: &Stream,
     x: impl DeviceInput<'a, T>,
@@ -300,7 +300,7 @@ pub fn partition_into<'a, 'b, 'c, 'd, T: Number + 'a, F: Flag + 'b>(
 /// ```
 ///
 /// # Errors
-/// Those of a launch and of a copy: `x` has fewer than 2^32 elements. `Error::OutOfRange` if `y` is too short for the
+/// Those of a launch and of a copy. `Error::OutOfRange` if `y` is too short for the
 /// result: then it has as many of the elements as it can take.
 pub fn unique<'a, 'b, T: Number + 'a>(
     stream: &Stream,
@@ -315,7 +315,7 @@ pub fn unique<'a, 'b, T: Number + 'a>(
 /// has as many of the elements as it can take, and the number is that of all.
 ///
 /// # Errors
-/// Those of a launch. `x` has fewer than 2^32 elements, and `count` has at least one.
+/// Those of a launch. `count` has at least one element.
 pub fn unique_into<'a, 'b, 'c, T: Number + 'a>(
     stream: &Stream,
     x: impl DeviceInput<'a, T>,

@@ -31,9 +31,9 @@ pub(super) fn partition<T: DeviceCopy + AtomicLoadStore + Default>(
     y: &[DeviceAtomic<T>],
     results: &[u64],
 ) {
-    let all = results[0] as u32;
+    let all = results[0];
     let put_in_part = |index: usize, before, is_kept| {
-        put(y, if is_kept { before } else { all + (index as u32 - before) }, x[index]);
+        put(y, if is_kept { before } else { all + (index as u64 - before) }, x[index]);
     };
     for_each(x.len(), |index| flags[index] != 0, put_in_part);
 }
@@ -94,18 +94,18 @@ fn is_head<T: Element>(x: &[T], index: usize) -> bool {
 fn for_each(
     len: usize,
     is_kept: impl Fn(usize) -> bool + Sync,
-    visit: impl Fn(usize, u32, bool) + Sync,
+    visit: impl Fn(usize, u64, bool) + Sync,
 ) -> u64 {
     let piece = piece(len);
     let pieces = || (0..len.div_ceil(piece)).into_par_iter().map(|k| k * piece..len.min((k + 1) * piece));
     let counts: Vec<u64> = pieces().map(|own| own.filter(|index| is_kept(*index)).count() as u64).collect();
     let (starts, total) = starts_of(counts);
     pieces().zip(starts).for_each(|(own, start)| {
-        let mut place = start as u32;
+        let mut place = start;
         for index in own {
             let kept = is_kept(index);
             visit(index, place, kept);
-            place += u32::from(kept);
+            place += u64::from(kept);
         }
     });
     total

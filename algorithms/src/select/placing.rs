@@ -116,7 +116,7 @@ pub mod placing {
         x: &[DeviceAtomic<T, S>],
         number: u32,
         y: &[DeviceAtomic<T>],
-        place: u32,
+        place: u64,
     ) {
         if let Some(x) = x.get(number as usize) {
             put(y, place, x.load(Relaxed));
@@ -125,7 +125,7 @@ pub mod placing {
 
     /// Writes `value` to the element at `place`, if there is one: an output may be too short for a result.
     #[inline(always)]
-    pub fn put<T: AtomicLoadStore, S: Scope>(y: &[DeviceAtomic<T, S>], place: u32, value: T) {
+    pub fn put<T: AtomicLoadStore, S: Scope>(y: &[DeviceAtomic<T, S>], place: u64, value: T) {
         if let Some(y) = y.get(place as usize) {
             y.store(value, Relaxed);
         }
@@ -133,9 +133,9 @@ pub mod placing {
 
     /// Writes the number of results, which the last warp of the last block knows.
     #[inline(always)]
-    pub fn put_count(t: &Thread<'_, 1>, count: &[DeviceAtomic<u64>], results: u32) {
+    pub fn put_count(t: &Thread<'_, 1>, count: &[DeviceAtomic<u64>], results: u64) {
         if is_last(t) {
-            count[0].store(results.into(), Relaxed);
+            count[0].store(results, Relaxed);
         }
     }
 

@@ -47,8 +47,8 @@ pub mod kernels {
         t: &Thread<'_, 1>,
         x: &[T],
         (y, results): (&[DeviceAtomic<T>], &[DeviceAtomic<u64>]),
-        order: BlockOrder<u32>,
-        scratch: Shared<Scratch<u32>, S>,
+        order: BlockOrder<u64>,
+        scratch: Shared<Scratch<u64>, S>,
         tile: &[InShared<T>],
     ) {
         let own = of_warp::<_, R>(t, tile);
@@ -56,12 +56,15 @@ pub mod kernels {
         let heads = heads::<T, G, R>(t, x, &items);
         heads.for_each(|row, k, is_head, rank| {
             if is_head {
-                put(own, rank, items[row][k]);
+                put(own, rank.into(), items[row][k]);
             }
         });
-        let start = order.exclusive_of_warps(t, scratch, heads.total, |a, b| a + b).unwrap_or(0);
-        for_each_of_lane(&t.warp(), 0..heads.total, |number| pass_on(own, number, y, start + number));
-        put_count(t, results, start + heads.total);
+        let total = u64::from(heads.total);
+        let start = order.exclusive_of_warps(t, scratch, total, |a, b| a + b).unwrap_or(0);
+        for_each_of_lane(&t.warp(), 0..heads.total, |number| {
+            pass_on(own, number, y, start + u64::from(number))
+        });
+        put_count(t, results, start + total);
     }
 
     /// y[k] <- the first element of the k-th run of equal elements of x, for each k below results[0], the number of runs.
@@ -69,6 +72,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 4,
+        wide,
         T = [u8, u16, u32, f32, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16],
         native = super::super::native::unique
     )]
@@ -77,8 +81,8 @@ pub mod kernels {
         x: &[T],
         y: &[DeviceAtomic<T>],
         results: &[DeviceAtomic<u64>],
-        order: BlockOrder<u32>,
-        scratch: Shared<Scratch<u32>>,
+        order: BlockOrder<u64>,
+        scratch: Shared<Scratch<u64>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
     ) {
         let tile = t.publish(tile);
@@ -87,22 +91,22 @@ pub mod kernels {
 
     /// As [`unique`], of elements of 8 bytes.
     #[inline(always)]
-    #[kernel(block = THREADS, min_blocks = 4, T = [u64, f64], native = super::super::native::unique)]
+    #[kernel(block = THREADS, min_blocks = 4, wide, T = [u64, f64], native = super::super::native::unique)]
     pub fn unique_wide<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
         y: &[DeviceAtomic<T>],
         results: &[DeviceAtomic<u64>],
-        order: BlockOrder<u32>,
-        scratch: Shared<Scratch<u32>>,
+        order: BlockOrder<u64>,
+        scratch: Shared<Scratch<u64>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 4096]>,
     ) {
         let tile = t.publish(tile);
         unique_in_tile::<T, WIDE_GROUP, WIDE_RUN, _>(&t, x, (y, results), order, scratch, &*tile);
     }
 
-    /// The number of runs of some elements, and where the last of them begins.
-    type Runs = (u32, u32);
+    /// The number of runs of some elements, and where the last of them begins, modulo 2^32 as its length is.
+    type Runs = (u64, u32);
 
     /// Those of neighbours.
     #[inline(always)]
@@ -129,26 +133,28 @@ pub mod kernels {
         heads.for_each(|row, k, is_head, rank| {
             if is_head {
                 last = (place_of::<G>(t, row) + k) as u32;
-                put(own, rank, items[row][k]);
-                put(begins, rank, last as u16);
+                put(own, rank.into(), items[row][k]);
+                put(begins, rank.into(), last as u16);
             }
         });
-        let own_runs = (heads.total, first + t.warp().reduce_max(last));
+        let own_runs = (u64::from(heads.total), first.wrapping_add(t.warp().reduce_max(last)));
         let (start, last) = order.exclusive_of_warps(t, scratch, own_runs, joined).unwrap_or((0, 0));
         for_each_of_lane(&t.warp(), 0..heads.total, |number| {
-            pass_on(own, number, values, start + number);
+            let place = start + u64::from(number);
+            pass_on(own, number, values, place);
             // It ends the run before it.
-            if start + number > 0 {
+            if place > 0 {
                 let begin = |number: u32| {
-                    first + begins.get(number as usize).map_or(0, |begin| u32::from(begin.load(Relaxed)))
+                    let begin = begins.get(number as usize).map_or(0, |begin| u32::from(begin.load(Relaxed)));
+                    first.wrapping_add(begin)
                 };
                 let before = if number > 0 { begin(number - 1) } else { last };
-                put(lengths, start + number - 1, begin(number) - before);
+                put(lengths, place - 1, begin(number).wrapping_sub(before));
             }
         });
         let (runs, last) = joined((start, last), own_runs);
         if is_last(t) && runs > 0 {
-            put(lengths, runs - 1, x.len() as u32 - last);
+            put(lengths, runs - 1, (x.len() as u32).wrapping_sub(last));
         }
         put_count(t, results, runs);
     }
@@ -158,6 +164,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 4,
+        wide,
         T = [u8, u16, u32, f32, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16],
         native = super::super::native::encode
     )]
@@ -167,8 +174,8 @@ pub mod kernels {
         values: &[DeviceAtomic<T>],
         lengths: &[DeviceAtomic<u32>],
         results: &[DeviceAtomic<u64>],
-        order: BlockOrder<(u32, u32)>,
-        scratch: Shared<Scratch<(u32, u32)>>,
+        order: BlockOrder<(u64, u32)>,
+        scratch: Shared<Scratch<(u64, u32)>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
         begins: Shared<[DeviceAtomic<u16, atomic::Block>; 8192]>,
     ) {
@@ -186,15 +193,15 @@ pub mod kernels {
 
     /// As [`encode`], of elements of 8 bytes.
     #[inline(always)]
-    #[kernel(block = THREADS, min_blocks = 4, T = [u64, f64], native = super::super::native::encode)]
+    #[kernel(block = THREADS, min_blocks = 4, wide, T = [u64, f64], native = super::super::native::encode)]
     pub fn encode_wide<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
         values: &[DeviceAtomic<T>],
         lengths: &[DeviceAtomic<u32>],
         results: &[DeviceAtomic<u64>],
-        order: BlockOrder<(u32, u32)>,
-        scratch: Shared<Scratch<(u32, u32)>>,
+        order: BlockOrder<(u64, u32)>,
+        scratch: Shared<Scratch<(u64, u32)>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 4096]>,
         begins: Shared<[DeviceAtomic<u16, atomic::Block>; 4096]>,
     ) {
@@ -211,7 +218,7 @@ pub mod kernels {
     }
 
     /// ends[i] <- lengths[0] + ... + lengths[i], and results[0] <- the last of them.
-    #[kernel(block = THREADS, same_shape(lengths, ends), native = super::super::native::run_ends)]
+    #[kernel(block = THREADS, wide, same_shape(lengths, ends), native = super::super::native::run_ends)]
     pub fn run_ends(
         t: Thread<1>,
         lengths: &[u32],
@@ -245,7 +252,7 @@ pub mod kernels {
     }
 
     /// y[i] <- the value of the first run that ends after i, if there is one.
-    #[kernel(block = THREADS, same_shape(values, ends), T = [u8, u16, u32, u64])]
+    #[kernel(block = THREADS, wide, same_shape(values, ends), T = [u8, u16, u32, u64])]
     pub fn decode<T: DeviceCopy>(t: Thread<1>, values: &[T], ends: &[u64], mut y: DisjointWarps<T, RUN>) {
         let first = y.first(&t);
         let from = run_of(ends, 0, ends.len(), first);

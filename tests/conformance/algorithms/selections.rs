@@ -7,6 +7,7 @@ use ferrogrid::algorithms::{self, Number};
 use ferrogrid::prelude::*;
 
 use super::{FEW_LENGTHS, LENGTHS};
+use crate::table::not_for_this_device;
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -25,6 +26,7 @@ pub(crate) const CASES: &[Case] = &[
     ("selections_take_equal_lengths", selections_take_equal_lengths),
     ("a_count_on_the_device_feeds_a_graph", a_count_on_the_device_feeds_a_graph),
     ("long_inputs_are_selected", long_inputs_are_selected),
+    ("selections_go_beyond_2_to_the_32", selections_go_beyond_2_to_the_32),
 ];
 
 /// The elements and the rest of `y`, which the function has left as it was.
@@ -330,4 +332,49 @@ fn long_inputs_are_selected(device: &Device) -> Outcome {
     expect("all others", stream.download(y.slice(count..)?)? == others, true)?;
     let runs: Vec<u32> = (0..n).map(|i| i / 7).collect();
     check_runs("sevens", &stream, &runs)
+}
+
+/// 2^32 and a few elements, of which some around each boundary of 32 bits are flagged.
+fn selections_go_beyond_2_to_the_32(device: &Device) -> Outcome {
+    if !device.is_cuda() {
+        return not_for_this_device("it would take minutes");
+    }
+    let stream = device.new_stream()?;
+    let (whole, n) = (1_usize << 32, (1_usize << 32) + 5000);
+    let (mut x, mut flags) = (stream.zeros::<u8>(n)?, stream.zeros::<u8>(n)?);
+    algorithms::sequence(&stream, 0, 1, &mut x)?;
+    let marked: Vec<usize> = (0..3).chain(whole - 4..whole + 4).chain(n - 3..n).collect();
+    for &place in &marked {
+        stream.fill_into(1, flags.slice_mut(place..place + 1)?)?;
+    }
+    let (flagged, k) = (marked.iter().map(|place| *place as u8).collect::<Vec<_>>(), marked.len());
+    let mut selected = stream.zeros::<u8>(k)?;
+    expect("selected", algorithms::select(&stream, &x, &flags, &mut selected)?, k)?;
+    expect("flagged elements", stream.download(&selected)?, flagged.clone())?;
+
+    let mut y = stream.zeros::<u8>(n)?;
+    expect("parted", algorithms::partition(&stream, &x, &flags, &mut y)?, k)?;
+    expect("the first part", stream.download(y.slice(..k)?)?, flagged)?;
+    // Of the others, all before the marked ones at the end are `k - 3` places further, less the marked ones before them.
+    let last: Vec<u8> = (n - 10..n - 3).map(|place| place as u8).collect();
+    expect("the end", stream.download(y.slice(n - 7..)?)?, last)?;
+    let around: Vec<u8> = (whole + 100..whole + 110).map(|place| place as u8).collect();
+    expect("around 2^32", stream.download(y.slice(whole + 103..whole + 113)?)?, around)?;
+
+    expect("runs", algorithms::unique(&stream, &x, &mut y)?, n)?;
+    let end: Vec<u8> = (whole - 5..n).map(|place| place as u8).collect();
+    expect("the first of each", stream.download(y.slice(whole - 5..)?)?, end)?;
+
+    stream.fill_into(0, &mut x)?;
+    let places = [5, 1 << 31, whole + 7];
+    for place in places {
+        stream.fill_into(9, x.slice_mut(place..place + 1)?)?;
+    }
+    let (mut values, mut lengths) = (stream.zeros::<u8>(7)?, stream.zeros::<u32>(7)?);
+    expect("encoded", algorithms::run_length_encode(&stream, &x, &mut values, &mut lengths)?, 7)?;
+    expect("values", stream.download(&values)?, vec![0, 9, 0, 9, 0, 9, 0])?;
+    let between = [5, 1, (1 << 31) - 6, 1, whole + 6 - (1 << 31), 1, n - whole - 8];
+    expect("lengths", stream.download(&lengths)?, between.map(|length| length as u32).to_vec())?;
+    expect("decoded", algorithms::run_length_decode(&stream, &values, &lengths, &mut y)?, n)?;
+    expect("the end", stream.download(y.slice(whole..whole + 12)?)?, vec![0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0])
 }
