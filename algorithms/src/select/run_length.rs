@@ -34,8 +34,8 @@ fn decode<T: Number>(
 }
 
 /// Writes the first element of each run of equal elements of `x` to `values`, and how many it has to `lengths`; returns the
-/// number of runs (CUB's `DeviceRunLengthEncode::Encode`). Elements are equal as for [`unique`](crate::unique). The length
-/// of a run of 2^32 elements or more wraps around. The rest of `values` and `lengths` is unchanged.
+/// number of runs (CUB's `DeviceRunLengthEncode::Encode`). Elements are equal as for [`unique`](crate::unique). The rest of
+/// `values` and `lengths` is unchanged.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};
@@ -51,7 +51,7 @@ fn decode<T: Number>(
 /// ```
 ///
 /// # Errors
-/// Those of a launch and of a copy. `Error::OutOfRange` if `values` or `lengths` is too short
+/// Those of a launch and of a copy: `x` has fewer than 2^32 elements. `Error::OutOfRange` if `values` or `lengths` is too short
 /// for the result: then they have as much of it as they can take.
 pub fn run_length_encode<'a, 'b, 'c, T: Number + 'a>(
     stream: &Stream,
@@ -68,7 +68,7 @@ pub fn run_length_encode<'a, 'b, 'c, T: Number + 'a>(
 /// `lengths` is too short, it has as much of the result as it can take, and the number is that of all runs.
 ///
 /// # Errors
-/// Those of a launch. `count` has at least one element.
+/// Those of a launch. `x` has fewer than 2^32 elements, and `count` has at least one.
 pub fn run_length_encode_into<'a, 'b, 'c, 'd, T: Number + 'a>(
     stream: &Stream,
     x: impl DeviceInput<'a, T>,

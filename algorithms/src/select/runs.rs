@@ -105,8 +105,9 @@ pub mod kernels {
         unique_in_tile::<T, WIDE_GROUP, WIDE_RUN, _>(&t, x, (y, results), order, scratch, &*tile);
     }
 
-    /// The number of runs of some elements, and where the last of them begins, modulo 2^32 as its length is.
-    type Runs = (u64, u32);
+    /// The number of runs of some elements, and where the last of them begins. With 64 bits each, blocks would look back for twice
+    /// as long.
+    type Runs = (u32, u32);
 
     /// Those of neighbours.
     #[inline(always)]
@@ -137,26 +138,25 @@ pub mod kernels {
                 put(begins, rank.into(), last as u16);
             }
         });
-        let own_runs = (u64::from(heads.total), first.wrapping_add(t.warp().reduce_max(last)));
+        let own_runs = (heads.total, first + t.warp().reduce_max(last));
         let (start, last) = order.exclusive_of_warps(t, scratch, own_runs, joined).unwrap_or((0, 0));
         for_each_of_lane(&t.warp(), 0..heads.total, |number| {
-            let place = start + u64::from(number);
-            pass_on(own, number, values, place);
+            let place = start + number;
+            pass_on(own, number, values, place.into());
             // It ends the run before it.
             if place > 0 {
                 let begin = |number: u32| {
-                    let begin = begins.get(number as usize).map_or(0, |begin| u32::from(begin.load(Relaxed)));
-                    first.wrapping_add(begin)
+                    first + begins.get(number as usize).map_or(0, |begin| u32::from(begin.load(Relaxed)))
                 };
                 let before = if number > 0 { begin(number - 1) } else { last };
-                put(lengths, place - 1, begin(number).wrapping_sub(before));
+                put(lengths, (place - 1).into(), begin(number) - before);
             }
         });
         let (runs, last) = joined((start, last), own_runs);
         if is_last(t) && runs > 0 {
-            put(lengths, runs - 1, (x.len() as u32).wrapping_sub(last));
+            put(lengths, (runs - 1).into(), x.len() as u32 - last);
         }
-        put_count(t, results, runs);
+        put_count(t, results, runs.into());
     }
 
     /// As `unique`; and lengths[k] <- the number of elements of the k-th run.
@@ -164,7 +164,6 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 4,
-        wide,
         T = [u8, u16, u32, f32, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16],
         native = super::super::native::encode
     )]
@@ -174,8 +173,8 @@ pub mod kernels {
         values: &[DeviceAtomic<T>],
         lengths: &[DeviceAtomic<u32>],
         results: &[DeviceAtomic<u64>],
-        order: BlockOrder<(u64, u32)>,
-        scratch: Shared<Scratch<(u64, u32)>>,
+        order: BlockOrder<(u32, u32)>,
+        scratch: Shared<Scratch<(u32, u32)>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 8192]>,
         begins: Shared<[DeviceAtomic<u16, atomic::Block>; 8192]>,
     ) {
@@ -193,15 +192,15 @@ pub mod kernels {
 
     /// As [`encode`], of elements of 8 bytes.
     #[inline(always)]
-    #[kernel(block = THREADS, min_blocks = 4, wide, T = [u64, f64], native = super::super::native::encode)]
+    #[kernel(block = THREADS, min_blocks = 4, T = [u64, f64], native = super::super::native::encode)]
     pub fn encode_wide<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
         values: &[DeviceAtomic<T>],
         lengths: &[DeviceAtomic<u32>],
         results: &[DeviceAtomic<u64>],
-        order: BlockOrder<(u64, u32)>,
-        scratch: Shared<Scratch<(u64, u32)>>,
+        order: BlockOrder<(u32, u32)>,
+        scratch: Shared<Scratch<(u32, u32)>>,
         tile: Shared<[DeviceAtomic<T, atomic::Block>; 4096]>,
         begins: Shared<[DeviceAtomic<u16, atomic::Block>; 4096]>,
     ) {
