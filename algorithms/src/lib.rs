@@ -92,6 +92,8 @@ mod sets;
 mod sort;
 mod sparse;
 mod top_k;
+#[doc(hidden)]
+pub mod tuning;
 
 pub use fft::{Transformed, fft, inverse_fft};
 pub use filter::{Border, Filtered, convolve, convolve_separable, correlate};

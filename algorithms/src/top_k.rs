@@ -2,8 +2,9 @@
 
 use crate::reduce::Number;
 use crate::sort::{RadixSort, Sorted};
+use crate::tuning::{Tuning, tuned};
 use crate::{DeviceInput, DeviceOutput, DeviceView, Error, Grid, Result, Stream};
-use kernels::{BLOCKS, DIGIT, DIGITS, TILE, collect_greatest, count_candidates};
+use kernels::{DIGIT, DIGITS, TILE, collect_greatest, count_candidates};
 
 /// The kernels. `state` has the digits of the last of the greatest elements that are known, and how many elements with these
 /// digits are among the greatest.
@@ -19,8 +20,6 @@ pub mod kernels {
     pub const DIGIT: u32 = 8;
     /// The values of a digit: as many as a block has threads.
     pub const DIGITS: usize = 256;
-    /// The most blocks that count: some for each place on 132 multiprocessors.
-    pub const BLOCKS: usize = 1056;
     /// The elements of a block that collects.
     pub const TILE: usize = THREADS * ROWS;
 
@@ -174,8 +173,9 @@ pub fn top_k<'a, 'b, 'c, T: Number + 'a>(
     stream.fill_into(0, state.view_mut().slice(..1)?)?;
     stream.fill_into(k as u64, state.view_mut().slice(1..)?)?;
     let tiles = x.len().div_ceil(TILE);
+    let blocks = tiles.min(tuned::<T, ()>(stream, Tuning::TopKBlocks));
     for shift in (0..8 * size_of::<T>() as u32).step_by(DIGIT as usize).rev() {
-        let (grid, all) = (Grid::blocks(tiles.min(BLOCKS)), counts.view_mut().into_atomic());
+        let (grid, all) = (Grid::blocks(blocks), counts.view_mut().into_atomic());
         count_candidates::<T::Unsigned>(stream, grid, flips, shift, state.view(), x, all)?;
         kernels::choose_digit(
             stream,

@@ -62,6 +62,7 @@ fn main() -> std::process::ExitCode {
         algorithms::sparse::CASES,
         algorithms::statistics::CASES,
         algorithms::transforms::CASES,
+        algorithms::tunings::CASES,
         block::barrier_functions::CASES,
         block::blocks::CASES,
         block::clusters::CASES,

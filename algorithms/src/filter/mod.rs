@@ -6,6 +6,7 @@ use bytemuck::AnyBitPattern;
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_host::PitchedView;
 
+use crate::tuning::{Tuning, tuned};
 use crate::{DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
 use kernels::kernels::{Filter, ROUNDS, THREADS, filter_elements, filter_tiles};
 
@@ -57,7 +58,7 @@ fn filter<T: Filtered>(
     if source_length == 0 {
         return Ok(());
     }
-    let high = height.next_power_of_two().min(32);
+    let high = height.min(tuned::<T, ()>(stream, Tuning::FilterRows)).next_power_of_two();
     let wide = THREADS * ROUNDS / high;
     let shared = (wide + columns - 1) * (high + rows - 1) + columns * rows;
     let centre = [columns, rows].map(|extent| match order {

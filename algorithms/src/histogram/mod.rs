@@ -16,14 +16,12 @@ use ferrogrid_device::half::{bf16, f16};
 
 use crate::order::Ordinal;
 use crate::reduce::Number;
+use crate::tuning::{Tuning, tuned};
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
 #[cfg(feature = "half")]
 use bins::bins::EvenHalves;
 use bins::bins::{BYTES, CHANNELS, Channels, EvenFloats, EvenIntegers, ForEach, ITEMS, Ranges, THREADS};
 use bytes::kernels::EvenBytes;
-
-/// The most blocks: each adds all of its counters to global memory.
-const BLOCKS: usize = 528;
 
 /// What counts samples: `u32`, which wraps around, or `u64`.
 pub trait Count: Pod + DeviceCopy {}
@@ -58,9 +56,16 @@ pub struct Samples<'a, T> {
     counts: DeviceViewMut<'a, u32>,
 }
 
-/// Blocks for tiles of `tile` elements, each of which adds up to `counters` to global memory.
-fn grid(len: usize, tile: usize, counters: usize) -> Grid<1> {
-    Grid::blocks(len.div_ceil(tile.max(4 * counters)).clamp(1, BLOCKS))
+/// Blocks for at least `least` elements each.
+fn grid<T>(stream: &Stream, len: usize, least: usize) -> Grid<1> {
+    Grid::blocks(len.div_ceil(least).clamp(1, tuned::<T, ()>(stream, Tuning::HistogramBlocks)))
+}
+
+/// Blocks for samples of more than one byte.
+fn grid_of_samples<T>(stream: &Stream, len: usize, channels: Channels) -> Grid<1> {
+    let counters = (channels.counted * channels.bins) as usize;
+    let of_counters = counters.saturating_mul(tuned::<T, ()>(stream, Tuning::HistogramSamples));
+    grid::<T>(stream, len, of_counters.max(THREADS * ITEMS))
 }
 
 macro_rules! integers {
@@ -167,7 +172,7 @@ fn bytes_of<T: Ordinal<Place = u8>>(
     Samples { channels, x, counts }: Samples<'_, T>,
     bounds: Option<DeviceView<T>>,
 ) -> Result<()> {
-    let grid = grid(x.len(), THREADS * BYTES, 0);
+    let grid = grid::<T>(stream, x.len(), THREADS * BYTES);
     let (ranges, x) = (Ranges { order: T::ASCENDING }, x.cast()?);
     let bounds = match bounds {
         Some(bounds) => bounds.cast()?,
@@ -184,7 +189,7 @@ macro_rules! count_samples {
             even: ForEach<$even>,
             Samples { channels, x, counts }: Samples<'_, Self>,
         ) -> Result<()> {
-            let grid = grid(x.len(), THREADS * ITEMS, (channels.counted * channels.bins) as usize);
+            let grid = grid_of_samples::<Self>(stream, x.len(), channels);
             let x = x.cast()?;
             let none = x.slice(..0)?;
             samples::kernels::count_samples::<$even>(
@@ -203,7 +208,7 @@ macro_rules! count_samples {
             bounds: DeviceView<Self>,
             Samples { channels, x, counts }: Samples<'_, Self>,
         ) -> Result<()> {
-            let grid = grid(x.len(), THREADS * ITEMS, (channels.counted * channels.bins) as usize);
+            let grid = grid_of_samples::<Self>(stream, x.len(), channels);
             let ranges = Ranges { order: Self::ASCENDING };
             let ranges = ForEach { first: ranges, second: ranges, third: ranges, fourth: ranges };
             samples::kernels::count_samples::<Ranges<$bits>>(

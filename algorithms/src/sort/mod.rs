@@ -16,15 +16,13 @@ use ferrogrid_device::half::{bf16, f16};
 
 use crate::passes::{Column, Turn};
 use crate::reduce::Number;
+use crate::tuning::{Tuning, tuned};
 use crate::{DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, THREADS, TILE, count_digits};
-use few::kernels::{FEW, move_few, sort_few};
+use few::kernels::{move_few, sort_few};
 use pass::kernels::{move_keys, move_long_keys, move_long_pairs, move_long_values, move_pairs};
 
 pub use segmented::{segmented_sort, segmented_sort_pairs};
-
-/// The most blocks that count: some for each place on 132 multiprocessors.
-const COUNTING_BLOCKS: usize = 1056;
 
 /// A number as bits that kernels sort.
 pub trait Sorted: Pod + DeviceCopy {
@@ -40,7 +38,7 @@ type Order<'a, K> = (Flips<K>, Digit, DeviceView<'a, u32>);
 /// Unsigned integers that kernels sort.
 pub trait Keys: Pod + Bits + count_digits::Instance + sort_few::Instance + With<u32> + With<u64> {
     /// The elements of a block in a pass over so many.
-    fn tile(elements: usize) -> usize;
+    fn tile(stream: &Stream, elements: usize) -> usize;
 
     /// Launches a pass.
     fn pass(
@@ -55,7 +53,7 @@ pub trait Keys: Pod + Bits + count_digits::Instance + sort_few::Instance + With<
 /// Keys that kernels sort with values `V`.
 pub trait With<V: Pod + Bits>: Pod + Bits {
     /// The elements of a block in a pass over so many.
-    fn tile(elements: usize) -> usize;
+    fn tile(stream: &Stream, elements: usize) -> usize;
 
     /// Launches a pass, from and to keys and values.
     fn pass(
@@ -67,16 +65,18 @@ pub trait With<V: Pod + Bits>: Pod + Bits {
     ) -> Result<()>;
 }
 
-/// The most elements of which a block takes few, so that more blocks have work.
-const SMALL: usize = 1 << 18;
+/// Whether the blocks of a pass over so many take few elements, so that more blocks have work.
+fn is_small<K, V>(stream: &Stream, elements: usize) -> bool {
+    elements <= tuned::<K, V>(stream, Tuning::SortSmall)
+}
 
 /// For each type of keys, and of values: the kernel of a pass, and how many elements a thread takes of few and of many.
 macro_rules! keys {
     ($($t:ty: $pass:ident $few:literal $many:literal
         $(, $value:ty: $pass_of_pairs:ident $few_pairs:literal $many_pairs:literal)*;)*) => {
         $(impl Keys for $t {
-            fn tile(elements: usize) -> usize {
-                THREADS * if elements <= SMALL { $few } else { $many }
+            fn tile(stream: &Stream, elements: usize) -> usize {
+                THREADS * if is_small::<$t, ()>(stream, elements) { $few } else { $many }
             }
 
             fn pass(
@@ -86,14 +86,14 @@ macro_rules! keys {
                 x: DeviceView<Self>,
                 y: DeviceAtomicView<Self>,
             ) -> Result<()> {
-                let is_small = x.len() <= SMALL;
+                let is_small = is_small::<$t, ()>(stream, x.len());
                 let pass = if is_small { $pass::<Self, $few> } else { $pass::<Self, $many> };
                 pass(stream, grid, flips, digit, starts, x, y)
             }
         }
         $(impl With<$value> for $t {
-            fn tile(elements: usize) -> usize {
-                THREADS * if elements <= SMALL { $few_pairs } else { $many_pairs }
+            fn tile(stream: &Stream, elements: usize) -> usize {
+                THREADS * if is_small::<$t, $value>(stream, elements) { $few_pairs } else { $many_pairs }
             }
 
             fn pass(
@@ -103,7 +103,7 @@ macro_rules! keys {
                 (x, values): (DeviceView<Self>, DeviceView<$value>),
                 (y, values_out): (DeviceAtomicView<Self>, DeviceAtomicView<$value>),
             ) -> Result<()> {
-                let is_small = x.len() <= SMALL;
+                let is_small = is_small::<$t, $value>(stream, x.len());
                 let pass = if is_small {
                     $pass_of_pairs::<Self, $value, $few_pairs>
                 } else {
@@ -200,7 +200,7 @@ impl RadixSort {
     ) -> Result<()> {
         let mut column = Column::<T::Unsigned>::new(x.into_input().cast()?, y.into_output().cast()?);
         let flips = self.flips::<T>();
-        if column.longest() <= FEW {
+        if column.longest() <= tuned::<T, ()>(stream, Tuning::SortAtOnce) {
             return self.few::<T>(stream, column, stream.temporary(0)?.view_mut());
         }
         self.passes::<T>(stream, column.input, <T::Unsigned as Keys>::tile, |turn, digit, starts, grid| {
@@ -255,7 +255,7 @@ impl RadixSort {
     {
         let flips = self.flips::<T>();
         let longest = keys.longest().max(values.longest());
-        if longest <= FEW {
+        if longest <= tuned::<T, V>(stream, Tuning::SortAtOnce) {
             let mut origins = stream.temporary::<u32>(keys.input.len())?;
             self.few::<T>(stream, keys, origins.view_mut())?;
             let grid = Grid::cover(longest.max(1));
@@ -310,7 +310,7 @@ impl RadixSort {
         &self,
         stream: &Stream,
         x: DeviceView<T::Unsigned>,
-        tile: fn(usize) -> usize,
+        tile: fn(&Stream, usize) -> usize,
         mut pass: impl FnMut(Turn, Digit, DeviceView<u32>, Grid<1>) -> Result<()>,
     ) -> Result<()> {
         let Range { start: first, end } = self.bits_of::<T>();
@@ -320,7 +320,7 @@ impl RadixSort {
         let mut counts = stream.temporary::<u32>(passes as usize * DIGITS)?;
         let mut starts = stream.temporary::<u32>(passes as usize * DIGITS)?;
         stream.fill_into(0, counts.view_mut())?;
-        let grid = Grid::blocks(blocks(TILE).min(COUNTING_BLOCKS));
+        let grid = Grid::blocks(blocks(TILE).min(tuned::<T, ()>(stream, Tuning::SortCount)));
         let all = counts.view_mut().into_atomic();
         digits::kernels::count_digits::<T::Unsigned>(stream, grid, self.flips::<T>(), first, end, x, all)?;
         digits::kernels::starts(stream, Grid::blocks(passes as usize), counts.view(), starts.view_mut())?;
@@ -333,7 +333,7 @@ impl RadixSort {
                 turn,
                 digit,
                 starts.view().slice(place..place + DIGITS)?,
-                Grid::blocks(blocks(tile(x.len()))),
+                Grid::blocks(blocks(tile(stream, x.len()))),
             )?;
         }
         Ok(())

@@ -21,6 +21,7 @@ pub(crate) mod sorts;
 pub(crate) mod sparse;
 pub(crate) mod statistics;
 pub(crate) mod transforms;
+pub(crate) mod tunings;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the
 /// next block.
