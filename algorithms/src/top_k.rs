@@ -12,7 +12,7 @@ use kernels::{DIGIT, DIGITS, TILE, collect_greatest, count_candidates};
 pub mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::prelude::*;
-    use ferrogrid::device::scan::{ROWS, THREADS, each_row, scan_rows};
+    use ferrogrid::device::scan::{ROWS, Rows, THREADS, each_row, scan_rows};
 
     use crate::sort::digits::kernels::{Bits, Flips};
 
@@ -96,14 +96,14 @@ pub mod kernels {
         let first = t.block_idx()[0] as usize * TILE
             + t.thread_rank() as usize / 32 * (32 * ROWS)
             + t.thread_rank() as usize % 32;
-        let kinds = each_row(|row| {
+        let kinds: Rows<_, 1> = each_row(|row| {
             let key = x.get(first + 32 * row).map(|key| ordered(*key, flips));
             [key.map_or(0, |key| if key < last { GREATER } else { (key == last).into() })]
         });
         let sums = scan_rows(&t.warp(), kinds, 0, |a, b| a + b);
         let start = order.exclusive_of_warps(&t, scratch, sums.total, |a, b| a + b).unwrap_or(0);
         let before = sums.exclusive(start, |a, b| a + b);
-        each_row(|row| {
+        let _: Rows<_, 1> = each_row(|row| {
             let ([kind], [before]) = (kinds[row], before[row]);
             let equals_before = (before % GREATER).min(equals);
             if kind == GREATER || kind == 1 && equals_before < equals {

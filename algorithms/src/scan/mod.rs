@@ -10,7 +10,7 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::reduce::Number;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
-use running::kernels::{exclusive_sums, exclusive_sums_wide, inclusive_sums, inclusive_sums_wide, tile};
+use running::kernels::{exclusive_sums, exclusive_sums_wide, inclusive_sums, inclusive_sums_wide, tile, tile_of_scan};
 
 /// A number whose sums are those of `Bits`: unsigned integers stand for signed ones of their size.
 pub trait Scanned: Pod + DeviceCopy {
@@ -85,7 +85,7 @@ fn scan<T: Scanned>(
     if x.is_empty() && y.is_empty() {
         return Ok(());
     }
-    launch(grid::<T>(x.len()), x.cast()?, y.cast()?)
+    launch(Grid::blocks(x.len().div_ceil(tile_of_scan::<T>()).max(1)), x.cast()?, y.cast()?)
 }
 
 /// Writes to `y[i]` the sum of `x[0]` to `x[i]` (CUB's `DeviceScan::InclusiveSum`, NumPy's `cumsum`). Integers wrap around

@@ -5,7 +5,7 @@ use ferrogrid_device::scan::ROWS;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
-use super::running::kernels::{GROUP, THREADS, WIDE_GROUP};
+use super::running::kernels::{GROUP, LONG_ROWS, THREADS, WIDE_GROUP};
 use crate::native::{in_any_order, in_pairs};
 use crate::number::numbers::Element;
 
@@ -18,28 +18,28 @@ const TILES: usize = 16;
 type Row<T, const G: usize> = [[T; G]; 32];
 
 pub(super) fn inclusive_sums<T: Element>(_: [u32; 1], x: &[T], y: &mut [T]) {
-    scan::<T, GROUP, true>(x, T::ZERO, y);
+    scan::<T, GROUP, ROWS, true>(x, T::ZERO, y);
 }
 
 pub(super) fn inclusive_sums_wide<T: Element>(_: [u32; 1], x: &[T], y: &mut [T]) {
-    scan::<T, WIDE_GROUP, true>(x, T::ZERO, y);
+    scan::<T, WIDE_GROUP, LONG_ROWS, true>(x, T::ZERO, y);
 }
 
 pub(super) fn exclusive_sums<T: Element>(_: [u32; 1], x: &[T], first: T, y: &mut [T]) {
-    scan::<T, GROUP, false>(x, first, y);
+    scan::<T, GROUP, ROWS, false>(x, first, y);
 }
 
 pub(super) fn exclusive_sums_wide<T: Element>(_: [u32; 1], x: &[T], first: T, y: &mut [T]) {
-    scan::<T, WIDE_GROUP, false>(x, first, y);
+    scan::<T, WIDE_GROUP, LONG_ROWS, false>(x, first, y);
 }
 
 /// Scans some tiles at a time, so that the second pass over them finds them in a cache. `first` is for exclusive sums.
-fn scan<T: Element, const G: usize, const INCLUSIVE: bool>(x: &[T], first: T, y: &mut [T]) {
-    let tile = THREADS * ROWS * G;
+fn scan<T: Element, const G: usize, const R: usize, const INCLUSIVE: bool>(x: &[T], first: T, y: &mut [T]) {
+    let tile = THREADS * R * G;
     let several = TILES * rayon::current_num_threads() * tile;
     let mut total = None;
     for (x, y) in x.chunks(several).zip(y.chunks_mut(several)) {
-        let warps: Vec<[T; WARPS]> = x.par_chunks(tile).map(sums_of_warps::<T, G>).collect();
+        let warps: Vec<[T; WARPS]> = x.par_chunks(tile).map(sums_of_warps::<T, G, R>).collect();
         let mut before_tile = |warps: &[T; WARPS]| {
             let (before, own) = (total, warps[WARPS - 1]);
             total = Some(before.map_or(own, |before: T| before.add(own)));
@@ -51,7 +51,7 @@ fn scan<T: Element, const G: usize, const INCLUSIVE: bool>(x: &[T], first: T, y:
             if T::IS_EXACT {
                 return scan_exactly::<T, INCLUSIVE>(x, y, first.add(before.unwrap_or(T::ZERO)));
             }
-            let runs = x.chunks(32 * ROWS * G).zip(y.chunks_mut(32 * ROWS * G));
+            let runs = x.chunks(32 * R * G).zip(y.chunks_mut(32 * R * G));
             for (warp, (x, y)) in runs.enumerate() {
                 let earlier = warp.checked_sub(1).map(|warp| warps[warp]);
                 let before = match (before, earlier) {
@@ -77,17 +77,20 @@ fn scan_exactly<T: Element, const INCLUSIVE: bool>(x: &[T], y: &mut [T], start: 
 }
 
 /// The sum of each warp of a tile and of those before it; only the last one if sums are the same in any order.
-fn sums_of_warps<T: Element, const G: usize>(x: &[T]) -> [T; WARPS] {
+fn sums_of_warps<T: Element, const G: usize, const R: usize>(x: &[T]) -> [T; WARPS] {
     let mut sums = [T::ZERO; WARPS];
     if T::IS_EXACT {
         sums[WARPS - 1] = in_any_order(x, T::ZERO, T::add, T::add);
         return sums;
     }
-    for (x, sum) in x.chunks(32 * ROWS * G).zip(&mut sums) {
+    for (x, sum) in x.chunks(32 * R * G).zip(&mut sums) {
+        // Each lane's groups first, as the kernel adds them.
+        let mut lanes = [T::ZERO; 32];
         for row in x.chunks(32 * G) {
-            let groups = row_of::<T, G>(row);
-            *sum = sum.add(in_pairs(groups.map(|group| running(group)[G - 1]), T::add));
+            let ends = row_of::<T, G>(row).map(|group| running(group)[G - 1]);
+            lanes.iter_mut().zip(ends).for_each(|(lane, end)| *lane = lane.add(end));
         }
+        *sum = in_pairs(lanes, T::add);
     }
     up_to(sums)
 }

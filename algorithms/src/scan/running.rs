@@ -6,7 +6,7 @@ pub mod kernels {
     use ferrogrid::device::group;
     use ferrogrid::device::prelude::*;
     pub use ferrogrid::device::scan::THREADS;
-    use ferrogrid::device::scan::{ROWS, Rows, scan_rows};
+    use ferrogrid::device::scan::{ROWS, Rows, Totals, each_row, scan_rows, total_of_rows};
 
     use crate::number::numbers::Element;
 
@@ -14,38 +14,71 @@ pub mod kernels {
     pub const GROUP: usize = 4;
     /// The same, of 8 bytes each.
     pub const WIDE_GROUP: usize = 2;
+    /// The rows of a warp's run of 8-byte elements: with longer runs, fewer blocks look back.
+    pub const LONG_ROWS: usize = 12;
     /// The consecutive elements of a warp.
     pub const RUN: usize = 32 * ROWS * GROUP;
     /// The same, of 8 bytes each.
     pub const WIDE_RUN: usize = 32 * ROWS * WIDE_GROUP;
 
+    /// The consecutive 8-byte elements of a warp in a scan.
+    pub const LONG_RUN: usize = 32 * LONG_ROWS * WIDE_GROUP;
+
     /// The elements of a block that are as large as a `T`.
     pub const fn tile<T>() -> usize {
-        THREADS * ROWS * if size_of::<T>() < 8 { GROUP } else { WIDE_GROUP }
+        THREADS / 32 * if size_of::<T>() < 8 { RUN } else { WIDE_RUN }
+    }
+
+    /// The same in a scan.
+    pub const fn tile_of_scan<T>() -> usize {
+        THREADS / 32 * if size_of::<T>() < 8 { RUN } else { LONG_RUN }
     }
 
     /// The thread's elements of its warp's run, of `N` elements; `none` beyond the end.
     #[inline(always)]
-    pub fn load<T: Copy, const G: usize, const N: usize>(
+    pub fn load<T: Copy, const G: usize, const N: usize, const R: usize>(
         t: &Thread<'_, 1>,
         x: &[T],
         first: usize,
         none: T,
-    ) -> Rows<T, G> {
-        const { assert!(N == 32 * ROWS * G) };
+    ) -> Rows<T, G, R> {
+        const { assert!(N == 32 * R * G) };
         let lane = t.thread_rank() as usize % 32;
         let run = x.get(first..).and_then(|rest| rest.first_chunk::<N>());
         match run.and_then(|run| group::inputs(run)) {
-            Some(groups) => core::array::from_fn(|row| groups.load(row * 32 + lane)),
-            None => core::array::from_fn(|row| {
+            Some(groups) => each_row(|row| groups.load(row * 32 + lane)),
+            None => each_row(|row| {
                 let first = first + (row * 32 + lane) * G;
                 core::array::from_fn(|k| x.get(first + k).copied().unwrap_or(none))
             }),
         }
     }
 
+    /// The sum of all before the warp's run, and the running sums of that. The run's own sum comes first, so that the blocks that
+    /// wait for it need not wait for the others.
+    #[inline(always)]
+    fn scan_run<T: Element, const G: usize, const R: usize, const S: usize>(
+        t: &Thread<'_, 1>,
+        rows: Rows<T, G, R>,
+        order: BlockOrder<T>,
+        scratch: Shared<Scratch<T>, S>,
+    ) -> (T, Totals<T, G, R>) {
+        let warp = t.warp();
+        let total = total_of_rows(&warp, &rows, T::ZERO, T::add);
+        let earlier = order.publish_of_warps(t, scratch, total, T::add);
+        let sums = scan_rows(&warp, rows, T::ZERO, T::add);
+        (earlier.exclusive(t, T::add).unwrap_or(T::ZERO), sums)
+    }
+
     /// y[i] <- x[0] + ... + x[i]
-    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, y), wide, T = [u8, u16, u32, f32], native = super::super::native::inclusive_sums)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 3,
+        same_shape(x, y),
+        wide,
+        T = [u8, u16, u32, f32],
+        native = super::super::native::inclusive_sums
+    )]
     pub fn inclusive_sums<T: Element>(
         t: Thread<1>,
         x: &[T],
@@ -53,14 +86,20 @@ pub mod kernels {
         order: BlockOrder<T>,
         scratch: Shared<Scratch<T>>,
     ) {
-        let rows = load::<T, GROUP, RUN>(&t, x, y.first(&t), T::ZERO);
-        let sums = scan_rows(&t.warp(), rows, T::ZERO, T::add);
-        let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
+        let rows = load::<T, GROUP, RUN, ROWS>(&t, x, y.first(&t), T::ZERO);
+        let (start, sums) = scan_run(&t, rows, order, scratch);
         y.fill_grouped(&t, sums.inclusive(start, T::add));
     }
 
     /// y[i] <- first + x[0] + ... + x[i - 1]
-    #[kernel(block = THREADS, min_blocks = 4, same_shape(x, y), wide, T = [u8, u16, u32, f32], native = super::super::native::exclusive_sums)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 3,
+        same_shape(x, y),
+        wide,
+        T = [u8, u16, u32, f32],
+        native = super::super::native::exclusive_sums
+    )]
     pub fn exclusive_sums<T: Element>(
         t: Thread<1>,
         x: &[T],
@@ -69,40 +108,51 @@ pub mod kernels {
         order: BlockOrder<T>,
         scratch: Shared<Scratch<T>>,
     ) {
-        let rows = load::<T, GROUP, RUN>(&t, x, y.first(&t), T::ZERO);
-        let sums = scan_rows(&t.warp(), rows, T::ZERO, T::add);
-        let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
+        let rows = load::<T, GROUP, RUN, ROWS>(&t, x, y.first(&t), T::ZERO);
+        let (start, sums) = scan_run(&t, rows, order, scratch);
         y.fill_grouped(&t, sums.exclusive(first.add(start), T::add));
     }
 
     /// As `inclusive_sums`, of elements of 8 bytes.
-    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, y), wide, T = [u64, f64], native = super::super::native::inclusive_sums_wide)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 2,
+        same_shape(x, y),
+        wide,
+        T = [u64, f64],
+        native = super::super::native::inclusive_sums_wide
+    )]
     pub fn inclusive_sums_wide<T: Element>(
         t: Thread<1>,
         x: &[T],
-        mut y: DisjointWarps<T, WIDE_RUN, 32, WIDE_GROUP>,
+        mut y: DisjointWarps<T, LONG_RUN, 32, WIDE_GROUP>,
         order: BlockOrder<T>,
         scratch: Shared<Scratch<T>>,
     ) {
-        let rows = load::<T, WIDE_GROUP, WIDE_RUN>(&t, x, y.first(&t), T::ZERO);
-        let sums = scan_rows(&t.warp(), rows, T::ZERO, T::add);
-        let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
+        let rows = load::<T, WIDE_GROUP, LONG_RUN, LONG_ROWS>(&t, x, y.first(&t), T::ZERO);
+        let (start, sums) = scan_run(&t, rows, order, scratch);
         y.fill_grouped(&t, sums.inclusive(start, T::add));
     }
 
     /// As `exclusive_sums`, of elements of 8 bytes.
-    #[kernel(block = THREADS, min_blocks = 3, same_shape(x, y), wide, T = [u64, f64], native = super::super::native::exclusive_sums_wide)]
+    #[kernel(
+        block = THREADS,
+        min_blocks = 2,
+        same_shape(x, y),
+        wide,
+        T = [u64, f64],
+        native = super::super::native::exclusive_sums_wide
+    )]
     pub fn exclusive_sums_wide<T: Element>(
         t: Thread<1>,
         x: &[T],
         first: T,
-        mut y: DisjointWarps<T, WIDE_RUN, 32, WIDE_GROUP>,
+        mut y: DisjointWarps<T, LONG_RUN, 32, WIDE_GROUP>,
         order: BlockOrder<T>,
         scratch: Shared<Scratch<T>>,
     ) {
-        let rows = load::<T, WIDE_GROUP, WIDE_RUN>(&t, x, y.first(&t), T::ZERO);
-        let sums = scan_rows(&t.warp(), rows, T::ZERO, T::add);
-        let start = order.exclusive_of_warps(&t, scratch, sums.total, T::add).unwrap_or(T::ZERO);
+        let rows = load::<T, WIDE_GROUP, LONG_RUN, LONG_ROWS>(&t, x, y.first(&t), T::ZERO);
+        let (start, sums) = scan_run(&t, rows, order, scratch);
         y.fill_grouped(&t, sums.exclusive(first.add(start), T::add));
     }
 }

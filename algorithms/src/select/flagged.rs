@@ -36,13 +36,14 @@ pub mod kernels {
         let own = of_warp::<_, R>(t, tile);
         // In this order no load waits for another one.
         let (items, kept) = (load::<T, G, R>(t, x, T::default()), flagged::<G, R>(t, flags));
+        let total = u64::from(kept.total);
+        let earlier = order.publish_of_warps(t, scratch, total, |a, b| a + b);
         kept.for_each(|row, k, is_kept, rank| {
             if is_kept {
                 put(own, rank.into(), items[row][k]);
             }
         });
-        let total = u64::from(kept.total);
-        let start = order.exclusive_of_warps(t, scratch, total, |a, b| a + b).unwrap_or(0);
+        let start = earlier.exclusive(t, |a, b| a + b).unwrap_or(0);
         for_each_of_lane(&t.warp(), 0..kept.total, |number| {
             pass_on(own, number, y, start + u64::from(number))
         });
@@ -115,13 +116,14 @@ pub mod kernels {
         let own = of_warp::<_, R>(t, tile);
         // In this order no load waits for another one.
         let (items, kept) = (load::<T, G, R>(t, x, T::default()), flagged::<G, R>(t, flags));
+        let total = u64::from(kept.total);
+        let earlier = order.publish_of_warps(t, scratch, total, |a, b| a + b);
         // The others follow those that are kept. What is beyond the end has no flag.
         kept.for_each(|row, k, is_kept, rank| {
             let other = kept.total + (place_of::<G>(t, row) + k) as u32 - rank;
             put(own, if is_kept { rank } else { other }.into(), items[row][k]);
         });
-        let total = u64::from(kept.total);
-        let start = order.exclusive_of_warps(t, scratch, total, |a, b| a + b).unwrap_or(0);
+        let start = earlier.exclusive(t, |a, b| a + b).unwrap_or(0);
         let others = results[0] + first::<R>(t) as u64 - start - total;
         let count = x.len().saturating_sub(first::<R>(t)).min(own.len()) as u32;
         for_each_of_lane(&t.warp(), 0..count, |number| {

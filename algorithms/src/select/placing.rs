@@ -30,7 +30,7 @@ pub mod placing {
     /// The thread's elements of its warp's run; `none` beyond the end.
     #[inline(always)]
     pub fn load<T: Copy, const G: usize, const R: usize>(t: &Thread<'_, 1>, x: &[T], none: T) -> Rows<T, G> {
-        load_run::<T, G, R>(t, x, first::<R>(t), none)
+        load_run::<T, G, R, _>(t, x, first::<R>(t), none)
     }
 
     /// The place in the warp's run of the thread's first element of a row.

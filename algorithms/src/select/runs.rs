@@ -7,7 +7,7 @@ pub mod kernels {
     #[cfg(feature = "half")]
     use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
-    use ferrogrid::device::scan::{Rows, scan_rows};
+    use ferrogrid::device::scan::{ROWS, Rows, scan_rows};
 
     use super::super::placing::placing::{
         GROUP, InShared, Kept, RUN, THREADS, WIDE_GROUP, WIDE_RUN, first, for_each_of_lane, is_last, load,
@@ -54,13 +54,14 @@ pub mod kernels {
         let own = of_warp::<_, R>(t, tile);
         let items = load::<T, G, R>(t, x, T::ZERO);
         let heads = heads::<T, G, R>(t, x, &items);
+        let total = u64::from(heads.total);
+        let earlier = order.publish_of_warps(t, scratch, total, |a, b| a + b);
         heads.for_each(|row, k, is_head, rank| {
             if is_head {
                 put(own, rank.into(), items[row][k]);
             }
         });
-        let total = u64::from(heads.total);
-        let start = order.exclusive_of_warps(t, scratch, total, |a, b| a + b).unwrap_or(0);
+        let start = earlier.exclusive(t, |a, b| a + b).unwrap_or(0);
         for_each_of_lane(&t.warp(), 0..heads.total, |number| {
             pass_on(own, number, y, start + u64::from(number))
         });
@@ -226,7 +227,7 @@ pub mod kernels {
         order: BlockOrder<u64>,
         scratch: Shared<Scratch<u64>>,
     ) {
-        let lengths = load_run::<u32, WIDE_GROUP, WIDE_RUN>(&t, lengths, ends.first(&t), 0);
+        let lengths = load_run::<u32, WIDE_GROUP, WIDE_RUN, ROWS>(&t, lengths, ends.first(&t), 0);
         let rows = lengths.map(|group| group.map(u64::from));
         let sums = scan_rows(&t.warp(), rows, 0, |a, b| a + b);
         let start = order.exclusive_of_warps(&t, scratch, sums.total, |a, b| a + b).unwrap_or(0);

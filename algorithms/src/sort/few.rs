@@ -41,6 +41,7 @@ pub mod kernels {
     ) {
         // A warp has neighbouring rows, as many as are needed.
         let rows = x.len().div_ceil(THREADS).min(ROWS);
+        let has_origins = !origins.is_empty();
         let (thread, lane) = (t.thread_rank() as usize % THREADS, t.thread_rank() as usize % 32);
         let own_place = |row: usize| (thread / 32 * rows + row) * 32 + lane;
         // What is beyond the end comes last, and stays there.
@@ -67,14 +68,20 @@ pub mod kernels {
                 if row < rows {
                     let place = place(&warp, own, row, digit_of(keys[row], digit)) as usize % FEW;
                     tile[place].store(keys[row], Relaxed);
-                    numbers[place].store(from[row], Relaxed);
+                    if has_origins {
+                        numbers[place].store(from[row], Relaxed);
+                    }
                 }
             });
             t.sync_threads();
             each::<(), ROWS>(|row| {
                 let place = own_place(row) % FEW;
-                keys[row] = tile[place].load(Relaxed);
-                from[row] = numbers[place].load(Relaxed);
+                if row < rows {
+                    keys[row] = tile[place].load(Relaxed);
+                    if has_origins {
+                        from[row] = numbers[place].load(Relaxed);
+                    }
+                }
             });
             for of_warp in counts.as_chunks::<DIGITS>().0 {
                 of_warp[thread].store(0, Relaxed);

@@ -14,16 +14,17 @@ use crate::warp::{Exchange, Warp};
 
 /// The threads of a block.
 pub const THREADS: usize = 256;
-/// The rows of 32 groups that a warp scans.
+/// The rows of 32 groups that a warp scans, unless it says otherwise.
 pub const ROWS: usize = 8;
 
 /// A thread's elements, a group of neighbours of each row.
-pub type Rows<T, const G: usize> = [[T; G]; ROWS];
+pub type Rows<T, const G: usize, const R: usize = ROWS> = [[T; G]; R];
 
-/// Calls `f` with the number of each row. LLVM would not unroll a loop over large items, which would go to memory.
+/// Calls `f` with the number of each row, of which there are 8 or 12. LLVM would not unroll a loop over large items, which would
+/// go to memory.
 #[inline(always)]
-fn for_each_row(mut f: impl FnMut(usize)) {
-    const { assert!(ROWS == 8) };
+fn for_each_row<const R: usize>(mut f: impl FnMut(usize)) {
+    const { assert!(R == 8 || R == 12) };
     f(0);
     f(1);
     f(2);
@@ -32,40 +33,71 @@ fn for_each_row(mut f: impl FnMut(usize)) {
     f(5);
     f(6);
     f(7);
+    if R == 12 {
+        f(8);
+        f(9);
+        f(10);
+        f(11);
+    }
 }
 
 /// The results of `f` for the number of each row.
 #[inline(always)]
-pub fn each_row<T, const G: usize>(f: impl Fn(usize) -> [T; G]) -> Rows<T, G> {
-    [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)]
+pub fn each_row<T: Copy, const G: usize, const R: usize>(f: impl Fn(usize) -> [T; G]) -> Rows<T, G, R> {
+    let mut rows = [f(0); R];
+    for_each_row::<R>(|row| {
+        if row > 0 {
+            rows[row] = f(row);
+        }
+    });
+    rows
 }
 
 /// A thread's elements as running totals of their groups, and what comes before each group.
-pub struct Totals<A, const G: usize> {
-    groups: Rows<A, G>,
-    before: [A; ROWS],
+pub struct Totals<A, const G: usize, const R: usize = ROWS> {
+    groups: Rows<A, G, R>,
+    before: [A; R],
     /// The total of the warp's run.
     pub total: A,
 }
 
-/// The running totals of the warp's run.
+/// The total of the warp's run, if the order does not matter: it takes fewer steps than the running ones.
 #[inline(always)]
-pub fn scan_rows<A: Exchange, const G: usize>(
+pub fn total_of_rows<A: Exchange, const G: usize, const R: usize>(
     warp: &Warp,
-    mut groups: Rows<A, G>,
+    groups: &Rows<A, G, R>,
     identity: A,
     combine: impl Fn(A, A) -> A,
-) -> Totals<A, G> {
-    for_each_row(|row| {
+) -> A {
+    let mut total = identity;
+    for_each_row::<R>(|row| {
+        let mut group = groups[row][0];
+        for k in 1..G {
+            group = combine(group, groups[row][k]);
+        }
+        total = combine(total, group);
+    });
+    warp.reduce(total, combine)
+}
+
+/// The running totals of the warp's run.
+#[inline(always)]
+pub fn scan_rows<A: Exchange, const G: usize, const R: usize>(
+    warp: &Warp,
+    mut groups: Rows<A, G, R>,
+    identity: A,
+    combine: impl Fn(A, A) -> A,
+) -> Totals<A, G, R> {
+    for_each_row::<R>(|row| {
         for k in 1..G {
             groups[row][k] = combine(groups[row][k - 1], groups[row][k]);
         }
     });
     // The rows advance together, so that they don't wait for each other's shuffles.
-    let mut up_to: [A; ROWS] = core::array::from_fn(|row| groups[row][G - 1]);
+    let mut up_to: [A; R] = core::array::from_fn(|row| groups[row][G - 1]);
     let mut distance = 1;
     while distance < 32 {
-        for_each_row(|row| {
+        for_each_row::<R>(|row| {
             let earlier = warp.shuffle_up(up_to[row], distance);
             if warp.lane() >= distance {
                 up_to[row] = combine(earlier, up_to[row]);
@@ -74,7 +106,7 @@ pub fn scan_rows<A: Exchange, const G: usize>(
         distance *= 2;
     }
     let (mut before, mut total) = (up_to, identity);
-    for_each_row(|row| {
+    for_each_row::<R>(|row| {
         let earlier = warp.shuffle_up(up_to[row], 1);
         before[row] = if warp.lane() == 0 { total } else { combine(total, earlier) };
         total = combine(total, warp.shuffle(up_to[row], 31));
@@ -82,12 +114,12 @@ pub fn scan_rows<A: Exchange, const G: usize>(
     Totals { groups, before, total }
 }
 
-impl<A: Copy, const G: usize> Totals<A, G> {
+impl<A: Copy, const G: usize, const R: usize> Totals<A, G, R> {
     /// The total of each element and all before it, where `start` comes before the warp's run.
     #[inline(always)]
-    pub fn inclusive(&self, start: A, combine: impl Fn(A, A) -> A) -> Rows<A, G> {
+    pub fn inclusive(&self, start: A, combine: impl Fn(A, A) -> A) -> Rows<A, G, R> {
         let mut totals = self.groups;
-        for_each_row(|row| {
+        for_each_row::<R>(|row| {
             let before = combine(start, self.before[row]);
             for k in 0..G {
                 totals[row][k] = combine(before, totals[row][k]);
@@ -98,9 +130,9 @@ impl<A: Copy, const G: usize> Totals<A, G> {
 
     /// The total of all before each element, where `start` comes before the warp's run.
     #[inline(always)]
-    pub fn exclusive(&self, start: A, combine: impl Fn(A, A) -> A) -> Rows<A, G> {
+    pub fn exclusive(&self, start: A, combine: impl Fn(A, A) -> A) -> Rows<A, G, R> {
         let mut totals = self.groups;
-        for_each_row(|row| {
+        for_each_row::<R>(|row| {
             let before = combine(start, self.before[row]);
             totals[row][0] = before;
             for k in 1..G {

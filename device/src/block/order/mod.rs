@@ -76,6 +76,50 @@ pub struct EarlierBlocks<'a, T: OrderValue> {
     slots: Slots<'a, T>,
 }
 
+/// The warps before one whose block has published its own value.
+pub struct EarlierWarps<'a, 'b, T: OrderValue, const ID: usize> where T: SharedElement + Exchange {
+    slots: Slots<'a, T>,
+    scratch: Shared<'b, Scratch<T>, ID>,
+    total: T,
+    before: T,
+}
+
+impl<T: Exchange + SharedElement, const ID: usize> EarlierWarps<'_, '_, T, ID> {
+    /// Doc.
+    #[track_caller]
+    #[inline(always)]
+    #[must_use]
+    pub fn exclusive(self, thread: &Thread<'_, 1>, combine: impl Fn(T, T) -> T) -> Option<T> {
+        let EarlierWarps { slots, mut scratch, total, before } = self;
+        let warp = thread.warp();
+        let (number, lane) = (thread.thread_rank() / 32, warp.lane());
+        let (places, warps) = (scratch.as_mut_ptr().cast::<T>(), thread.block_threads().div_ceil(32));
+        let is_first = slots.block == 0;
+        if number == 0 {
+            let earlier = EarlierBlocks { slots };
+            let start = if is_first { total } else { earlier.look_back(thread, total, &combine) };
+            if lane == 0 {
+                let total = if is_first { total } else { combine(start, total) };
+                earlier.slots.publish(TOTAL, total, Ordering::Relaxed);
+            }
+            let start = warp.shuffle(start, 0);
+            let before = match (is_first, lane) {
+                (true, _) => before,
+                (false, 0) => start,
+                (false, _) => combine(start, before),
+            };
+            if lane < warps {
+                // SAFETY: in bounds, and reached by this thread alone since the barrier of `publish_of_warps`.
+                unsafe { places.add(lane as usize).write(before) };
+            }
+        }
+        thread.sync_threads();
+        // SAFETY: in bounds; all writing ended at the barrier, and nothing writes the region after it.
+        let before = unsafe { places.add(number as usize).read() };
+        (!is_first || number > 0).then_some(before)
+    }
+}
+
 /// What an earlier block has published: see [`EarlierBlocks::look_at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen<T> {
@@ -252,7 +296,21 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
     where
         T: SharedElement,
     {
-        let (mut scratch, warp) = (scratch, thread.warp());
+        self.publish_of_warps(thread, scratch, value, &combine).exclusive(thread, &combine)
+    }
+
+    /// Doc.
+    pub fn publish_of_warps<'b, const ID: usize>(
+        self,
+        thread: &Thread<'_, 1>,
+        mut scratch: Shared<'b, Scratch<T>, ID>,
+        value: T,
+        combine: impl Fn(T, T) -> T,
+    ) -> EarlierWarps<'a, 'b, T, ID>
+    where
+        T: SharedElement,
+    {
+        let warp = thread.warp();
         let (number, lane) = (thread.thread_rank() / 32, warp.lane());
         let (places, warps) = (scratch.as_mut_ptr().cast::<T>(), thread.block_threads().div_ceil(32));
         if lane == 0 {
@@ -261,27 +319,19 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
             unsafe { places.add(number as usize).write(value) };
         }
         thread.sync_for(&scratch);
-        let is_first = self.slots.block == 0;
+        let slots = self.slots;
+        let (mut total, mut before) = (value, value);
         if number == 0 {
             // SAFETY: in bounds, written before the barrier, and reached by this thread alone until the next one.
             let own = if lane < warps { unsafe { places.add(lane as usize).read() } } else { value };
             let up_to = warp.inclusive_scan(own, &combine);
-            let (total, before) = (warp.shuffle(up_to, warps - 1), warp.shuffle_up(up_to, 1));
-            let start = warp.shuffle(self.publish_both(thread, total, &combine), 0);
-            let before = match (is_first, lane) {
-                (true, _) => before,
-                (false, 0) => start,
-                (false, _) => combine(start, before),
-            };
-            if lane < warps {
-                // SAFETY: as for reading.
-                unsafe { places.add(lane as usize).write(before) };
+            total = warp.shuffle(up_to, warps - 1);
+            before = warp.shuffle_up(up_to, 1);
+            if thread.thread_rank() == 0 {
+                slots.publish(OWN, total, Ordering::Relaxed);
             }
         }
-        thread.sync_threads();
-        // SAFETY: in bounds; all writing ended at the barrier, and nothing writes the region after it.
-        let before = unsafe { places.add(number as usize).read() };
-        (!is_first || number > 0).then_some(before)
+        EarlierWarps { slots, scratch, total, before }
     }
 
     /// Publishes `own` as the block's value, and then the total up to it. Returns the values of all earlier blocks,
