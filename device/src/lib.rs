@@ -97,7 +97,7 @@ pub use atomic::DeviceAtomic;
 pub use block::cluster::leave_cluster;
 pub use block::cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
 pub use block::exchange::ExchangeScratch;
-pub use block::order::{BlockOrder, EachThread, EarlierBlocks, Seen};
+pub use block::order::{BlockOrder, EachThread, EarlierBlocks, EarlierWarps, Seen};
 pub use block::sort::{MergeSortScratch, SortScratch};
 pub use block::{fence, order, sort};
 #[doc(hidden)]

@@ -11,11 +11,9 @@ pub mod kernels {
     use ferrogrid::device::prelude::*;
 
     use super::super::bins::bins::{
-        BYTES, Binning, COUNTERS, Channels, Ranges, add, copies, each, total,
+        BYTES, Binning, COUNTERS, Channels, Ranges, THREADS, add, copies, each, total,
     };
 
-    /// The threads of a block: as many as there may be, since each block adds its counts to global memory.
-    pub const THREADS: usize = 1024;
     /// The values of a byte.
     const VALUES: u32 = 256;
 
@@ -52,19 +50,6 @@ pub mod kernels {
         own[(counter * copies + copy) as usize % COUNTERS].fetch_add(1, Relaxed);
     }
 
-    /// Counts the bytes of a word, all at once if they are equal: neighbours often are.
-    #[inline(always)]
-    fn count_word(own: &[DeviceAtomic<u32, atomic::Block>; COUNTERS], word: u32, lane: u32) {
-        if word == word.rotate_left(8) {
-            own[((word & 0xFF) * 32 + lane) as usize % COUNTERS].fetch_add(4, Relaxed);
-            return;
-        }
-        count(own, word & 0xFF, 32, lane);
-        count(own, word >> 8 & 0xFF, 32, lane);
-        count(own, word >> 16 & 0xFF, 32, lane);
-        count(own, word >> 24, 32, lane);
-    }
-
     /// 16 bytes of `x`, in four words: 16 registers would be many.
     #[inline(always)]
     fn load(x: &[u8], first: usize) -> [u32; 4] {
@@ -74,7 +59,7 @@ pub mod kernels {
     }
 
     /// counts[bin] += how many bytes of `x` fall into the bin: one of `bounds`, if there are any.
-    #[kernel(block = THREADS, min_blocks = 2, wide)]
+    #[kernel(block = THREADS, min_blocks = 4, wide)]
     pub fn count_bytes(
         t: Thread<1>,
         channels: Channels,
@@ -101,10 +86,11 @@ pub mod kernels {
             while group < groups {
                 group += stride;
                 let next = load(x, head + group * BYTES);
-                let [a, b, c, d] = words;
-                for word in [a, b, c, d] {
-                    count_word(&own, word, lane);
-                }
+                each(|k| {
+                    let half = words[k / 2] >> (16 * (k % 2));
+                    count(&own, half & 0xFF, 32, lane);
+                    count(&own, half >> 8 & 0xFF, 32, lane);
+                });
                 words = next;
             }
         } else {

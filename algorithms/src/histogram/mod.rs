@@ -172,7 +172,7 @@ fn bytes_of<T: Ordinal<Place = u8>>(
     Samples { channels, x, counts }: Samples<'_, T>,
     bounds: Option<DeviceView<T>>,
 ) -> Result<()> {
-    let grid = grid::<T>(stream, x.len(), bytes::kernels::THREADS * BYTES);
+    let grid = grid::<T>(stream, x.len(), THREADS * BYTES);
     let (ranges, x) = (Ranges { order: T::ASCENDING }, x.cast()?);
     let bounds = match bounds {
         Some(bounds) => bounds.cast()?,

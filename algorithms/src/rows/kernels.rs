@@ -7,49 +7,50 @@ pub mod kernels {
 
     use crate::rows::operations::operations::{Norm, RowElement, RowOperation, Softmax};
 
-    /// The groups of 16 bytes that a thread has in registers.
+    /// The fours of elements that a thread has in registers.
     pub const QUADS: usize = 8;
     /// The most threads of a block.
     pub const THREADS: usize = 1024;
 
-    /// Four elements.
-    type Quad<T> = Aligned16<[T; 4]>;
-
     /// The results of `f` for the number of each four. LLVM does not unroll a long loop, and its items would go to memory.
     #[inline(always)]
-    pub fn each<T>(mut f: impl FnMut(usize) -> T) -> [T; QUADS] {
+    fn each<T>(mut f: impl FnMut(usize) -> T) -> [T; QUADS] {
         [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)]
     }
 
     /// The results of `f` for the columns of a four.
     #[inline(always)]
-    pub fn by_columns(mut f: impl FnMut(usize) -> f32) -> [f32; 4] {
+    fn by_columns(mut f: impl FnMut(usize) -> f32) -> [f32; 4] {
         [f(0), f(1), f(2), f(3)]
     }
 
     /// A thread's own part of a slice, whose items follow each other by the number of threads. The numbers of items are
     /// then the same for all threads, and take no registers of a thread.
     #[inline(always)]
-    pub fn own<'x, T>(t: &Thread<'_, 1>, all: &'x [T]) -> &'x [T] {
+    fn own<'x, T>(t: &Thread<'_, 1>, all: &'x [T]) -> &'x [T] {
         all.get(t.thread_rank() as usize..).unwrap_or(&[])
     }
 
     /// Row `b` of y <- the operation on row `b` of x, for block `b`. A thread has up to [`QUADS`] fours: every
     /// element is read once.
     #[inline(always)]
-    fn in_registers<T: RowElement, O: RowOperation, const ID: usize>(
+    pub fn in_registers<T: RowElement, O: RowOperation, const ID: usize>(
         t: &Thread<'_, 1>,
         epsilon: f32,
-        x: Plane<'_, Quad<T>>,
-        [weight, bias]: [&[Quad<T>]; 2],
-        mut y: DisjointRows<'_, Quad<T>>,
+        x: Plane<'_, T::Group>,
+        [weight, bias]: [&[T::Group]; 2],
+        mut y: DisjointRows<'_, T::Group>,
         mut scratch: Shared<'_, Scratch<f32>, ID>,
     ) {
         let (x, threads) = (&x[t.block_idx()[0] as usize], t.block_threads() as usize);
-        let width = (4 * x.len()) as f32;
+        let width = (4 * T::QUADS * x.len()) as f32;
         let (x, weight, bias) = (own(t, x), own(t, weight), own(t, bias));
-        let mut items =
-            each(|k| x.get(k * threads).map_or([O::NOTHING; 4], |quad| quad.into_inner().map(T::widen)));
+        let is_group = |number: usize| number * T::QUADS < QUADS;
+        let groups = each(|number| match x.get(number * threads) {
+            Some(group) if is_group(number) => T::quads(*group),
+            _ => [[O::NOTHING; 4]; 2],
+        });
+        let mut items = each(|k| groups[k / T::QUADS][k % T::QUADS]);
         let mut centre = 0.0;
         if O::HAS_FIRST {
             let mut total = [O::NOTHING; 4];
@@ -60,7 +61,7 @@ pub mod kernels {
         }
         let mut total = [0.0; 4];
         each(|k| {
-            let is_there = k * threads < x.len();
+            let is_there = k / T::QUADS * threads < x.len();
             total = by_columns(|j| {
                 let part = O::advance(&mut items[k][j], centre);
                 if is_there { total[j] + part } else { total[j] }
@@ -69,12 +70,16 @@ pub mod kernels {
         let own = (total[0] + total[1]) + (total[2] + total[3]);
         let scale = O::scale(t.block_reduce(&mut scratch, own, |a, b| a + b), width, epsilon);
         let mut outputs = y.iter_mut(t);
-        each(|k| {
-            if let Some((_, output)) = outputs.next() {
-                let weight = weight.get(k * threads).map_or([1.0; 4], |quad| quad.into_inner().map(T::widen));
-                let bias = bias.get(k * threads).map_or([0.0; 4], |quad| quad.into_inner().map(T::widen));
-                let items = by_columns(|j| O::finish(items[k][j], scale, weight[j], bias[j]));
-                *output = items.map(T::narrow).into();
+        each(|number| {
+            if is_group(number)
+                && let Some((_, output)) = outputs.next()
+            {
+                let weight = weight.get(number * threads).map_or([[1.0; 4]; 2], |group| T::quads(*group));
+                let bias = bias.get(number * threads).map_or([[0.0; 4]; 2], |group| T::quads(*group));
+                *output = T::group([0, 1].map(|q| {
+                    let items = items[(number * T::QUADS + q) % QUADS];
+                    by_columns(|j| O::finish(items[j], scale, weight[q][j], bias[q][j]))
+                }));
             }
         });
     }
@@ -118,10 +123,10 @@ pub mod kernels {
     pub fn rows_in_registers<T: RowElement, O: RowOperation>(
         t: Thread<1>,
         epsilon: f32,
-        x: Plane<Aligned16<[T; 4]>>,
-        weight: &[Aligned16<[T; 4]>],
-        bias: &[Aligned16<[T; 4]>],
-        y: DisjointRows<Aligned16<[T; 4]>>,
+        x: Plane<<T as RowElement>::Group>,
+        weight: &[<T as RowElement>::Group],
+        bias: &[<T as RowElement>::Group],
+        y: DisjointRows<<T as RowElement>::Group>,
         scratch: Shared<Scratch<f32>>,
     ) {
         in_registers::<T, O, _>(&t, epsilon, x, [weight, bias], y, scratch);

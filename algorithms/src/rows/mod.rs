@@ -28,9 +28,6 @@ impl<T: Rows<Softmax<false>> + Rows<Softmax<true>> + Rows<Norm<false>> + Rows<No
 
 /// A number with both kernels for an operation.
 pub trait Rows<O>: RowElement {
-    /// The elements of 16 bytes.
-    const GROUP: usize;
-
     /// Launches the kernel for aligned rows; `of_columns` has weight and bias.
     fn in_registers(
         stream: &Stream,
@@ -64,8 +61,6 @@ macro_rules! rows {
         where
             $t: $in_registers::Instance<O> + $in_passes::Instance<O>,
         {
-            const GROUP: usize = $group;
-
             fn in_registers(
                 stream: &Stream,
                 grid: Grid<1>,
@@ -148,14 +143,14 @@ fn rows_of<T: Rows<O>, O>(
     let [weight, bias] = [affine.weight, affine.bias].map(|it| it.map_or_else(|| x.slice(..0), Ok));
     let of_columns = [weight?, bias?];
     // A thread for as many elements as it has in registers, in whole warps.
-    let threads = width.div_ceil(T::GROUP * QUADS).next_multiple_of(32);
+    let threads = width.div_ceil(4 * QUADS).next_multiple_of(32);
     let is_aligned =
         |it: DeviceView<T>| it.is_empty() || it.as_device_ptr().as_raw().addr().is_multiple_of(16);
     let are_aligned = is_aligned(x)
         && of_columns.into_iter().all(is_aligned)
         && y.as_device_ptr_mut().as_raw().addr().is_multiple_of(16);
     let matrices = Matrices { x, y, width, rows };
-    if are_aligned && width.is_multiple_of(T::GROUP) && threads <= THREADS {
+    if are_aligned && width.is_multiple_of(4 * T::QUADS) && threads <= THREADS {
         return T::in_registers(stream, Grid::new(rows, threads), affine.epsilon, matrices, of_columns);
     }
     let grid = Grid::new(rows, width.next_multiple_of(32).min(THREADS));

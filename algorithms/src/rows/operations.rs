@@ -91,15 +91,25 @@ pub mod operations {
 
     /// A number in memory; rows are computed in `f32`.
     pub trait RowElement: DeviceCopy + Default {
+        /// Elements of 16 bytes.
+        type Group: DeviceCopy;
+        /// The fours of elements in a group, one or two.
+        const QUADS: usize;
         /// 1, the weight of columns without one.
         const ONE: Self;
         /// As `f32`, exactly.
         fn widen(self) -> f32;
         /// The nearest number; of two the even one.
         fn narrow(x: f32) -> Self;
+        /// The elements of a group. A second four that it lacks has any values.
+        fn quads(group: Self::Group) -> [[f32; 4]; 2];
+        /// The group of these elements.
+        fn group(quads: [[f32; 4]; 2]) -> Self::Group;
     }
 
     impl RowElement for f32 {
+        type Group = Aligned16<[f32; 4]>;
+        const QUADS: usize = 1;
         const ONE: Self = 1.0;
         #[inline(always)]
         fn widen(self) -> f32 {
@@ -108,6 +118,14 @@ pub mod operations {
         #[inline(always)]
         fn narrow(x: f32) -> Self {
             x
+        }
+        #[inline(always)]
+        fn quads(group: Self::Group) -> [[f32; 4]; 2] {
+            [group.into_inner(); 2]
+        }
+        #[inline(always)]
+        fn group([quad, _]: [[f32; 4]; 2]) -> Self::Group {
+            quad.into()
         }
     }
 }

@@ -10,7 +10,9 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::reduce::Number;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
-use running::kernels::{exclusive_sums, exclusive_sums_wide, inclusive_sums, inclusive_sums_wide, tile, tile_of_scan};
+use running::kernels::{
+    exclusive_sums, exclusive_sums_wide, inclusive_sums, inclusive_sums_wide, tile, tile_of_scan,
+};
 
 /// A number whose sums are those of `Bits`: unsigned integers stand for signed ones of their size.
 pub trait Scanned: Pod + DeviceCopy {

@@ -95,24 +95,6 @@ impl<T: DeviceCopy> Aligned16<T> {
         Aligned16 { bytes: unsafe { transmute_copy(&value) }, value: PhantomData }
     }
 
-    /// Doc.
-    #[inline(always)]
-    pub fn opaque(self) -> Self {
-        #[cfg(target_arch = "nvptx64")]
-        {
-            // SAFETY: as many bytes.
-            let mut words: [MaybeUninit<u32>; 4] = unsafe { transmute_copy(&self.bytes) };
-            for word in &mut words {
-                // SAFETY: the assembly is empty.
-                unsafe { core::arch::asm!("// {0}", inout(reg32) *word, options(nomem, nostack, preserves_flags)) }
-            }
-            // SAFETY: as many bytes.
-            return Aligned16 { bytes: unsafe { transmute_copy(&words) }, value: PhantomData };
-        }
-        #[cfg(not(target_arch = "nvptx64"))]
-        self
-    }
-
     /// The value.
     #[inline(always)]
     pub const fn into_inner(self) -> T {

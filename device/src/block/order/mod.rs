@@ -76,16 +76,21 @@ pub struct EarlierBlocks<'a, T: OrderValue> {
     slots: Slots<'a, T>,
 }
 
-/// The warps before one whose block has published its own value.
-pub struct EarlierWarps<'a, 'b, T: OrderValue, const ID: usize> where T: SharedElement + Exchange {
+/// The warps before one whose block has published its own value; returned by [`BlockOrder::publish_of_warps`].
+pub struct EarlierWarps<'a, 'b, T: Exchange + SharedElement, const ID: usize> {
     slots: Slots<'a, T>,
     scratch: Shared<'b, Scratch<T>, ID>,
+    /// In the first warp: the block's value, and what the block's warps before number `lane` have together.
     total: T,
     before: T,
 }
 
 impl<T: Exchange + SharedElement, const ID: usize> EarlierWarps<'_, '_, T, ID> {
-    /// Doc.
+    /// The values of all earlier warps, combined, as [`BlockOrder::exclusive_of_warps`] returns them. All threads of the block
+    /// call it together.
+    ///
+    /// # Panics
+    /// If an earlier block ended without a value.
     #[track_caller]
     #[inline(always)]
     #[must_use]
@@ -299,7 +304,37 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
         self.publish_of_warps(thread, scratch, value, &combine).exclusive(thread, &combine)
     }
 
-    /// Doc.
+    /// The first half of [`BlockOrder::exclusive_of_warps`]: publishes the combined values of the block's warps. What the block does
+    /// before it calls [`EarlierWarps::exclusive`] keeps no other block waiting. All threads of the block call it together.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The sum of each element and all before it. A warp's sum takes fewer steps than its running ones, so it comes first.
+    /// #[kernel(block = 128)]
+    /// pub fn running_sums(
+    ///     t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, order: BlockOrder<u32>, scratch: Shared<Scratch<u32>>,
+    /// ) {
+    ///     let (warp, mine) = (t.warp(), x.get(t.index().get()).copied().unwrap_or(0));
+    ///     let earlier = order.publish_of_warps(&t, scratch, warp.reduce_sum(mine), |a, b| a + b);
+    ///     let within = warp.inclusive_scan(mine, |a, b| a + b);
+    ///     let before = earlier.exclusive(&t, |a, b| a + b).unwrap_or(0);
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = before + within;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..1000).collect::<Vec<u32>>())?;
+    /// let mut y = stream.zeros(1000)?;
+    /// kernels::running_sums(&stream, Grid::cover(1000), &x, &mut y)?;
+    /// assert_eq!(stream.download(&y)?, (0..1000).map(|i| i * (i + 1) / 2).collect::<Vec<u32>>());
+    /// # Ok(()) }
+    /// ```
+    #[inline(always)]
     pub fn publish_of_warps<'b, const ID: usize>(
         self,
         thread: &Thread<'_, 1>,
