@@ -318,7 +318,7 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
     ///     t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, order: BlockOrder<u32>, scratch: Shared<Scratch<u32>>,
     /// ) {
     ///     let (warp, mine) = (t.warp(), x.get(t.index().get()).copied().unwrap_or(0));
-    ///     let earlier = order.publish_of_warps(&t, scratch, warp.reduce_sum(mine), |a, b| a + b);
+    ///     let earlier = order.publish_of_warps(&t, scratch, warp.reduce(mine, |a, b| a + b), |a, b| a + b);
     ///     let within = warp.inclusive_scan(mine, |a, b| a + b);
     ///     let before = earlier.exclusive(&t, |a, b| a + b).unwrap_or(0);
     ///     if let Some(y) = y.get_mut(t.index()) {
