@@ -85,46 +85,6 @@ pub struct EarlierWarps<'a, 'b, T: Exchange + SharedElement, const ID: usize> {
     before: T,
 }
 
-impl<T: Exchange + SharedElement, const ID: usize> EarlierWarps<'_, '_, T, ID> {
-    /// The values of all earlier warps, combined, as [`BlockOrder::exclusive_of_warps`] returns them. All threads of the block
-    /// call it together.
-    ///
-    /// # Panics
-    /// If an earlier block ended without a value.
-    #[track_caller]
-    #[inline(always)]
-    #[must_use]
-    pub fn exclusive(self, thread: &Thread<'_, 1>, combine: impl Fn(T, T) -> T) -> Option<T> {
-        let EarlierWarps { slots, mut scratch, total, before } = self;
-        let warp = thread.warp();
-        let (number, lane) = (thread.thread_rank() / 32, warp.lane());
-        let (places, warps) = (scratch.as_mut_ptr().cast::<T>(), thread.block_threads().div_ceil(32));
-        let is_first = slots.block == 0;
-        if number == 0 {
-            let earlier = EarlierBlocks { slots };
-            let start = if is_first { total } else { earlier.look_back(thread, total, &combine) };
-            if lane == 0 {
-                let total = if is_first { total } else { combine(start, total) };
-                earlier.slots.publish(TOTAL, total, Ordering::Relaxed);
-            }
-            let start = warp.shuffle(start, 0);
-            let before = match (is_first, lane) {
-                (true, _) => before,
-                (false, 0) => start,
-                (false, _) => combine(start, before),
-            };
-            if lane < warps {
-                // SAFETY: in bounds, and reached by this thread alone since the barrier of `publish_of_warps`.
-                unsafe { places.add(lane as usize).write(before) };
-            }
-        }
-        thread.sync_threads();
-        // SAFETY: in bounds; all writing ended at the barrier, and nothing writes the region after it.
-        let before = unsafe { places.add(number as usize).read() };
-        (!is_first || number > 0).then_some(before)
-    }
-}
-
 /// What an earlier block has published: see [`EarlierBlocks::look_at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen<T> {
@@ -243,11 +203,13 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
     #[inline(always)]
     #[must_use]
     pub fn exclusive(self, thread: &Thread<'_, 1>, value: T, combine: impl Fn(T, T) -> T) -> Option<T> {
-        let is_first = self.slots.block == 0;
+        let slots = self.slots;
+        let is_first = slots.block == 0;
         thread.sync_threads();
         let mut before = value;
         if thread.thread_rank() < 32 {
-            before = self.publish_both(thread, value, &combine);
+            slots.publish_own(thread, value);
+            before = EarlierBlocks { slots }.pass_on(thread, value, &combine);
         }
         (!is_first).then(|| thread.broadcast(before))
     }
@@ -362,33 +324,9 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
             let up_to = warp.inclusive_scan(own, &combine);
             total = warp.shuffle(up_to, warps - 1);
             before = warp.shuffle_up(up_to, 1);
-            if thread.thread_rank() == 0 {
-                slots.publish(OWN, total, Ordering::Relaxed);
-            }
+            slots.publish_own(thread, total);
         }
         EarlierWarps { slots, scratch, total, before }
-    }
-
-    /// Publishes `own` as the block's value, and then the total up to it. Returns the values of all earlier blocks,
-    /// combined, in the thread with rank 0, and `own` in block 0. For the threads of the first warp, after a barrier.
-    #[track_caller]
-    #[inline(always)]
-    fn publish_both(self, thread: &Thread<'_, 1>, own: T, combine: &impl Fn(T, T) -> T) -> T {
-        let (slots, leads) = (self.slots, thread.thread_rank() == 0);
-        if leads {
-            slots.publish(OWN, own, Ordering::Relaxed);
-        }
-        let is_first = slots.block == 0;
-        let earlier = EarlierBlocks { slots };
-        let before = if is_first { own } else { earlier.look_back(thread, own, combine) };
-        if leads {
-            earlier.slots.publish(
-                TOTAL,
-                if is_first { own } else { combine(before, own) },
-                Ordering::Relaxed,
-            );
-        }
-        before
     }
 }
 
@@ -459,6 +397,20 @@ impl<T: Exchange> EarlierBlocks<'_, T> {
         }
     }
 
+    /// Publishes the total up to the block, whose own value is `own`. Returns the values of all earlier blocks, combined, in the
+    /// thread with rank 0, and `own` in block 0. For the threads of the first warp.
+    #[track_caller]
+    #[inline(always)]
+    fn pass_on(self, thread: &Thread<'_, 1>, own: T, combine: &impl Fn(T, T) -> T) -> T {
+        let is_first = self.slots.block == 0;
+        let before = if is_first { own } else { self.look_back(thread, own, combine) };
+        if thread.thread_rank() == 0 {
+            let total = if is_first { own } else { combine(before, own) };
+            self.slots.publish(TOTAL, total, Ordering::Relaxed);
+        }
+        before
+    }
+
     /// The total of all earlier blocks, in the thread with lane 0; for the threads of the first warp of a
     /// block above 0.
     #[track_caller]
@@ -496,5 +448,39 @@ impl<T: Exchange> EarlierBlocks<'_, T> {
             }
             end -= lanes;
         }
+    }
+}
+
+impl<T: Exchange + SharedElement, const ID: usize> EarlierWarps<'_, '_, T, ID> {
+    /// The values of all earlier warps, combined, as [`BlockOrder::exclusive_of_warps`] returns them. All threads of the block
+    /// call it together.
+    ///
+    /// # Panics
+    /// If an earlier block ended without a value.
+    #[track_caller]
+    #[inline(always)]
+    #[must_use]
+    pub fn exclusive(self, thread: &Thread<'_, 1>, combine: impl Fn(T, T) -> T) -> Option<T> {
+        let EarlierWarps { slots, mut scratch, total, before } = self;
+        let warp = thread.warp();
+        let (number, lane) = (thread.thread_rank() / 32, warp.lane());
+        let (places, warps) = (scratch.as_mut_ptr().cast::<T>(), thread.block_threads().div_ceil(32));
+        let is_first = slots.block == 0;
+        if number == 0 {
+            let start = warp.shuffle(EarlierBlocks { slots }.pass_on(thread, total, &combine), 0);
+            let before = match (is_first, lane) {
+                (true, _) => before,
+                (false, 0) => start,
+                (false, _) => combine(start, before),
+            };
+            if lane < warps {
+                // SAFETY: in bounds, and reached by this thread alone since the barrier of `publish_of_warps`.
+                unsafe { places.add(lane as usize).write(before) };
+            }
+        }
+        thread.sync_threads();
+        // SAFETY: in bounds; all writing ended at the barrier, and nothing writes the region after it.
+        let before = unsafe { places.add(number as usize).read() };
+        (!is_first || number > 0).then_some(before)
     }
 }

@@ -201,6 +201,14 @@ impl<T: Exchange> Slots<'_, T> {
         }
     }
 
+    /// Publishes the own value by the thread with rank 0, and orders nothing else.
+    #[inline(always)]
+    pub(super) fn publish_own(&self, thread: &Thread<'_, 1>, value: T) {
+        if thread.thread_rank() == 0 {
+            self.publish(OWN, value, Ordering::Relaxed);
+        }
+    }
+
     /// The own value of `earlier`, once it is there.
     #[track_caller]
     #[inline(always)]
