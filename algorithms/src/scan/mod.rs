@@ -10,9 +10,7 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::reduce::Number;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
-use running::kernels::{
-    exclusive_sums, exclusive_sums_wide, inclusive_sums, inclusive_sums_wide, tile, tile_of_scan,
-};
+use running::kernels::{exclusive_sums, exclusive_sums_wide, inclusive_sums, inclusive_sums_wide, tile};
 
 /// A number whose sums are those of `Bits`: unsigned integers stand for signed ones of their size.
 pub trait Scanned: Pod + DeviceCopy {
@@ -73,11 +71,6 @@ summed! {
     f64: inclusive_sums_wide, exclusive_sums_wide, of f64;
 }
 
-/// The grid for so many elements `T`: one block at least, which writes what there is to say of no elements.
-pub(crate) fn grid<T>(len: usize) -> Grid<1> {
-    Grid::blocks(len.div_ceil(tile::<T>()).max(1))
-}
-
 /// Calls `launch` with the grid for `x`, unless there is nothing to do.
 fn scan<T: Scanned>(
     x: DeviceView<T>,
@@ -87,7 +80,7 @@ fn scan<T: Scanned>(
     if x.is_empty() && y.is_empty() {
         return Ok(());
     }
-    launch(Grid::blocks(x.len().div_ceil(tile_of_scan::<T>()).max(1)), x.cast()?, y.cast()?)
+    launch(Grid::blocks(x.len().div_ceil(tile::<T>()).max(1)), x.cast()?, y.cast()?)
 }
 
 /// Writes to `y[i]` the sum of `x[0]` to `x[i]` (CUB's `DeviceScan::InclusiveSum`, NumPy's `cumsum`). Integers wrap around

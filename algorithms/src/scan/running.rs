@@ -16,21 +16,15 @@ pub mod kernels {
     pub const WIDE_GROUP: usize = 2;
     /// The rows of a warp's run of 8-byte elements: with longer runs, fewer blocks look back.
     pub const LONG_ROWS: usize = 12;
-    /// The consecutive elements of a warp.
+    /// The consecutive elements of a warp, in a scan or a selection.
     pub const RUN: usize = 32 * ROWS * GROUP;
-    /// The same, of 8 bytes each.
+    /// The same in a selection, of 8 bytes each.
     pub const WIDE_RUN: usize = 32 * ROWS * WIDE_GROUP;
-
-    /// The consecutive 8-byte elements of a warp in a scan.
+    /// The same in a scan, of 8 bytes each.
     pub const LONG_RUN: usize = 32 * LONG_ROWS * WIDE_GROUP;
 
     /// The elements of a block that are as large as a `T`.
     pub const fn tile<T>() -> usize {
-        THREADS / 32 * if size_of::<T>() < 8 { RUN } else { WIDE_RUN }
-    }
-
-    /// The same in a scan.
-    pub const fn tile_of_scan<T>() -> usize {
         THREADS / 32 * if size_of::<T>() < 8 { RUN } else { LONG_RUN }
     }
 

@@ -19,13 +19,19 @@ use ferrogrid_host::__private::in_steps;
 use crate::number::numbers::Add;
 use crate::reduce::counts::kernels::count_same;
 use crate::reduce::{Number, totals};
-use crate::scan::{self, Scanned};
+use crate::scan::Scanned;
 use crate::sort::Sorted;
 use crate::{DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 use flagged::kernels::{partition as part, partition_wide, select as take, select_wide};
+use placing::placing::tile;
 use runs::kernels::{decode, encode, encode_wide, unique as first_of_runs, unique_wide};
 
 pub use run_length::{run_length_decode, run_length_decode_into, run_length_encode, run_length_encode_into};
+
+/// The grid for so many elements `T`: one block at least, which writes what there is to say of no elements.
+fn grid<T>(len: usize) -> Grid<1> {
+    Grid::blocks(len.div_ceil(tile::<T>()).max(1))
+}
 
 /// A number that kernels move as the unsigned integer of its size, and whose runs are those of what scans add up: unsigned
 /// integers stand for signed ones.
@@ -167,7 +173,7 @@ fn select_of<T: Number>(
 ) -> Result<()> {
     let (flags, count) = (flags.cast::<u8>()?, count.slice(..1)?.into_atomic());
     let (x, y) = (x.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?.into_atomic());
-    T::Unsigned::select(stream, scan::grid::<T>(x.len()), x, flags, y, count)
+    T::Unsigned::select(stream, grid::<T>(x.len()), x, flags, y, count)
 }
 
 fn partition_of<T: Number>(
@@ -186,7 +192,7 @@ fn partition_of<T: Number>(
         |grid, counts, out| totals::kernels::totals::<u64, Add>(stream, grid, counts, out),
     )?;
     let (x, y) = (x.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?.into_atomic());
-    T::Unsigned::partition(stream, scan::grid::<T>(x.len()), x, flags, y, count.view())
+    T::Unsigned::partition(stream, grid::<T>(x.len()), x, flags, y, count.view())
 }
 
 fn unique_of<T: Number>(
@@ -196,7 +202,7 @@ fn unique_of<T: Number>(
     count: DeviceViewMut<u64>,
 ) -> Result<()> {
     let (x, y) = (x.cast::<T::Bits>()?, y.cast::<T::Bits>()?.into_atomic());
-    T::Bits::unique(stream, scan::grid::<T>(x.len()), x, y, count.slice(..1)?.into_atomic())
+    T::Bits::unique(stream, grid::<T>(x.len()), x, y, count.slice(..1)?.into_atomic())
 }
 
 /// Writes the elements of `x` whose flag is set to the beginning of `y`, in their order, and returns how many they are (CUB's

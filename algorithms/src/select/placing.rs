@@ -20,6 +20,11 @@ pub mod placing {
     /// An element in the shared memory of a block.
     pub type InShared<T> = DeviceAtomic<T, atomic::Block>;
 
+    /// The elements of a block that are as large as a `T`.
+    pub const fn tile<T>() -> usize {
+        THREADS / 32 * if size_of::<T>() < 8 { RUN } else { WIDE_RUN }
+    }
+
     /// The index of the first element of the thread's warp, which has runs of `R`.
     #[inline(always)]
     pub fn first<const R: usize>(t: &Thread<'_, 1>) -> usize {

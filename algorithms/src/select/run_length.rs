@@ -1,9 +1,8 @@
 //! Run-length encoding and decoding.
 
 use super::placing::placing::{RUN, THREADS};
-use super::{InRuns, count_within, runs};
+use super::{InRuns, count_within, grid, runs};
 use crate::reduce::Number;
-use crate::scan;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 
 fn encode<T: Number>(
@@ -15,7 +14,7 @@ fn encode<T: Number>(
 ) -> Result<()> {
     let (x, values) = (x.cast::<T::Bits>()?, values.cast::<T::Bits>()?.into_atomic());
     let (lengths, count) = (lengths.into_atomic(), count.slice(..1)?.into_atomic());
-    T::Bits::encode(stream, scan::grid::<T>(x.len()), x, values, lengths, count)
+    T::Bits::encode(stream, grid::<T>(x.len()), x, values, lengths, count)
 }
 
 fn decode<T: Number>(
@@ -27,7 +26,7 @@ fn decode<T: Number>(
 ) -> Result<()> {
     let mut ends = stream.temporary::<u64>(lengths.len())?;
     let count = count.slice(..1)?.into_atomic();
-    runs::kernels::run_ends(stream, scan::grid::<u64>(lengths.len()), lengths, ends.view_mut(), count)?;
+    runs::kernels::run_ends(stream, grid::<u64>(lengths.len()), lengths, ends.view_mut(), count)?;
     let (values, y) = (values.cast::<T::Unsigned>()?, y.cast::<T::Unsigned>()?);
     let blocks = Grid::blocks(y.len().div_ceil(THREADS / 32 * RUN));
     runs::kernels::decode::<T::Unsigned>(stream, blocks, values, ends.view(), y)
