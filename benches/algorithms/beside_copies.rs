@@ -8,6 +8,7 @@ use ferrogrid::device::half::bf16;
 use ferrogrid::{DeviceView, DeviceViewMut, Stream};
 
 use super::{Bench, Outcome, ROUND, ROUNDS, near, turns};
+use crate::timed::time;
 
 /// Rows and columns.
 const SHAPES: [[usize; 2]; 3] = [[8192, 4096], [65_536, 1024], [16_384, 16_384]];
@@ -93,14 +94,14 @@ fn duel<T: Pod + ferrogrid::DeviceCopy>(
     let stream = &bench.stream;
     let x = stream.upload(x)?;
     let (mut y, mut copied) = (stream.zeros::<T>(x.len())?, stream.zeros::<T>(x.len())?);
-    let once = bench.time(1, || Ok(stream.copy(&x, &mut copied)?))?;
+    let once = time(&bench.stream, 1, || stream.copy(&x, &mut copied))?;
     let calls = (ROUND.as_secs_f64() / once).ceil().clamp(1.0, 500.0) as u32;
     turns::duel(
         &format!("{name}_to_copy_{rows}x{columns}"),
         ROUNDS,
         1.0,
-        || bench.time(calls, || Ok(ours(stream, x.view(), y.view_mut())?)),
-        || bench.time(calls, || Ok(stream.copy(&x, &mut copied)?)),
+        || time(&bench.stream, calls, || ours(stream, x.view(), y.view_mut())),
+        || time(&bench.stream, calls, || stream.copy(&x, &mut copied)),
     )?;
     Ok(stream.download(&y)?)
 }

@@ -5,6 +5,8 @@
 mod beside_copies;
 #[path = "../setting.rs"]
 mod setting;
+#[path = "../timed.rs"]
+mod timed;
 #[path = "../runtime/turns.rs"]
 mod turns;
 
@@ -16,6 +18,7 @@ use ferrogrid::algorithms::{self, Indexed};
 use ferrogrid::prelude::*;
 use ferrogrid::{DeviceView, DeviceViewMut};
 use libloading::Library;
+use timed::time;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -34,17 +37,6 @@ struct Bench {
 }
 
 impl Bench {
-    /// Seconds of a call, of `calls` in a row.
-    fn time(&self, calls: u32, mut call: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
-        let start = self.stream.record()?;
-        for _ in 0..calls {
-            call()?;
-        }
-        let end = self.stream.record()?;
-        end.synchronize()?;
-        Ok(end.elapsed_since(&start)?.as_secs_f64() / f64::from(calls))
-    }
-
     /// CUB's function `name`, with its temporary memory, from `len` elements of `x` to `y`.
     fn cub<T: ferrogrid::DeviceCopy, U: ferrogrid::DeviceCopy>(
         &self,
@@ -87,14 +79,19 @@ impl Bench {
         let (mut y, mut other) = (self.stream.upload(&poisoned)?, self.stream.upload(&poisoned)?);
         let mut theirs = self.cub(name, device_x.view(), n, &mut other)?;
         theirs()?;
-        let calls = (ROUND.as_secs_f64() / self.time(1, &mut theirs)?).ceil().clamp(1.0, 500.0) as u32;
+        let calls =
+            (ROUND.as_secs_f64() / time(&self.stream, 1, &mut theirs)?).ceil().clamp(1.0, 500.0) as u32;
         let y_cell = RefCell::new(&mut y);
         turns::duel(
             &format!("{name}_{n}"),
             ROUNDS,
             1.0,
-            || self.time(calls, || Ok(ours(&self.stream, device_x.view(), y_cell.borrow_mut().view_mut())?)),
-            || self.time(calls, &mut theirs),
+            || {
+                time(&self.stream, calls, || {
+                    ours(&self.stream, device_x.view(), y_cell.borrow_mut().view_mut())
+                })
+            },
+            || time(&self.stream, calls, &mut theirs),
         )?;
         match check(&self.stream.download(&y)?) {
             None => Ok(()),

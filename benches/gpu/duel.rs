@@ -7,6 +7,7 @@ use ferrogrid::prelude::*;
 use ferrogrid::{DeviceCopy, ForeignFunction, ForeignModule};
 
 use crate::Outcome;
+use crate::timed::time;
 
 /// Rounds of each side; the result is their median.
 const ROUNDS: usize = 21;
@@ -68,13 +69,7 @@ impl Arena<'_> {
     /// Seconds per launch, by the device's clock, after one launch that is not counted.
     fn time(&self, launches: u32, mut launch: impl FnMut() -> ferrogrid::Result<()>) -> Outcome<f64> {
         launch()?;
-        let start = self.stream.record()?;
-        for _ in 0..launches {
-            launch()?;
-        }
-        let end = self.stream.record()?;
-        end.synchronize()?;
-        Ok(end.elapsed_since(&start)?.as_secs_f64() / f64::from(launches))
+        time(self.stream, launches, launch)
     }
 }
 

@@ -12,6 +12,8 @@ mod reduction;
 #[path = "../setting.rs"]
 mod setting;
 mod sorting;
+#[path = "../timed.rs"]
+mod timed;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 

@@ -2,6 +2,8 @@
 //! `tunings [FOLDER]` writes table.csv, to be copied to algorithms/src/tuning, and a record of all times.
 
 mod calls;
+#[path = "../timed.rs"]
+mod timed;
 
 use std::path::Path;
 use std::process::Command;
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use ferrogrid::algorithms::tuning::{Measured, Row, Table, Trial, Tuning, best};
 use ferrogrid::prelude::*;
+use timed::time;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -41,17 +44,6 @@ fn launch_with(tuning: Tuning, length: usize, number: usize) -> usize {
     }
 }
 
-/// Seconds of a call, of `calls` in a row.
-fn time(stream: &Stream, calls: u32, call: &mut calls::Call) -> Outcome<f64> {
-    let start = stream.record()?;
-    for _ in 0..calls {
-        call()?;
-    }
-    let end = stream.record()?;
-    end.synchronize()?;
-    Ok(end.elapsed_since(&start)?.as_secs_f64() / f64::from(calls))
-}
-
 /// The median seconds of a call with each of these numbers, of rounds in turn.
 fn medians(
     stream: &Stream,
@@ -59,15 +51,15 @@ fn medians(
     numbers: &[usize],
     call: &mut calls::Call,
 ) -> Outcome<Vec<f64>> {
-    time(stream, 1, call)?;
-    let calls = (ROUND.as_secs_f64() / time(stream, 1, call)?).ceil().clamp(1.0, 500.0) as u32;
+    time(stream, 1, &mut *call)?;
+    let calls = (ROUND.as_secs_f64() / time(stream, 1, &mut *call)?).ceil().clamp(1.0, 500.0) as u32;
     let mut rounds = vec![Vec::new(); numbers.len()];
     for round in 0..ROUNDS {
         for place in 0..numbers.len() {
             // Each round begins with another number.
             let place = (place + round) % numbers.len();
             let _trial = Trial::new(tuning, sizes, numbers[place])?;
-            rounds[place].push(time(stream, calls, call)?);
+            rounds[place].push(time(stream, calls, &mut *call)?);
         }
     }
     let median = |mut seconds: Vec<f64>| {
