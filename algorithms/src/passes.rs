@@ -31,10 +31,6 @@ impl<'a, 'b, T: Pod + DeviceCopy> Column<'a, 'b, T> {
         Column { input, output, other: None }
     }
 
-    pub(crate) fn longest(&self) -> usize {
-        self.input.len().max(self.output.len())
-    }
-
     pub(crate) fn turn(
         &mut self,
         stream: &Stream,

@@ -215,6 +215,7 @@ fn sorts_have_the_bits_of_kernels() {
         RadixSort::descending(),
         RadixSort::descending().of_bits(3..17),
         RadixSort::ascending().of_bits(5..5),
+        RadixSort::ascending().in_portions_of(2048),
     ];
     macro_rules! sorted {
         ($x:expr, $bits:ty, $value:ty, $sorts:expr) => {{

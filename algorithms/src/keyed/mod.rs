@@ -75,7 +75,11 @@ fn runs_of<K: Number>(
 }
 
 /// Refuses arguments of different lengths.
-fn expect_pairs(function: &'static str, arguments: [&'static str; 2], lengths: [usize; 2]) -> Result<()> {
+pub(crate) fn expect_pairs(
+    function: &'static str,
+    arguments: [&'static str; 2],
+    lengths: [usize; 2],
+) -> Result<()> {
     if lengths[0] == lengths[1] {
         return Ok(());
     }

@@ -122,14 +122,14 @@ pub mod kernels {
 
     /// counts[pass * DIGITS + digit] += how many elements of `x` have that digit in that pass. The digits are those of the bits
     /// from `first` on, up to `end`.
-    #[kernel(block = THREADS, K = [u8, u16, u32, u64], native = super::super::native::count_digits)]
+    #[kernel(block = THREADS, wide, K = [u8, u16, u32, u64], native = super::super::native::count_digits)]
     pub fn count_digits<K: Bits>(
         t: Thread<1>,
         flips: Flips<K>,
         first: u32,
         end: u32,
         x: &[K],
-        counts: &[DeviceAtomic<u32>],
+        counts: &[DeviceAtomic<u64>],
         mut own: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
     ) {
         own.fill_with(&t, |_| DeviceAtomic::new(0));
@@ -168,7 +168,7 @@ pub mod kernels {
             if let Some(sum) = counts.get(place)
                 && count > 0
             {
-                sum.fetch_add(count, Relaxed);
+                sum.fetch_add(count.into(), Relaxed);
             }
         }
     }
@@ -185,9 +185,9 @@ pub mod kernels {
     #[kernel(block = THREADS, same_shape(counts, starts), native = super::super::native::starts)]
     pub fn starts(
         t: Thread<1>,
-        counts: &[u32],
-        mut starts: DisjointSlice<u32>,
-        mut scratch: Shared<Scratch<u32>>,
+        counts: &[u64],
+        mut starts: DisjointSlice<u64>,
+        mut scratch: Shared<Scratch<u64>>,
     ) {
         let own = counts.get(t.index().get()).copied().unwrap_or(0);
         let before = t.block_exclusive_scan(&mut scratch, own, 0, |a, b| a + b);

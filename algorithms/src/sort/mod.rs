@@ -14,10 +14,13 @@ use ferrogrid_device::DeviceCopy;
 #[cfg(feature = "half")]
 use ferrogrid_device::half::{bf16, f16};
 
+use crate::keyed::expect_pairs;
 use crate::passes::{Column, Turn};
 use crate::reduce::Number;
 use crate::tuning::{Tuning, tuned};
-use crate::{DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
+use crate::{
+    DeviceAtomicView, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream, Temporary,
+};
 use digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, THREADS, TILE, count_digits};
 use few::kernels::{move_few, sort_few};
 use pass::kernels::{move_keys, move_long_keys, move_long_pairs, move_long_values, move_pairs};
@@ -32,15 +35,18 @@ pub trait Sorted: Pod + DeviceCopy {
     const ORDER: (Flips<Self::Unsigned>, Self::Unsigned);
 }
 
+/// Where the values of a digit begin in the output: those of a portion, and, once it is moved, those of the next one.
+type Starts<'a> = (DeviceView<'a, u64>, DeviceAtomicView<'a, u64>);
+
 /// What a pass needs to know of an order: the bits to flip, the digit, and where its values begin.
-type Order<'a, K> = (Flips<K>, Digit, DeviceView<'a, u32>);
+type Order<'a, K> = (Flips<K>, Digit, Starts<'a>);
 
 /// Unsigned integers that kernels sort.
 pub trait Keys: Pod + Bits + count_digits::Instance + sort_few::Instance + With<u32> + With<u64> {
     /// The elements of a block in a pass over so many.
     fn tile(stream: &Stream, elements: usize) -> usize;
 
-    /// Launches a pass.
+    /// Launches a pass, of a portion to the whole output.
     fn pass(
         stream: &Stream,
         grid: Grid<1>,
@@ -55,7 +61,7 @@ pub trait With<V: Pod + Bits>: Pod + Bits {
     /// The elements of a block in a pass over so many.
     fn tile(stream: &Stream, elements: usize) -> usize;
 
-    /// Launches a pass, from and to keys and values.
+    /// Launches a pass, of portions of keys and values to the whole outputs.
     fn pass(
         stream: &Stream,
         grid: Grid<1>,
@@ -64,6 +70,9 @@ pub trait With<V: Pod + Bits>: Pod + Bits {
         to: (DeviceAtomicView<Self>, DeviceAtomicView<V>),
     ) -> Result<()>;
 }
+
+/// The most elements of a portion: a pass moves one after the other, since blocks count in 32 bits.
+const PORTION: usize = 1 << 30;
 
 /// Whether the blocks of a pass over so many take few elements, so that more blocks have work.
 fn is_small<K, V>(stream: &Stream, elements: usize) -> bool {
@@ -82,13 +91,13 @@ macro_rules! keys {
             fn pass(
                 stream: &Stream,
                 grid: Grid<1>,
-                (flips, digit, starts): Order<Self>,
+                (flips, digit, (starts, next)): Order<Self>,
                 x: DeviceView<Self>,
                 y: DeviceAtomicView<Self>,
             ) -> Result<()> {
                 let is_small = is_small::<$t, ()>(stream, x.len());
                 let pass = if is_small { $pass::<Self, $few> } else { $pass::<Self, $many> };
-                pass(stream, grid, flips, digit, starts, x, y)
+                pass(stream, grid, flips, digit, starts, next, x, y)
             }
         }
         $(impl With<$value> for $t {
@@ -99,7 +108,7 @@ macro_rules! keys {
             fn pass(
                 stream: &Stream,
                 grid: Grid<1>,
-                (flips, digit, starts): Order<Self>,
+                (flips, digit, (starts, next)): Order<Self>,
                 (x, values): (DeviceView<Self>, DeviceView<$value>),
                 (y, values_out): (DeviceAtomicView<Self>, DeviceAtomicView<$value>),
             ) -> Result<()> {
@@ -109,7 +118,7 @@ macro_rules! keys {
                 } else {
                     $pass_of_pairs::<Self, $value, $many_pairs>
                 };
-                pass(stream, grid, flips, digit, starts, x, values, y, values_out)
+                pass(stream, grid, flips, digit, starts, next, x, values, y, values_out)
             }
         })*)*
     };
@@ -169,17 +178,18 @@ sorted! {
 pub struct RadixSort {
     descending: bool,
     bits: Range<u32>,
+    portion: usize,
 }
 
 impl RadixSort {
     /// The least key first.
     pub const fn ascending() -> Self {
-        RadixSort { descending: false, bits: 0..u32::MAX }
+        RadixSort { descending: false, bits: 0..u32::MAX, portion: PORTION }
     }
 
     /// The greatest key first.
     pub const fn descending() -> Self {
-        RadixSort { descending: true, bits: 0..u32::MAX }
+        RadixSort { descending: true, bits: 0..u32::MAX, portion: PORTION }
     }
 
     /// By these bits alone. What is beyond the highest bit of a key does not count.
@@ -188,10 +198,17 @@ impl RadixSort {
         RadixSort { bits, ..self }
     }
 
+    /// Moves at most so many elements at a time, or a tile, for tests of what several portions share.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn in_portions_of(self, portion: usize) -> Self {
+        RadixSort { portion, ..self }
+    }
+
     /// Writes the elements of `x` to `y`, in order (CUB's `DeviceRadixSort::SortKeys`).
     ///
     /// # Errors
-    /// Those of a launch. `x` and `y` have the same length, of less than 2^32 elements.
+    /// Those of a launch. `x` and `y` have the same length.
     pub fn keys<'a, 'b, T: Number + 'a>(
         &self,
         stream: &Stream,
@@ -199,13 +216,15 @@ impl RadixSort {
         y: impl DeviceOutput<'b, T>,
     ) -> Result<()> {
         let mut column = Column::<T::Unsigned>::new(x.into_input().cast()?, y.into_output().cast()?);
+        expect_pairs("RadixSort::keys", ["x", "y"], [column.input.len(), column.output.len()])?;
         let flips = self.flips::<T>();
-        if column.longest() <= tuned::<T, ()>(stream, Tuning::SortAtOnce) {
+        if column.input.len() <= tuned::<T, ()>(stream, Tuning::SortAtOnce) {
             return self.few::<T>(stream, column, stream.temporary(0)?.view_mut());
         }
-        self.passes::<T>(stream, column.input, <T::Unsigned as Keys>::tile, |turn, digit, starts, grid| {
+        let tile = <T::Unsigned as Keys>::tile;
+        self.passes::<T>(stream, column.input, tile, |turn, digit, starts, (portion, grid)| {
             let (x, y) = column.turn(stream, turn)?;
-            Keys::pass(stream, grid, (flips, digit, starts), x, y)
+            Keys::pass(stream, grid, (flips, digit, starts), x.slice(portion)?, y)
         })
     }
 
@@ -253,19 +272,24 @@ impl RadixSort {
     where
         T::Unsigned: With<V>,
     {
-        let flips = self.flips::<T>();
-        let longest = keys.longest().max(values.longest());
-        if longest <= tuned::<T, V>(stream, Tuning::SortAtOnce) {
-            let mut origins = stream.temporary::<u32>(keys.input.len())?;
+        let (flips, len) = (self.flips::<T>(), keys.input.len());
+        let refuse =
+            |arguments, len_of_other| expect_pairs("RadixSort::pairs", arguments, [len, len_of_other]);
+        refuse(["x", "y"], keys.output.len())?;
+        refuse(["x", "values"], values.input.len())?;
+        refuse(["x", "values_out"], values.output.len())?;
+        if len <= tuned::<T, V>(stream, Tuning::SortAtOnce) {
+            let mut origins = stream.temporary::<u32>(len)?;
             self.few::<T>(stream, keys, origins.view_mut())?;
-            let grid = Grid::cover(longest.max(1));
+            let grid = Grid::cover(len.max(1));
             return move_few::<V>(stream, grid, origins.view(), values.input, values.output);
         }
         let tile = <T::Unsigned as With<V>>::tile;
-        self.passes::<T>(stream, keys.input, tile, |turn, digit, starts, grid| {
+        self.passes::<T>(stream, keys.input, tile, |turn, digit, starts, (portion, grid)| {
             let (x, y) = keys.turn(stream, turn)?;
             let (values, values_out) = values.turn(stream, turn)?;
-            With::pass(stream, grid, (flips, digit, starts), (x, values), (y, values_out))
+            let from = (x.slice(portion.clone())?, values.slice(portion)?);
+            With::pass(stream, grid, (flips, digit, starts), from, (y, values_out))
         })
     }
 
@@ -276,7 +300,7 @@ impl RadixSort {
         column: Column<T::Unsigned>,
         origins: DeviceViewMut<u32>,
     ) -> Result<()> {
-        if column.longest() == 0 {
+        if column.input.is_empty() {
             return Ok(());
         }
         let (bits, y, origins) = (self.bits_of::<T>(), column.output.into_atomic(), origins.into_atomic());
@@ -304,39 +328,57 @@ impl RadixSort {
         if self.descending { Flips { all: flips.all ^ ones, ..flips } } else { flips }
     }
 
-    /// Counts the digits of `x`, and calls `pass` for each, the lowest first, with where its values begin. Blocks of
-    /// passes have `tile(x.len())` elements.
+    /// Counts the digits of `x`, and calls `pass` for each and each portion, the lowest and the first ones first, with where its
+    /// values begin and the grid of its blocks, which have `tile(portion.len())` elements.
     fn passes<T: Sorted>(
         &self,
         stream: &Stream,
         x: DeviceView<T::Unsigned>,
         tile: fn(&Stream, usize) -> usize,
-        mut pass: impl FnMut(Turn, Digit, DeviceView<u32>, Grid<1>) -> Result<()>,
+        mut pass: impl FnMut(Turn, Digit, Starts, (Range<usize>, Grid<1>)) -> Result<()>,
     ) -> Result<()> {
         let Range { start: first, end } = self.bits_of::<T>();
         // No bits are a pass that copies.
         let passes = (end - first).div_ceil(DIGIT).max(1);
-        let blocks = |tile| x.len().div_ceil(tile).max(1);
-        let mut counts = stream.temporary::<u32>(passes as usize * DIGITS)?;
-        let mut starts = stream.temporary::<u32>(passes as usize * DIGITS)?;
-        stream.fill_into(0, counts.view_mut())?;
-        let grid = Grid::blocks(blocks(TILE).min(tuned::<T, ()>(stream, Tuning::SortCount)));
-        let all = counts.view_mut().into_atomic();
-        digits::kernels::count_digits::<T::Unsigned>(stream, grid, self.flips::<T>(), first, end, x, all)?;
-        digits::kernels::starts(stream, Grid::blocks(passes as usize), counts.view(), starts.view_mut())?;
+        let mut starts = self.starts_of::<T>(stream, x, passes as usize)?;
+        // All tiles but the last one of all are full.
+        let portion = self.portion.next_multiple_of(tile(stream, self.portion));
         for number in 0..passes {
             let turn = Turn::of(number, passes);
             let begin = first + number * DIGIT;
             let digit = Digit { first: begin, mask: (1 << (end - begin).min(DIGIT)) - 1 };
-            let place = number as usize * DIGITS;
-            pass(
-                turn,
-                digit,
-                starts.view().slice(place..place + DIGITS)?,
-                Grid::blocks(blocks(tile(stream, x.len()))),
-            )?;
+            let (spare, rest) = starts.view_mut().split_at(DIGITS)?;
+            let own = rest.slice(number as usize * DIGITS..)?.slice(..DIGITS)?;
+            let (mut own, mut next) = (own, spare);
+            for begin in (0..x.len()).step_by(portion) {
+                let range = begin..x.len().min(begin + portion);
+                let grid = Grid::blocks(range.len().div_ceil(tile(stream, range.len())));
+                pass(turn, digit, (own.view(), next.reborrow().into_atomic()), (range, grid))?;
+                std::mem::swap(&mut own, &mut next);
+            }
         }
         Ok(())
+    }
+
+    /// Where the digits of so many passes begin in their order, after a place for those of another portion.
+    fn starts_of<T: Sorted>(
+        &self,
+        stream: &Stream,
+        x: DeviceView<T::Unsigned>,
+        passes: usize,
+    ) -> Result<Temporary<u64>> {
+        let mut counts = stream.temporary::<u64>(passes * DIGITS)?;
+        let mut starts = stream.temporary::<u64>((1 + passes) * DIGITS)?;
+        stream.fill_into(0, counts.view_mut())?;
+        let (grid, Range { start, end }) = (
+            Grid::blocks(x.len().div_ceil(TILE).min(tuned::<T, ()>(stream, Tuning::SortCount)).max(1)),
+            self.bits_of::<T>(),
+        );
+        let all = counts.view_mut().into_atomic();
+        digits::kernels::count_digits::<T::Unsigned>(stream, grid, self.flips::<T>(), start, end, x, all)?;
+        let of_passes = starts.view_mut().slice(DIGITS..)?;
+        digits::kernels::starts(stream, Grid::blocks(passes), counts.view(), of_passes)?;
+        Ok(starts)
     }
 }
 
@@ -406,7 +448,7 @@ pub fn sort_pairs<'a, 'b, 'c, 'd, T: Number + 'a, V: Pod + DeviceCopy + 'c>(
 /// ```
 ///
 /// # Errors
-/// As [`RadixSort::keys`], for `x` and `indices`.
+/// As [`RadixSort::keys`], for `x` and `indices`, of fewer than 2^32 elements.
 pub fn argsort<'a, 'b, T: Number + 'a>(
     stream: &Stream,
     x: impl DeviceInput<'a, T>,

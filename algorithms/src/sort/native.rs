@@ -13,11 +13,11 @@ pub(super) fn count_digits<K: Bits>(
     first: u32,
     end: u32,
     x: &[K],
-    counts: &[DeviceAtomic<u32>],
+    counts: &[DeviceAtomic<u64>],
 ) {
     let passes = (counts.len() / DIGITS).min(PASSES);
     x.par_chunks(piece(x.len())).for_each(|x| {
-        let mut own = [[0_u32; DIGITS]; PASSES];
+        let mut own = [[0_u64; DIGITS]; PASSES];
         for key in x {
             for (pass, own) in own[..passes].iter_mut().enumerate() {
                 let begin = first + DIGIT * pass as u32;
@@ -31,7 +31,7 @@ pub(super) fn count_digits<K: Bits>(
     });
 }
 
-pub(super) fn starts(_: [u32; 1], counts: &[u32], starts: &mut [u32]) {
+pub(super) fn starts(_: [u32; 1], counts: &[u64], starts: &mut [u64]) {
     for (counts, starts) in counts.chunks(DIGITS).zip(starts.chunks_mut(DIGITS)) {
         let mut before = 0;
         for (count, start) in counts.iter().zip(starts) {
@@ -45,14 +45,15 @@ pub(super) fn move_keys<K: Bits, const N: usize>(
     _: [u32; 1],
     flips: Flips<K>,
     digit: Digit,
-    starts: &[u32],
+    starts: &[u64],
+    next: &[DeviceAtomic<u64>],
     x: &[K],
     out: &[DeviceAtomic<K>],
 ) {
     for_each_place(
         x,
         |key| digit_of(ordered(key, flips), digit),
-        starts,
+        (starts, next),
         |_, key, place| {
             if let Some(out) = out.get(place) {
                 out.store(key, Relaxed);
@@ -66,7 +67,8 @@ pub(super) fn move_pairs<K: Bits, V: Bits, const N: usize>(
     _: [u32; 1],
     flips: Flips<K>,
     digit: Digit,
-    starts: &[u32],
+    starts: &[u64],
+    next: &[DeviceAtomic<u64>],
     x: &[K],
     values: &[V],
     out: &[DeviceAtomic<K>],
@@ -75,7 +77,7 @@ pub(super) fn move_pairs<K: Bits, V: Bits, const N: usize>(
     for_each_place(
         x,
         |key| digit_of(ordered(key, flips), digit),
-        starts,
+        (starts, next),
         |number, key, place| {
             if let (Some(out), Some(value_out)) = (out.get(place), values_out.get(place)) {
                 out.store(key, Relaxed);
@@ -106,33 +108,34 @@ pub(super) fn sort_few<K: Bits>(
 }
 
 /// Calls `store` with the number of each key, the key, and its place in the order of digits, where digit `d` begins at
-/// `starts[d]`. Equal digits stay in order.
+/// `starts[d]`. Equal digits stay in order. Writes to `next` where the digits of later keys begin.
 #[inline(always)]
 fn for_each_place<K: Bits>(
     x: &[K],
     digit: impl Fn(K) -> usize + Sync,
-    starts: &[u32],
+    (starts, next_starts): (&[u64], &[DeviceAtomic<u64>]),
     store: impl Fn(usize, K, usize) + Sync,
 ) {
     let len = piece(x.len());
     let count = |x: &[K]| {
-        let mut counts = [0_u32; DIGITS];
+        let mut counts = [0_u64; DIGITS];
         x.iter().for_each(|key| counts[digit(*key)] += 1);
         counts
     };
-    let counts: Vec<[u32; DIGITS]> = x.par_chunks(len).map(count).collect();
-    let mut next: [u32; DIGITS] = std::array::from_fn(|digit| starts.get(digit).copied().unwrap_or(0));
-    let mut places = |counts: [u32; DIGITS]| {
+    let counts: Vec<[u64; DIGITS]> = x.par_chunks(len).map(count).collect();
+    let mut next: [u64; DIGITS] = std::array::from_fn(|digit| starts.get(digit).copied().unwrap_or(0));
+    let mut places = |counts: [u64; DIGITS]| {
         let own = next;
-        next.iter_mut().zip(counts).for_each(|(next, count)| *next = next.wrapping_add(count));
+        next.iter_mut().zip(counts).for_each(|(next, count)| *next += count);
         own
     };
-    let places: Vec<[u32; DIGITS]> = counts.into_iter().map(&mut places).collect();
+    let places: Vec<[u64; DIGITS]> = counts.into_iter().map(&mut places).collect();
+    next_starts.iter().zip(next).for_each(|(place, next)| place.store(next, Relaxed));
     x.par_chunks(len).zip(places.into_par_iter()).enumerate().for_each(|(number, (x, mut places))| {
         for (k, key) in x.iter().enumerate() {
             let place = &mut places[digit(*key)];
             store(number * len + k, *key, *place as usize);
-            *place = place.wrapping_add(1);
+            *place += 1;
         }
     });
 }

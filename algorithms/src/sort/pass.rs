@@ -2,6 +2,9 @@
 
 /// The kernels.
 ///
+/// `x` is a portion of the keys, whose digits 32 bits count; `starts` and `out` are of any length. The last block writes where the
+/// digits of the next portion begin.
+///
 /// A block counts the digits of its tile. Thread `d` publishes the count of digit `d`, and looks back for those of earlier blocks
 /// after the items have gone to their places in shared memory. From there those with one digit are stored side by side.
 #[ferrogrid::module(arch = ["sm_75"])]
@@ -21,9 +24,10 @@ pub mod kernels {
     fn load<T: Copy, const N: usize>(t: &Thread<'_, 1>, x: &[T], none: T) -> [T; N] {
         let (warp, lane) = (t.thread_rank() as usize / 32, t.thread_rank() as usize % 32);
         let first = t.block_idx()[0] as usize * THREADS * N + warp * 32 * N;
-        match x.get(first..).and_then(|rest| rest.as_chunks::<32>().0.first_chunk::<N>()) {
+        let run = x.get(first..).unwrap_or(&[]);
+        match run.as_chunks::<32>().0.first_chunk::<N>() {
             Some(rows) => each(|row| rows[row][lane]),
-            None => each(|row| x.get(first + row * 32 + lane).copied().unwrap_or(none)),
+            None => each(|row| run.get(row * 32 + lane).copied().unwrap_or(none)),
         }
     }
 
@@ -33,6 +37,9 @@ pub mod kernels {
         let keys: [K; N] = load(t, x, restored(K::ONES, flips));
         each(|row| ordered(keys[row], flips))
     }
+
+    /// Where each digit begins, of these keys and of those after them.
+    type Starts<'a> = (&'a [u64], &'a [DeviceAtomic<u64>]);
 
     /// A tile whose digits are counted and published, while its items wait for those of earlier blocks.
     struct Counted<'a> {
@@ -65,25 +72,32 @@ pub mod kernels {
         Counted { earlier, count, first }
     }
 
-    /// What takes a position of each digit to its place in the output, where digit `d` begins at `starts[d]`.
+    /// What takes a position of each digit to its place in the output, where digit `d` begins at `starts[d]`. The last block
+    /// writes to `next` where the digits of later keys begin.
     #[inline(always)]
     fn offsets<'b, const O: usize>(
         t: &Thread<'b, 1>,
         counted: Counted<'_>,
-        starts: &[u32],
-        mut offsets: Shared<'b, [u32; DIGITS], O>,
-    ) -> Published<'b, [u32; DIGITS], O> {
+        (starts, next): Starts,
+        mut offsets: Shared<'b, [u64; DIGITS], O>,
+    ) -> Published<'b, [u64; DIGITS], O> {
+        let (rank, [block], [blocks]) = (t.thread_rank() as usize, t.block_idx(), t.grid_dim());
         let before = counted.earlier.exclusive_each(t, counted.count, u32::wrapping_add).unwrap_or(0);
-        let start = starts.get(t.thread_rank() as usize).copied().unwrap_or(0);
-        let offset = start.wrapping_add(before).wrapping_sub(counted.first);
+        let start = starts.get(rank).copied().unwrap_or(0) + before.widen();
+        if block + 1 == blocks
+            && let Some(next) = next.get(rank)
+        {
+            next.store(start + counted.count.widen(), Relaxed);
+        }
+        let offset = start.wrapping_sub(counted.first.widen());
         offsets.fill_with(t, |_| offset);
         t.publish(offsets)
     }
 
-    /// The place in the output of the item at this position of the sorted tile.
+    /// The place in the output of the item with this digit at this position of the sorted tile.
     #[inline(always)]
-    fn place_of<K: Bits>(key: K, position: usize, digit: Digit, offsets: &[u32; DIGITS]) -> usize {
-        offsets[digit_of(key, digit)].wrapping_add(position as u32) as usize
+    fn place_of(digit: usize, position: usize, offsets: &[u64; DIGITS]) -> usize {
+        offsets[digit % DIGITS].wrapping_add(position as u64) as usize
     }
 
     #[inline(always)]
@@ -97,11 +111,11 @@ pub mod kernels {
     #[inline(always)]
     fn move_tile<K: Bits, const N: usize, const C: usize, const L: usize, const O: usize, const S: usize>(
         t: &Thread<'_, 1>,
-        (flips, digit, starts): (Flips<K>, Digit, &[u32]),
+        (flips, digit, starts): (Flips<K>, Digit, Starts),
         (x, out): (&[K], &[DeviceAtomic<K>]),
         order: BlockOrder<EachThread<u32, THREADS>>,
         (counts, lanes): (Shared<'_, OfWarps, C>, Shared<'_, OfWarps, L>),
-        (own_offsets, mut scan): (Shared<'_, [u32; DIGITS], O>, Shared<'_, Scratch<u32>, S>),
+        (own_offsets, mut scan): (Shared<'_, [u64; DIGITS], O>, Shared<'_, Scratch<u32>, S>),
         tile: &[DeviceAtomic<K, atomic::Block>],
     ) {
         let keys: [K; N] = load_keys(t, x, flips);
@@ -112,7 +126,7 @@ pub mod kernels {
         each::<(), N>(|k| {
             let position = k * THREADS + t.thread_rank() as usize % THREADS;
             let key = tile[position].load(Relaxed);
-            if let Some(out) = out.get(place_of(key, position, digit, &offsets)) {
+            if let Some(out) = out.get(place_of(digit_of(key, digit), position, &offsets)) {
                 out.store(restored(key, flips), Relaxed);
             }
         });
@@ -123,7 +137,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 3,
-        same_shape(x, out),
+        wide,
         K = [u8, u16, u32],
         N = [8, 32],
         native = super::super::native::move_keys
@@ -132,18 +146,27 @@ pub mod kernels {
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
-        starts: &[u32],
+        starts: &[u64],
+        next: &[DeviceAtomic<u64>],
         x: &[K],
         out: &[DeviceAtomic<K>],
         order: BlockOrder<EachThread<u32, 256>>,
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
-        offsets: Shared<[u32; 256]>,
+        offsets: Shared<[u64; 256]>,
         scan: Shared<Scratch<u32>>,
         tile: Shared<[DeviceAtomic<K, atomic::Block>; 8192]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
-        move_tile::<K, N, _, _, _, _>(&t, (flips, digit, starts), (x, out), order, words, sums, &*tile);
+        move_tile::<K, N, _, _, _, _>(
+            &t,
+            (flips, digit, (starts, next)),
+            (x, out),
+            order,
+            words,
+            sums,
+            &*tile,
+        );
     }
 
     /// As [`move_keys`], of keys of 8 bytes.
@@ -151,7 +174,7 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 3,
-        same_shape(x, out),
+        wide,
         K = [u64],
         N = [8, 20],
         native = super::super::native::move_keys
@@ -160,18 +183,27 @@ pub mod kernels {
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
-        starts: &[u32],
+        starts: &[u64],
+        next: &[DeviceAtomic<u64>],
         x: &[K],
         out: &[DeviceAtomic<K>],
         order: BlockOrder<EachThread<u32, 256>>,
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
-        offsets: Shared<[u32; 256]>,
+        offsets: Shared<[u64; 256]>,
         scan: Shared<Scratch<u32>>,
         tile: Shared<[DeviceAtomic<K, atomic::Block>; 5120]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
-        move_tile::<K, N, _, _, _, _>(&t, (flips, digit, starts), (x, out), order, words, sums, &*tile);
+        move_tile::<K, N, _, _, _, _>(
+            &t,
+            (flips, digit, (starts, next)),
+            (x, out),
+            order,
+            words,
+            sums,
+            &*tile,
+        );
     }
 
     /// An item of a tile of keys and values, which has words for either.
@@ -198,11 +230,11 @@ pub mod kernels {
         const S: usize,
     >(
         t: &Thread<'_, 1>,
-        (flips, digit, starts): (Flips<K>, Digit, &[u32]),
+        (flips, digit, starts): (Flips<K>, Digit, Starts),
         (from, to): (Inputs<K, V>, Outputs<K, V>),
         order: BlockOrder<EachThread<u32, THREADS>>,
         (counts, lanes): (Shared<'_, OfWarps, C>, Shared<'_, OfWarps, L>),
-        (own_offsets, mut scan): (Shared<'_, [u32; DIGITS], O>, Shared<'_, Scratch<u32>, S>),
+        (own_offsets, mut scan): (Shared<'_, [u64; DIGITS], O>, Shared<'_, Scratch<u32>, S>),
         tile: &[DeviceAtomic<W, atomic::Block>],
     ) {
         let keys: [K; N] = load_keys(t, from.0, flips);
@@ -216,21 +248,42 @@ pub mod kernels {
         // They come while the block waits for earlier ones.
         let values: [V; N] = load(t, from.1, V::narrow(0));
         let offsets = offsets(t, counted, starts, own_offsets);
+        let sorted = (&positions, &values, tile);
+        // Places of 32 bits exceed the output by up to a tile.
+        if to.0.len() <= 1 << 31 {
+            store_pairs::<K, V, W, N, false>(t, (flips, digit), sorted, &offsets, to);
+        } else {
+            store_pairs::<K, V, W, N, true>(t, (flips, digit), sorted, &offsets, to);
+        }
+    }
+
+    /// Stores the sorted keys of a tile, and then, by the same shared memory, the values, whose positions are given.
+    #[inline(always)]
+    fn store_pairs<K: Bits, V: Bits, W: Bits, const N: usize, const IS_WIDE: bool>(
+        t: &Thread<'_, 1>,
+        (flips, digit): (Flips<K>, Digit),
+        (positions, values, tile): (&[u32; N], &[V; N], &[DeviceAtomic<W, atomic::Block>]),
+        offsets: &[u64; DIGITS],
+        (keys_out, values_out): Outputs<K, V>,
+    ) {
         let position_of = |k: usize| k * THREADS + t.thread_rank() as usize % THREADS;
-        let places: [u32; N] = each(|k| {
-            let position = position_of(k);
-            let key = word(tile[position].load(Relaxed));
-            let place = place_of(key, position, digit, &offsets);
-            if let Some(out) = to.0.get(place) {
+        // Places, or digits, as places of 64 bits would take twice as many registers.
+        let marks: [u32; N] = each(|k| {
+            let key = word(tile[position_of(k)].load(Relaxed));
+            let place = place_of(digit_of(key, digit), position_of(k), offsets);
+            if let Some(out) = keys_out.get(place) {
                 out.store(restored(key, flips), Relaxed);
             }
-            place as u32
+            if IS_WIDE { digit_of(key, digit) as u32 } else { place as u32 }
         });
         t.sync_threads();
         each::<(), N>(|row| put(tile, positions[row], word(values[row])));
         t.sync_threads();
         each::<(), N>(|k| {
-            if let Some(out) = to.1.get(places[k] as usize) {
+            let mark = marks[k] as usize;
+            if let Some(out) =
+                values_out.get(if IS_WIDE { place_of(mark, position_of(k), offsets) } else { mark })
+            {
                 out.store(word(tile[position_of(k)].load(Relaxed)), Relaxed);
             }
         });
@@ -241,7 +294,8 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 2,
-        same_shape(x, values, out, values_out),
+        wide,
+        same_shape(x, values),
         K = [u8, u16, u32],
         V = [u32],
         N = [8, 28],
@@ -251,7 +305,8 @@ pub mod kernels {
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
-        starts: &[u32],
+        starts: &[u64],
+        next: &[DeviceAtomic<u64>],
         x: &[K],
         values: &[V],
         out: &[DeviceAtomic<K>],
@@ -259,14 +314,14 @@ pub mod kernels {
         order: BlockOrder<EachThread<u32, 256>>,
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
-        offsets: Shared<[u32; 256]>,
+        offsets: Shared<[u64; 256]>,
         scan: Shared<Scratch<u32>>,
         tile: Shared<[DeviceAtomic<u32, atomic::Block>; 7168]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
         move_pairs_of_tile::<K, V, u32, N, _, _, _, _>(
             &t,
-            (flips, digit, starts),
+            (flips, digit, (starts, next)),
             ((x, values), (out, values_out)),
             order,
             words,
@@ -280,7 +335,8 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 2,
-        same_shape(x, values, out, values_out),
+        wide,
+        same_shape(x, values),
         K = [u8, u16, u32],
         V = [u64],
         N = [20],
@@ -290,7 +346,8 @@ pub mod kernels {
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
-        starts: &[u32],
+        starts: &[u64],
+        next: &[DeviceAtomic<u64>],
         x: &[K],
         values: &[V],
         out: &[DeviceAtomic<K>],
@@ -298,14 +355,14 @@ pub mod kernels {
         order: BlockOrder<EachThread<u32, 256>>,
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
-        offsets: Shared<[u32; 256]>,
+        offsets: Shared<[u64; 256]>,
         scan: Shared<Scratch<u32>>,
         tile: Shared<[DeviceAtomic<u64, atomic::Block>; 5120]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
         move_pairs_of_tile::<K, V, u64, N, _, _, _, _>(
             &t,
-            (flips, digit, starts),
+            (flips, digit, (starts, next)),
             ((x, values), (out, values_out)),
             order,
             words,
@@ -319,7 +376,8 @@ pub mod kernels {
     #[kernel(
         block = THREADS,
         min_blocks = 2,
-        same_shape(x, values, out, values_out),
+        wide,
+        same_shape(x, values),
         K = [u64],
         V = [u32, u64],
         N = [20],
@@ -329,7 +387,8 @@ pub mod kernels {
         t: Thread<1>,
         flips: Flips<K>,
         digit: Digit,
-        starts: &[u32],
+        starts: &[u64],
+        next: &[DeviceAtomic<u64>],
         x: &[K],
         values: &[V],
         out: &[DeviceAtomic<K>],
@@ -337,14 +396,14 @@ pub mod kernels {
         order: BlockOrder<EachThread<u32, 256>>,
         counts: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
         lanes: Shared<[DeviceAtomic<u32, atomic::Block>; 2048]>,
-        offsets: Shared<[u32; 256]>,
+        offsets: Shared<[u64; 256]>,
         scan: Shared<Scratch<u32>>,
         tile: Shared<[DeviceAtomic<u64, atomic::Block>; 5120]>,
     ) {
         let (tile, words, sums) = (t.publish(tile), (counts, lanes), (offsets, scan));
         move_pairs_of_tile::<K, V, u64, N, _, _, _, _>(
             &t,
-            (flips, digit, starts),
+            (flips, digit, (starts, next)),
             ((x, values), (out, values_out)),
             order,
             words,

@@ -108,8 +108,8 @@ impl RadixSort {
     /// ```
     ///
     /// # Errors
-    /// `Error::Argument` if there are no offsets; and as [`RadixSort::keys`]. Offsets that do not ascend, or exceed the number of
-    /// elements, are a panic of the kernel.
+    /// `Error::Argument` if there are no offsets; and as [`RadixSort::keys`], for fewer than 2^32 elements. Offsets that do not ascend, or
+    /// exceed the number of elements, are a panic of the kernel.
     pub fn segmented_keys<'a, 'b, 'c, T: Number + 'a, O: Offset + 'c>(
         &self,
         stream: &Stream,

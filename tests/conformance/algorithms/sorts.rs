@@ -7,6 +7,7 @@ use ferrogrid::algorithms::{self, Number, RadixSort};
 use ferrogrid::prelude::*;
 
 use super::{FEW_LENGTHS, LENGTHS};
+use crate::table::not_for_this_device;
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -21,6 +22,9 @@ pub(crate) const CASES: &[Case] = &[
     ("long_inputs_are_sorted", long_inputs_are_sorted),
     ("blocks_take_more_of_many_elements", blocks_take_more_of_many_elements),
     ("sorts_are_recorded_in_graphs", sorts_are_recorded_in_graphs),
+    ("portions_are_sorted_as_one", portions_are_sorted_as_one),
+    ("portions_have_many_blocks", portions_have_many_blocks),
+    ("sorts_go_beyond_2_to_the_32", sorts_go_beyond_2_to_the_32),
 ];
 
 /// Both directions, against the order of `compare`. `bits` makes equal what has equal bits.
@@ -236,5 +240,91 @@ fn sorts_are_recorded_in_graphs(device: &Device) -> Outcome {
         values.sort_unstable();
         expect("sorted", stream.download(graph.view(y)?)? == values, true)?;
     }
+    Ok(())
+}
+
+/// Sorts pairs in such portions, by the bits of each range and both ways, against a stable sort.
+fn check_portions<T: Number + Into<u64>, V: Number + PartialEq>(
+    stream: &Stream,
+    (portion, ranges): (usize, &[[u32; 2]]),
+    x: &[T],
+    value: fn(usize) -> V,
+) -> Outcome {
+    let values: Vec<V> = (0..x.len()).map(value).collect();
+    let (keys, places) = (stream.upload(x)?, stream.upload(&values)?);
+    let (mut y, mut moved) = (stream.zeros::<T>(x.len())?, stream.zeros::<V>(x.len())?);
+    for (&[first, end], is_descending) in ranges.iter().flat_map(|bits| [(bits, false), (bits, true)]) {
+        let sort = if is_descending { RadixSort::descending() } else { RadixSort::ascending() };
+        let sort = sort.of_bits(first..end).in_portions_of(portion);
+        let key = |x: T| (x.into() >> first) & (u64::MAX >> (64 - (end - first)));
+        let mut sorted: Vec<(T, V)> = x.iter().copied().zip(values.iter().copied()).collect();
+        sorted.sort_by(
+            |&(a, _), &(b, _)| if is_descending { key(b).cmp(&key(a)) } else { key(a).cmp(&key(b)) },
+        );
+        let (expected, expected_values): (Vec<T>, Vec<V>) = sorted.into_iter().unzip();
+        let what = format!("{} in portions of {portion}: {sort:?}", x.len());
+        sort.pairs(stream, &keys, &places, &mut y, &mut moved)?;
+        expect(&what, stream.download(&y)? == expected, true)?;
+        expect(&what, stream.download(&moved)? == expected_values, true)?;
+        stream.fill_into(T::ZERO, &mut y)?;
+        sort.keys(stream, &keys, &mut y)?;
+        expect(&what, stream.download(&y)? == expected, true)?;
+    }
+    Ok(())
+}
+
+/// From two portions to several, which end at a tile of 2048 or 5120 elements, or one element after it.
+fn portions_are_sorted_as_one(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut random = fastrand::Rng::with_seed(199);
+    for n in [4096, 6145] {
+        let x: Vec<u8> = (0..n).map(|_| random.u8(..)).collect();
+        check_portions(&stream, (1, &[[0, 8]]), &x, |i| i as u32)?;
+    }
+    let x: Vec<u32> = (0..10_241).map(|_| random.u32(..)).collect();
+    check_portions(&stream, (2048, &[[0, 32], [3, 12]]), &x, |i| i as u32)?;
+    check_portions(&stream, (2049, &[[4, 28]]), &x, |i| i as u64)?;
+    // All elements of a portion have one digit, in each but the first pass.
+    let x: Vec<u64> = (0..10_241).map(|i| ((i % 7) << 8) | (u64::MAX << 11)).collect();
+    check_portions(&stream, (1, &[[0, 64], [8, 16]]), &x, |i| i as u64)
+}
+
+/// Portions of large tiles, of which the last one has small ones.
+fn portions_have_many_blocks(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (portion, mut random) = ((1 << 18) + 1, fastrand::Rng::with_seed(200));
+    let bytes: Vec<u8> = (0..600_000).map(|_| random.u8(..)).collect();
+    check_portions(&stream, (portion, &[[0, 8]]), &bytes, |i| i as u32)?;
+    if device.is_cuda() {
+        let words: Vec<u32> = (0..600_000).map(|_| random.u32(..)).collect();
+        check_portions(&stream, (portion, &[[0, 32]]), &words, |i| i as u32)?;
+        let long: Vec<u64> = (0..600_000).map(|_| random.u64(..)).collect();
+        check_portions(&stream, (portion, &[[0, 64]]), &long, |i| i as u64)?;
+    }
+    Ok(())
+}
+
+/// More than 2^32 keys, most of which are equal: where each digit begins needs 64 bits.
+fn sorts_go_beyond_2_to_the_32(device: &Device) -> Outcome {
+    if !device.is_cuda() {
+        return not_for_this_device("it would take minutes");
+    }
+    let stream = device.new_stream()?;
+    let (whole, n) = (1_usize << 32, (1_usize << 32) + 5000);
+    let (mut x, mut y) = (stream.fill::<u8>(7, n)?, stream.zeros::<u8>(n)?);
+    let others = [(0, 9), (1, 3), (whole - 1, 200), (whole, 4), (whole + 1, 201), (n - 1, 1)];
+    for (place, key) in others {
+        stream.fill_into(key, x.slice_mut(place..place + 1)?)?;
+    }
+    algorithms::sort(&stream, &x, &mut y)?;
+    expect("the least", stream.download(y.slice(..5)?)?, vec![1, 3, 4, 7, 7])?;
+    expect("the greatest", stream.download(y.slice(n - 5..)?)?, vec![7, 7, 9, 200, 201])?;
+    expect("the others", algorithms::count(&stream, &y, 7)?, n - 6)?;
+    algorithms::sort_descending(&stream, &x, &mut y)?;
+    expect("the greatest", stream.download(y.slice(..5)?)?, vec![201, 200, 9, 7, 7])?;
+    expect("the least", stream.download(y.slice(n - 5..)?)?, vec![7, 7, 4, 3, 1])?;
+    let x = stream.zeros::<u8>(n)?;
+    let places = algorithms::argsort(&stream, &x, &mut stream.zeros(1)?);
+    expect_error("places of so many", places, |error| matches!(error, Error::Launch(_)))?;
     Ok(())
 }
