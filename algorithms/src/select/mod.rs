@@ -73,11 +73,13 @@ pub trait InRuns: Pod + DeviceCopy {
         count: DeviceAtomicView<u64>,
     ) -> Result<()>;
 
-    /// Launches the kernel for first elements and lengths.
+    /// Launches the kernel for first elements and lengths, of the portion that begins there: with what is known of the runs before
+    /// it, and where to write that for the next one.
     fn encode(
         stream: &Stream,
         grid: Grid<1>,
-        x: DeviceView<Self>,
+        portion: (DeviceView<Self>, usize),
+        carried: (DeviceView<u64>, DeviceAtomicView<u64>),
         values: DeviceAtomicView<Self>,
         lengths: DeviceAtomicView<u32>,
         count: DeviceAtomicView<u64>,
@@ -134,12 +136,13 @@ macro_rules! in_runs {
             fn encode(
                 stream: &Stream,
                 grid: Grid<1>,
-                x: DeviceView<Self>,
+                (x, begin): (DeviceView<Self>, usize),
+                (before, next): (DeviceView<u64>, DeviceAtomicView<u64>),
                 values: DeviceAtomicView<Self>,
                 lengths: DeviceAtomicView<u32>,
                 count: DeviceAtomicView<u64>,
             ) -> Result<()> {
-                $encode(stream, grid, x, values, lengths, count)
+                $encode(stream, grid, x, begin as u64, before, next, values, lengths, count)
             }
         })*
     };

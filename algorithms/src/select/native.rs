@@ -6,6 +6,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
 use super::placing::placing::put;
+use super::runs::kernels::length;
 use crate::native::piece;
 use crate::number::numbers::Element;
 
@@ -52,18 +53,26 @@ pub(super) fn unique<T: Element + AtomicLoadStore>(
     results[0].store(for_each(x.len(), |index| is_head(x, index), put_head), Relaxed);
 }
 
+/// Encodes all portions with the first one: it counts in 64 bits.
+#[expect(clippy::too_many_arguments, reason = "they are those of the kernel")]
 pub(super) fn encode<T: Element + AtomicLoadStore>(
     _: [u32; 1],
     x: &[T],
+    begin: u64,
+    _before: &[u64],
+    _next: &[DeviceAtomic<u64>],
     values: &[DeviceAtomic<T>],
     lengths: &[DeviceAtomic<u32>],
     results: &[DeviceAtomic<u64>],
 ) {
+    if begin > 0 {
+        return;
+    }
     let put_run = |index: usize, place, begins| {
         if begins {
             put(values, place, x[index]);
             let end = (index + 1..x.len()).find(|index| is_head(x, *index)).unwrap_or(x.len());
-            put(lengths, place, (end - index) as u32);
+            put(lengths, place, length(index as u64, end as u64));
         }
     };
     results[0].store(for_each(x.len(), |index| is_head(x, index), put_run), Relaxed);

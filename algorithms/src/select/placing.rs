@@ -83,6 +83,13 @@ pub mod placing {
             Kept { bits, before, total }
         }
 
+        /// The place in the warp's run of the thread's last kept element; 0 if it has none.
+        #[inline(always)]
+        pub fn last(&self, t: &Thread<'_, 1>) -> u32 {
+            let number = (u32::BITS - self.bits.leading_zeros()).saturating_sub(1) as usize;
+            if self.bits == 0 { 0 } else { (place_of::<G>(t, number / G) + number % G) as u32 }
+        }
+
         /// Calls `f` with the row and the number of each of the thread's elements, whether it is kept, and how many kept ones of the
         /// warp are before it.
         #[inline(always)]

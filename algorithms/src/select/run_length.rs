@@ -5,6 +5,9 @@ use super::{InRuns, count_within, grid, runs};
 use crate::reduce::Number;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
 
+/// The elements of a portion, at most: kernels count in 32 bits.
+const PORTION: usize = 1 << 30;
+
 fn encode<T: Number>(
     stream: &Stream,
     x: DeviceView<T>,
@@ -12,9 +15,32 @@ fn encode<T: Number>(
     lengths: DeviceViewMut<u32>,
     count: DeviceViewMut<u64>,
 ) -> Result<()> {
-    let (x, values) = (x.cast::<T::Bits>()?, values.cast::<T::Bits>()?.into_atomic());
-    let (lengths, count) = (lengths.into_atomic(), count.slice(..1)?.into_atomic());
-    T::Bits::encode(stream, grid::<T>(x.len()), x, values, lengths, count)
+    encode_portions(stream, PORTION, x, values, lengths, count)
+}
+
+/// Portions have whole tiles.
+fn encode_portions<T: Number>(
+    stream: &Stream,
+    portion: usize,
+    x: DeviceView<T>,
+    values: DeviceViewMut<T>,
+    mut lengths: DeviceViewMut<u32>,
+    count: DeviceViewMut<u64>,
+) -> Result<()> {
+    let (x, mut values, mut count) = (x.cast::<T::Bits>()?, values.cast::<T::Bits>()?, count.slice(..1)?);
+    let portions = x.len().div_ceil(portion).max(1);
+    let mut carried = stream.temporary::<u64>(2 * (portions - 1))?;
+    for number in 0..portions {
+        let (before, next) = carried.view_mut().split_at(2 * number)?;
+        let before = before.slice((2 * number).saturating_sub(2)..)?;
+        let next = next.slice(..if number + 1 < portions { 2 } else { 0 })?.into_atomic();
+        let begin = number * portion;
+        let grid = grid::<T>(portion.min(x.len() - begin));
+        let carried = (before.view(), next);
+        let (values, lengths) = (values.reborrow().into_atomic(), lengths.reborrow().into_atomic());
+        T::Bits::encode(stream, grid, (x, begin), carried, values, lengths, count.reborrow().into_atomic())?;
+    }
+    Ok(())
 }
 
 fn decode<T: Number>(
@@ -50,8 +76,8 @@ fn decode<T: Number>(
 /// ```
 ///
 /// # Errors
-/// Those of a launch and of a copy: `x` has fewer than 2^32 elements. `Error::OutOfRange` if `values` or `lengths` is too short
-/// for the result: then they have as much of it as they can take.
+/// Those of a launch and of a copy. `Error::OutOfRange` if `values` or `lengths` is too short for the result: then they have as much
+/// of it as they can take. A run of 2^32 elements or more is a panic of the kernel.
 pub fn run_length_encode<'a, 'b, 'c, T: Number + 'a>(
     stream: &Stream,
     x: impl DeviceInput<'a, T>,
@@ -67,7 +93,7 @@ pub fn run_length_encode<'a, 'b, 'c, T: Number + 'a>(
 /// `lengths` is too short, it has as much of the result as it can take, and the number is that of all runs.
 ///
 /// # Errors
-/// Those of a launch. `x` has fewer than 2^32 elements, and `count` has at least one.
+/// Those of a launch: `count` has at least one element. A run of 2^32 elements or more is a panic of the kernel.
 pub fn run_length_encode_into<'a, 'b, 'c, 'd, T: Number + 'a>(
     stream: &Stream,
     x: impl DeviceInput<'a, T>,
@@ -119,4 +145,49 @@ pub fn run_length_decode_into<'a, 'b, 'c, 'd, T: Number + 'a>(
     count: impl DeviceOutput<'d, u64>,
 ) -> Result<()> {
     decode(stream, values.into_input(), lengths.into_input(), y.into_output(), count.into_output())
+}
+
+#[cfg(test)]
+mod tests {
+    use ferrogrid_host::{CpuOptions, Device};
+
+    use super::super::placing::placing::tile;
+    use super::*;
+
+    /// Encodes in portions of one tile, by kernels and by the native body.
+    fn check<T: Number + PartialEq>(x: &[T]) {
+        let mut runs: Vec<(T, u32)> = Vec::new();
+        for &value in x {
+            match runs.last_mut() {
+                Some((last, length)) if *last == value => *length += 1,
+                _ => runs.push((value, 1)),
+            }
+        }
+        let (expected, expected_lengths): (Vec<T>, Vec<u32>) = runs.into_iter().unzip();
+        let kernels = CpuOptions::new().without_native_bodies();
+        for device in [Device::cpu(), Device::cpu_with(kernels).unwrap()] {
+            let stream = device.new_stream().unwrap();
+            let (mut values, mut lengths) = (stream.zeros(x.len()).unwrap(), stream.zeros(x.len()).unwrap());
+            let (x, mut count) = (stream.upload(x).unwrap(), stream.zeros(1).unwrap());
+            let (to, to_lengths) = (values.view_mut(), lengths.view_mut());
+            encode_portions(&stream, tile::<T>(), x.view(), to, to_lengths, count.view_mut()).unwrap();
+            assert_eq!(stream.download(&count).unwrap(), [expected.len() as u64]);
+            assert!(stream.download(values.slice(..expected.len()).unwrap()).unwrap() == expected);
+            let lengths = stream.download(lengths.slice(..expected.len()).unwrap()).unwrap();
+            assert_eq!(lengths, expected_lengths);
+        }
+    }
+
+    #[test]
+    fn runs_go_on_from_portion_to_portion() {
+        // Runs of 3, of 5 and of several portions; one that begins with a portion; none.
+        check::<u8>(&(0..20_000).map(|i| (i / 3) as u8).collect::<Vec<_>>());
+        check::<u64>(&(0..9000).map(|i| if i < 4096 { 1 } else { i / 5 }).collect::<Vec<_>>());
+        check::<f32>(
+            &(0..40_000)
+                .map(|i| if (5000..30_000).contains(&i) { 2.0 } else { (i % 2) as f32 })
+                .collect::<Vec<_>>(),
+        );
+        check::<u32>(&[]);
+    }
 }

@@ -16,14 +16,14 @@ pub mod kernels {
     use crate::number::numbers::Element;
     use crate::scan::running::kernels::load as load_run;
 
-    /// The warp's elements that differ from the one before them.
+    /// The warp's elements, from `first` on, that differ from the one before them.
     #[inline(always)]
-    fn heads<T: Element, const G: usize, const R: usize>(
+    fn heads<T: Element, const G: usize>(
         t: &Thread<'_, 1>,
-        x: &[T],
+        (x, first): (&[T], usize),
         items: &Rows<T, G>,
     ) -> Kept<G> {
-        let (warp, first) = (t.warp(), first::<R>(t));
+        let warp = t.warp();
         let lane = warp.lane();
         // Lane 31 has the element before each row.
         let mut last = x.get(first.wrapping_sub(1)).copied().unwrap_or(T::ZERO);
@@ -53,7 +53,7 @@ pub mod kernels {
     ) {
         let own = of_warp::<_, R>(t, tile);
         let items = load::<T, G, R>(t, x, T::ZERO);
-        let heads = heads::<T, G, R>(t, x, &items);
+        let heads = heads::<T, G>(t, (x, first::<R>(t)), &items);
         let total = u64::from(heads.total);
         let earlier = order.publish_of_warps(t, scratch, total, |a, b| a + b);
         heads.for_each(|row, k, is_head, rank| {
@@ -106,8 +106,8 @@ pub mod kernels {
         unique_in_tile::<T, WIDE_GROUP, WIDE_RUN, _>(&t, x, (y, results), order, scratch, &*tile);
     }
 
-    /// The number of runs of some elements, and where the last of them begins. With 64 bits each, blocks would look back for twice
-    /// as long.
+    /// The number of runs of some elements of a portion, and where the last of them begins, counted from the portion's beginning. With
+    /// 64 bits each, blocks would look back for twice as long.
     type Runs = (u32, u32);
 
     /// Those of neighbours.
@@ -116,61 +116,106 @@ pub mod kernels {
         (a.0 + b.0, if b.0 == 0 { a.1 } else { b.1 })
     }
 
+    /// The elements of a launch: less than 2^32 of all.
+    struct Portion<'a, T> {
+        x: &'a [T],
+        /// The index of the first element.
+        begin: u64,
+        /// How many runs begin before it, and where the last of them does; nothing if it is the first of all.
+        before: &'a [u64],
+        /// The same of the next portion, if there is one.
+        next: &'a [DeviceAtomic<u64>],
+    }
+
+    impl<T> Portion<'_, T> {
+        /// How many runs of all begin before some elements, and where the last of them does.
+        #[inline(always)]
+        fn of_all(&self, (runs, last): Runs) -> (u64, u64) {
+            let (runs_before, last_before) = match self.before {
+                [runs, last, ..] => (*runs, *last),
+                _ => (0, 0),
+            };
+            (
+                runs_before + u64::from(runs),
+                if runs == 0 { last_before } else { self.begin + u64::from(last) },
+            )
+        }
+    }
+
+    /// The length of a run that begins and ends there.
+    #[inline(always)]
+    pub fn length(begin: u64, end: u64) -> u32 {
+        assert!(end - begin <= u32::MAX.into(), "a run has 2^32 elements or more: its length has 32 bits");
+        (end - begin) as u32
+    }
+
     /// Encodes a tile whose warps have runs of `R`.
     #[inline(always)]
     fn encode_tile<T: Element + AtomicLoadStore, const G: usize, const R: usize, const S: usize>(
         t: &Thread<'_, 1>,
-        x: &[T],
+        portion: Portion<T>,
         (values, lengths): (&[DeviceAtomic<T>], &[DeviceAtomic<u32>]),
         results: &[DeviceAtomic<u64>],
         order: BlockOrder<Runs>,
         scratch: Shared<Scratch<Runs>, S>,
         (tile, begins): (&[InShared<T>], &[InShared<u16>]),
     ) {
-        let first = first::<R>(t) as u32;
+        let first = first::<R>(t);
+        let of_x = portion.begin as usize + first;
         let (own, begins) = (of_warp::<_, R>(t, tile), of_warp::<_, R>(t, begins));
-        let items = load::<T, G, R>(t, x, T::ZERO);
-        let heads = heads::<T, G, R>(t, x, &items);
-        let mut last = 0;
+        let items = load_run::<T, G, R, ROWS>(t, portion.x, of_x, T::ZERO);
+        let heads = heads::<T, G>(t, (portion.x, of_x), &items);
+        let (first, last) = (first as u32, t.warp().reduce_max(heads.last(t)));
+        let own_runs = (heads.total, first + last);
+        let earlier = order.publish_of_warps(t, scratch, own_runs, joined);
         heads.for_each(|row, k, is_head, rank| {
             if is_head {
-                last = (place_of::<G>(t, row) + k) as u32;
                 put(own, rank.into(), items[row][k]);
-                put(begins, rank.into(), last as u16);
+                put(begins, rank.into(), (place_of::<G>(t, row) + k) as u16);
             }
         });
-        let own_runs = (heads.total, first + t.warp().reduce_max(last));
-        let (start, last) = order.exclusive_of_warps(t, scratch, own_runs, joined).unwrap_or((0, 0));
+        let before = earlier.exclusive(t, joined).unwrap_or((0, 0));
+        let (start, last) = portion.of_all(before);
+        let begin_of = |number: u32| {
+            first + begins.get(number as usize).map_or(0, |begin| u32::from(begin.load(Relaxed)))
+        };
         for_each_of_lane(&t.warp(), 0..heads.total, |number| {
-            let place = start + number;
-            pass_on(own, number, values, place.into());
+            let place = start + u64::from(number);
+            pass_on(own, number, values, place);
             // It ends the run before it.
-            if place > 0 {
-                let begin = |number: u32| {
-                    first + begins.get(number as usize).map_or(0, |begin| u32::from(begin.load(Relaxed)))
-                };
-                let before = if number > 0 { begin(number - 1) } else { last };
-                put(lengths, (place - 1).into(), begin(number) - before);
+            if number > 0 {
+                put(lengths, place - 1, begin_of(number) - begin_of(number - 1));
+            } else if place > 0 {
+                put(lengths, place - 1, length(last, portion.begin + u64::from(begin_of(0))));
             }
         });
-        let (runs, last) = joined((start, last), own_runs);
-        if is_last(t) && runs > 0 {
-            put(lengths, (runs - 1).into(), x.len() as u32 - last);
+        let (runs, last) = portion.of_all(joined(before, own_runs));
+        if is_last(t) {
+            if let [next_runs, next_last, ..] = portion.next {
+                next_runs.store(runs, Relaxed);
+                next_last.store(last, Relaxed);
+            } else if runs > 0 {
+                put(lengths, runs - 1, length(last, portion.x.len() as u64));
+            }
         }
-        put_count(t, results, runs.into());
+        put_count(t, results, runs);
     }
 
-    /// As `unique`; and lengths[k] <- the number of elements of the k-th run.
+    /// As `unique`; and lengths[k] <- the number of elements of the k-th run. A launch encodes a [`Portion`].
     #[inline(always)]
     #[kernel(
         block = THREADS,
         min_blocks = 4,
+        wide,
         T = [u8, u16, u32, f32, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16],
         native = super::super::native::encode
     )]
     pub fn encode<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
+        begin: u64,
+        before: &[u64],
+        next: &[DeviceAtomic<u64>],
         values: &[DeviceAtomic<T>],
         lengths: &[DeviceAtomic<u32>],
         results: &[DeviceAtomic<u64>],
@@ -182,7 +227,7 @@ pub mod kernels {
         let (tile, begins) = t.publish((tile, begins));
         encode_tile::<T, GROUP, RUN, _>(
             &t,
-            x,
+            Portion { x, begin, before, next },
             (values, lengths),
             results,
             order,
@@ -193,10 +238,13 @@ pub mod kernels {
 
     /// As [`encode`], of elements of 8 bytes.
     #[inline(always)]
-    #[kernel(block = THREADS, min_blocks = 4, T = [u64, f64], native = super::super::native::encode)]
+    #[kernel(block = THREADS, min_blocks = 4, wide, T = [u64, f64], native = super::super::native::encode)]
     pub fn encode_wide<T: Element + AtomicLoadStore>(
         t: Thread<1>,
         x: &[T],
+        begin: u64,
+        before: &[u64],
+        next: &[DeviceAtomic<u64>],
         values: &[DeviceAtomic<T>],
         lengths: &[DeviceAtomic<u32>],
         results: &[DeviceAtomic<u64>],
@@ -208,7 +256,7 @@ pub mod kernels {
         let (tile, begins) = t.publish((tile, begins));
         encode_tile::<T, WIDE_GROUP, WIDE_RUN, _>(
             &t,
-            x,
+            Portion { x, begin, before, next },
             (values, lengths),
             results,
             order,

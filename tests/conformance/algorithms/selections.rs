@@ -366,11 +366,25 @@ fn selections_go_beyond_2_to_the_32(device: &Device) -> Outcome {
     expect("the first of each", stream.download(y.slice(whole - 5..)?)?, end)?;
 
     let (mut values, mut lengths) = (stream.zeros::<u8>(7)?, stream.zeros::<u32>(7)?);
-    let refused = algorithms::run_length_encode(&stream, &x, &mut values, &mut lengths);
-    expect_error("runs of so many", refused, |error| matches!(error, Error::Launch(_)))?;
-    stream.upload_into(&[0, 9, 0, 9, 0, 9, 0], &mut values)?;
-    let between = [5, 1, (1 << 31) - 6, 1, whole + 6 - (1 << 31), 1, n - whole - 8];
-    stream.upload_into(&between.map(|length| length as u32), &mut lengths)?;
+    let mut runs = stream.zeros(1)?;
+    algorithms::run_length_encode_into(&stream, &x, &mut values, &mut lengths, &mut runs)?;
+    expect("runs of one element", stream.download(&runs)?, vec![n as u64])?;
+    let (runs, between) =
+        ([0, 9, 0, 9, 0, 9, 0], [5, 1, (1 << 31) - 6, 1, whole + 6 - (1 << 31), 1, n - whole - 8]);
+    let between = between.map(|length| length as u32);
+    stream.upload_into(&runs, &mut values)?;
+    stream.upload_into(&between, &mut lengths)?;
     expect("decoded", algorithms::run_length_decode(&stream, &values, &lengths, &mut y)?, n)?;
-    expect("the end", stream.download(y.slice(whole..whole + 12)?)?, vec![0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0])
+    expect(
+        "the end",
+        stream.download(y.slice(whole..whole + 12)?)?,
+        vec![0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0],
+    )?;
+    let (mut values, mut lengths) = (stream.zeros::<u8>(7)?, stream.zeros::<u32>(7)?);
+    expect("encoded", algorithms::run_length_encode(&stream, &y, &mut values, &mut lengths)?, 7)?;
+    expect("values", stream.download(&values)?, runs.to_vec())?;
+    expect("lengths", stream.download(&lengths)?, between.to_vec())?;
+    let one_run = algorithms::run_length_encode(&stream, &stream.zeros::<u8>(n)?, &mut values, &mut lengths);
+    expect_error("too long a run", one_run, |error| matches!(error, Error::KernelPanic { .. }))?;
+    Ok(())
 }
