@@ -65,6 +65,7 @@
 //! | `coalesced_threads()`, `labeled_partition` | [`Tile::coalesced`], [`Tile::labeled_partition`] |
 //! | `cub::BlockRadixSort`, `cub::BlockMergeSort` | [`Thread::block_radix_sort`], [`Thread::block_merge_sort`] |
 //! | clusters, distributed shared memory | [`Thread::publish_cluster`] |
+//! | `nvcuda::wmma`, `mma.sync`, `ldmatrix` | the module [`matrix`] |
 //! | `atomicAdd()`, `cuda::atomic_ref` | [`DeviceAtomic`] |
 //! | `sinf()`, `__sinf()` | [`math::Float`]: std's names; [`math::FastMath`] |
 //! | `__half`, `__nv_bfloat16`, `__half2` | the module `half` |
@@ -74,7 +75,10 @@
 
 #![deny(missing_docs)]
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch))]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(abi_unadjusted, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx)
+)]
 #![cfg_attr(all(target_arch = "nvptx64", feature = "half"), feature(f16))]
 
 pub mod atomic;
@@ -83,6 +87,7 @@ mod block;
 mod compiler;
 mod element;
 mod feedback;
+pub mod matrix;
 mod memory;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod native;

@@ -184,6 +184,16 @@ impl<'t> Instruction<'t> {
             || self.has("aligned")
     }
 
+    /// Whether a warp executes it for a matrix that all of its lanes have parts of.
+    pub fn is_of_matrices(&self) -> bool {
+        matches!(self.operation(), "mma" | "ldmatrix" | "stmatrix" | "movmatrix")
+    }
+
+    /// The mask of a warp operation: its last operand, or all lanes.
+    pub fn lane_mask(&self) -> Option<&Operand<'t>> {
+        if self.is_of_matrices() { Some(&Operand::Immediate("-1")) } else { self.operands.last() }
+    }
+
     /// Whether it ends its path: a branch, a return, or the end of the thread, without a condition.
     pub fn ends_path(&self) -> bool {
         self.predicate.is_none() && matches!(self.operation(), "bra" | "brx" | "ret" | "exit" | "trap")

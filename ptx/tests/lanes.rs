@@ -290,3 +290,13 @@ fn the_author_of_inline_assembly_vouches_for_it() {
     assert!(!is_proven(&shuffle, ROW));
     assert!(is_proven(&in_asm, ROW));
 }
+
+#[test]
+fn operations_of_matrices_take_all_lanes() {
+    let multiply = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r1, %r2, %r3, %r4}, {%r5, %r6, %r7, %r8}, {%r9, %r10}, {%r1, %r2, %r3, %r4};";
+    for operation in [multiply, "ldmatrix.sync.aligned.m8n8.x4.b16 {%r1, %r2, %r3, %r4}, [%rd20];"] {
+        assert!(is_proven(operation, ROW), "{operation}");
+        let left_out = format!("setp.lt.u32 %p1, %r21, 16;\n@%p1 bra $A;\n{operation}\n$A:");
+        assert!(!is_proven(&left_out, ROW), "{operation}");
+    }
+}

@@ -102,6 +102,7 @@ fn main() -> std::process::ExitCode {
         memory::zero_copy::CASES,
         number::half::CASES,
         number::math::CASES,
+        number::products::CASES,
         number::random::CASES,
         templates::comparisons::CASES,
         templates::elementwise::CASES,

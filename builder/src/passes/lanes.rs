@@ -121,7 +121,7 @@ fn first_of_their_blocks(
 /// The mask of an operation, its last operand, and the condition under which it is executed.
 fn mask<'b, 't>(body: &'b Body<'t>, at: usize) -> Option<(&'b Operand<'t>, Option<Predicate<'t>>)> {
     let instruction = body.statements[at].instruction()?;
-    Some((instruction.operands.last()?, instruction.predicate))
+    Some((instruction.lane_mask()?, instruction.predicate))
 }
 
 /// Whether a statement gives the mask of an operation another value.
@@ -163,7 +163,7 @@ impl Checks {
         differs: bool,
         is_whole: bool,
     ) -> String {
-        let mask = operation.operands.last().map(Operand::to_string).unwrap_or_default();
+        let mask = operation.lane_mask().map(Operand::to_string).unwrap_or_default();
         let end = format!("$ferrogrid_lanes_{}", self.count);
         self.count += 1;
         let mut text = String::from("{\n\t.reg .pred \t%ferrogrid_all;\n\t.reg .b32 \t%ferrogrid_lane<3>;\n");
@@ -328,6 +328,8 @@ mod tests {
         assert_eq!(count(&format!("{vote}\n\tredux.sync.add.s32 \t%r2, %r1, -1;")), 1);
         assert_eq!(count(&format!("{vote}\n\tbar.warp.sync \t65535;")), 2, "another mask");
         assert_eq!(count(&format!("{vote}\n\t@%p2 bra \t$end;\n\t{vote}")), 2, "some lanes have left");
+        let load = "ldmatrix.sync.aligned.m8n8.x2.b16 \t{%r4, %r5}, [%rd1];";
+        assert_eq!(count(&format!("{vote}\n\t{load}")), 1, "operations of matrices name all lanes");
         let masked = "bar.warp.sync \t%r3;";
         assert_eq!(count(&format!("{masked}\n\t{masked}")), 1);
         assert_eq!(count(&format!("{masked}\n\tadd.s32 \t%r3, %r3, 1;\n\t{masked}")), 2, "another value");

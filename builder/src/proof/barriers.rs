@@ -123,6 +123,7 @@ fn origin(instruction: &Instruction<'_>) -> String {
         ("shfl" | "vote" | "match" | "redux" | "activemask" | "elect", _) => {
             "an operation of the warp".to_owned()
         }
+        _ if instruction.is_of_matrices() => "an operation of the warp".to_owned(),
         _ => format!("`{}`", instruction.opcode),
     }
 }

@@ -210,6 +210,12 @@ impl<'t, const N: usize> Tile<'t, N> {
         all << (self.lane() & !(Self::SIZE - 1) & 31)
     }
 
+    /// Whether the warp has 32 threads: the last one of a block may have fewer.
+    #[inline(always)]
+    pub(crate) fn is_whole(&self) -> bool {
+        source::existing(self) == u32::MAX
+    }
+
     /// The lanes of the tile that are active at the call, as a warp mask with lane 0 lowest (CUDA's
     /// `__activemask()`, PTX `activemask`). Where threads diverge, compiler and device decide which lanes are
     /// active.

@@ -100,7 +100,7 @@ pub fn waits_for_lanes(statement: &Statement<'_>) -> bool {
     let waits = |it: &Instruction<'_>| match it.operation() {
         "shfl" | "vote" | "match" | "redux" => it.has("sync"),
         "bar" => it.has("warp"),
-        _ => false,
+        _ => it.is_of_matrices(),
     };
     !statement.in_asm && statement.instruction().is_some_and(waits)
 }

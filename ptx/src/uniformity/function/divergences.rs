@@ -21,7 +21,7 @@ impl Analysis<'_, '_> {
             let brought = statement.instruction().and_then(|it| {
                 // After the place in the source, or last, uniform in the threads that the mark names.
                 let region = || it.operands.get(4).filter(|_| mark(it).is_some());
-                let mask = || it.operands.last().filter(|it| !self.names_a_tile(at, it));
+                let mask = || it.lane_mask().filter(|it| !self.names_a_tile(at, it));
                 if needs == Level::Warp && it.callee().is_none() { mask() } else { region() }
             });
             let differs = brought.is_some_and(|it| self.level_of_operand(at, it) > needs);

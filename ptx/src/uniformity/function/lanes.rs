@@ -51,7 +51,7 @@ impl<'t> Analysis<'_, 't> {
 
     /// Whether the mask of an operation names all lanes.
     pub(super) fn names_all(&self, at: usize, operation: &Instruction<'_>) -> bool {
-        let mask = operation.operands.last().map(|mask| self.bits_of(at, mask).truncated(32));
+        let mask = operation.lane_mask().map(|mask| self.bits_of(at, mask).truncated(32));
         mask.and_then(Bits::value) == Some(u32::MAX.into())
     }
 

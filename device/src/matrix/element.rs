@@ -1,0 +1,99 @@
+//! The types of elements.
+
+use crate::element::device_copy::DeviceCopy;
+#[cfg(feature = "half")]
+use crate::half::{bf16, f16};
+#[cfg(feature = "half")]
+use crate::math::Float;
+use crate::shared::SharedElement;
+use crate::warp::Warp;
+
+/// An element of matrices that tensor cores multiply: `i8`, `u8`, and with the feature `half` `f16` and `bf16`. See
+/// [`FragmentA`](super::FragmentA).
+#[diagnostic::on_unimplemented(
+    message = "no tensor core multiplies matrices of `{Self}`",
+    label = "not a `MatrixElement`",
+    note = "elements are `i8`, `u8`, and with the feature `half` `f16` and `bf16`"
+)]
+pub trait MatrixElement: DeviceCopy + SharedElement + sealed::Sealed {
+    /// What products are added up in: `f32`, or `i32`.
+    type Sum: DeviceCopy + Default;
+
+    /// The columns of a left factor, and the rows of a right one.
+    const DEPTH: usize = 8 * Self::PER_WORD;
+
+    #[doc(hidden)]
+    const PER_WORD: usize = 4 / size_of::<Self>();
+
+    #[doc(hidden)]
+    const IN_16_BYTES: usize = 4 * Self::PER_WORD;
+
+    /// The elements of a word, by their numbers, the first one lowest.
+    #[doc(hidden)]
+    fn word(element: impl FnMut(usize) -> Self) -> u32;
+
+    /// `sum` and the products of the elements of two words, one after the other.
+    #[doc(hidden)]
+    fn add_products(a: u32, b: u32, sum: Self::Sum) -> Self::Sum;
+
+    /// The sums of the thread, and the products that belong to them.
+    #[doc(hidden)]
+    fn multiply_add(warp: &Warp, a: [u32; 4], b: [u32; 2], sums: [Self::Sum; 4]) -> [Self::Sum; 4];
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! elements {
+    ($($t:ident: $sum:ident, $bits:ident, $product:ident, $add:expr;)*) => { $(
+        impl sealed::Sealed for $t {}
+
+        impl MatrixElement for $t {
+            type Sum = $sum;
+
+            #[inline(always)]
+            fn word(mut element: impl FnMut(usize) -> Self) -> u32 {
+                let mut word = 0;
+                let mut number = 0;
+                while number < Self::PER_WORD {
+                    let bits: $bits = bytemuck::cast(element(number));
+                    word |= u32::from(bits) << (number * 8 * size_of::<Self>());
+                    number += 1;
+                }
+                word
+            }
+
+            #[inline(always)]
+            fn add_products(a: u32, b: u32, mut sum: $sum) -> $sum {
+                let add: fn($t, $t, $sum) -> $sum = $add;
+                let element = |word: u32, number: usize| -> $t {
+                    bytemuck::cast((word >> (number * 8 * size_of::<Self>())) as $bits)
+                };
+                for number in 0..Self::PER_WORD {
+                    sum = add(element(a, number), element(b, number), sum);
+                }
+                sum
+            }
+
+            #[track_caller]
+            #[inline(always)]
+            fn multiply_add(warp: &Warp, a: [u32; 4], b: [u32; 2], sums: [$sum; 4]) -> [$sum; 4] {
+                #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+                return super::ptx::$product(warp, a, b, sums);
+                #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
+                super::steps::multiply_add::<Self>(warp, a, b, sums)
+            }
+        }
+    )* };
+}
+
+elements! {
+    i8: i32, u8, product_i8, |a, b, sum| sum.wrapping_add(i32::from(a) * i32::from(b));
+    u8: i32, u8, product_u8, |a, b, sum| sum.wrapping_add(i32::from(a) * i32::from(b));
+}
+#[cfg(feature = "half")]
+elements! {
+    f16: f32, u16, product_f16, |a, b, sum| Float::mul_add(a.to_f32(), b.to_f32(), sum);
+    bf16: f32, u16, product_bf16, |a, b, sum| Float::mul_add(a.to_f32(), b.to_f32(), sum);
+}

@@ -1,0 +1,128 @@
+//! The instructions of tensor cores, from `sm_80` on: LLVM's intrinsics, which it knows to be convergent.
+
+use core::panic::Location;
+
+use crate::compiler::mark;
+use crate::warp::Warp;
+
+// Matrices of 8 rows of 16 bytes; the threads' addresses are those of the rows, one matrix after the other.
+unsafe extern "unadjusted" {
+    #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p0"]
+    fn ldmatrix_4(row: *const u8) -> Words4;
+    #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.b16.p0"]
+    fn ldmatrix_2(row: *const u8) -> Words2;
+    #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.trans.b16.p0"]
+    fn ldmatrix_2_trans(row: *const u8) -> Words2;
+}
+
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.isspacep.shared"]
+    safe fn isspacep_shared(address: *const u8) -> bool;
+}
+
+/// Whether it is an address in shared memory, which LLVM mostly knows.
+#[inline(always)]
+pub(super) fn is_shared<T>(address: *const T) -> bool {
+    isspacep_shared(address.cast())
+}
+
+#[repr(C)]
+struct Words4(u32, u32, u32, u32);
+#[repr(C)]
+struct Words2(u32, u32);
+
+/// Four matrices.
+///
+/// # Safety
+/// The addresses of all threads are those of 16 bytes in the shared memory of the block, aligned to 16, which none writes.
+#[track_caller]
+#[inline(always)]
+pub(super) unsafe fn load_four<T>(row: *const T) -> [u32; 4] {
+    mark::of_warp(Location::caller(), None);
+    // SAFETY: as the caller vouches; that all threads of the warp come is proven for the mark, or checked there.
+    let Words4(a, b, c, d) = unsafe { ldmatrix_4(row.cast()) };
+    [a, b, c, d]
+}
+
+/// Two matrices, by the addresses of the first 16 threads.
+///
+/// # Safety
+/// As [`load_four`].
+#[track_caller]
+#[inline(always)]
+pub(super) unsafe fn load_two<T>(row: *const T) -> [u32; 2] {
+    mark::of_warp(Location::caller(), None);
+    // SAFETY: as in `load_four`.
+    let Words2(a, b) = unsafe { ldmatrix_2(row.cast()) };
+    [a, b]
+}
+
+/// Two matrices, transposed.
+///
+/// # Safety
+/// As [`load_two`].
+#[track_caller]
+#[inline(always)]
+pub(super) unsafe fn load_two_transposed<T>(row: *const T) -> [u32; 2] {
+    mark::of_warp(Location::caller(), None);
+    // SAFETY: as in `load_four`.
+    let Words2(a, b) = unsafe { ldmatrix_2_trans(row.cast()) };
+    [a, b]
+}
+
+macro_rules! products {
+    ($($name:ident $intrinsic:literal $sum:ty as $sums:ident;)*) => { $(
+        #[track_caller]
+        #[inline(always)]
+        pub(super) fn $name(_: &Warp, a: [u32; 4], b: [u32; 2], c: [$sum; 4]) -> [$sum; 4] {
+            #[repr(C)]
+            struct $sums($sum, $sum, $sum, $sum);
+
+            unsafe extern "unadjusted" {
+                #[link_name = $intrinsic]
+                fn mma(
+                    a0: u32, a1: u32, a2: u32, a3: u32, b0: u32, b1: u32, c0: $sum, c1: $sum, c2: $sum, c3: $sum,
+                ) -> $sums;
+            }
+            mark::of_warp(Location::caller(), None);
+            // SAFETY: it reads its arguments only; that all threads of the warp come is proven for the mark, or checked there.
+            let $sums(c0, c1, c2, c3) =
+                unsafe { mma(a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], c[2], c[3]) };
+            [c0, c1, c2, c3]
+        }
+    )* };
+}
+
+products! {
+    product_i8 "llvm.nvvm.mma.m16n8k32.row.col.s8" i32 as Sums;
+    product_u8 "llvm.nvvm.mma.m16n8k32.row.col.u8" i32 as Sums;
+}
+
+#[cfg(feature = "half")]
+products! {
+    product_bf16 "llvm.nvvm.mma.m16n8k16.row.col.bf16" f32 as Sums;
+}
+
+/// Inline assembly, as LLVM's intrinsic takes vectors of `f16`, with which rustc calls no function of this target. LLVM does not know
+/// it to be convergent, but leaves it behind the barrier of the warp, which is.
+#[cfg(feature = "half")]
+#[track_caller]
+#[inline(always)]
+pub(super) fn product_f16(
+    warp: &Warp,
+    a: [u32; 4],
+    b: [u32; 2],
+    [mut c0, mut c1, mut c2, mut c3]: [f32; 4],
+) -> [f32; 4] {
+    warp.sync();
+    // SAFETY: it reads its arguments only; all threads of the warp come from the barrier.
+    unsafe {
+        core::arch::asm!(
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{{0}, {1}, {2}, {3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}}, {{{0}, {1}, {2}, {3}}};",
+            inout(reg32) c0, inout(reg32) c1, inout(reg32) c2, inout(reg32) c3,
+            in(reg32) a[0], in(reg32) a[1], in(reg32) a[2], in(reg32) a[3], in(reg32) b[0], in(reg32) b[1],
+            options(nostack, preserves_flags),
+        );
+    }
+    [c0, c1, c2, c3]
+}
