@@ -5,6 +5,9 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::{DeviceAtomicView, DeviceView, DeviceViewMut, Result, Stream, Temporary};
 
+/// The most elements that a launch takes of more: its blocks count in 32 bits.
+pub(crate) const PORTION: usize = 1 << 30;
+
 /// From where to where a pass moves elements: the last one ends in the output.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {

@@ -142,8 +142,8 @@ impl<T: Sorted<Unsigned: count_candidates::Instance + collect_greatest::Instance
 /// ```
 ///
 /// # Errors
-/// As [`RadixSort::pairs`], for `x`, of fewer than 2^32 elements. `Error::OutOfRange` if `x` has fewer elements than `values`; `Error::LengthMismatch` if `values`
-/// and `indices` differ in length.
+/// As [`RadixSort::pairs`], for `x`, of fewer than 2^32 elements. `Error::OutOfRange` if `x` has fewer elements than `values`;
+/// `Error::LengthMismatch` if `values` and `indices` differ in length.
 pub fn top_k<'a, 'b, 'c, T: Number + 'a>(
     stream: &Stream,
     x: impl DeviceInput<'a, T>,

@@ -86,8 +86,8 @@ pub mod placing {
         /// The place in the warp's run of the thread's last kept element; 0 if it has none.
         #[inline(always)]
         pub fn last(&self, t: &Thread<'_, 1>) -> u32 {
-            let number = (u32::BITS - self.bits.leading_zeros()).saturating_sub(1) as usize;
-            if self.bits == 0 { 0 } else { (place_of::<G>(t, number / G) + number % G) as u32 }
+            let last = self.bits.checked_ilog2().map(|number| number as usize);
+            last.map_or(0, |number| (place_of::<G>(t, number / G) + number % G) as u32)
         }
 
         /// Calls `f` with the row and the number of each of the thread's elements, whether it is kept, and how many kept ones of the

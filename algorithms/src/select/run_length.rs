@@ -2,11 +2,9 @@
 
 use super::placing::placing::{RUN, THREADS};
 use super::{InRuns, count_within, grid, runs};
+use crate::passes::PORTION;
 use crate::reduce::Number;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
-
-/// The elements of a portion, at most: kernels count in 32 bits.
-const PORTION: usize = 1 << 30;
 
 fn encode<T: Number>(
     stream: &Stream,

@@ -15,7 +15,7 @@ use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::half::{bf16, f16};
 
 use crate::keyed::expect_pairs;
-use crate::passes::{Column, Turn};
+use crate::passes::{Column, PORTION, Turn};
 use crate::reduce::Number;
 use crate::tuning::{Tuning, tuned};
 use crate::{
@@ -70,9 +70,6 @@ pub trait With<V: Pod + Bits>: Pod + Bits {
         to: (DeviceAtomicView<Self>, DeviceAtomicView<V>),
     ) -> Result<()>;
 }
-
-/// The most elements of a portion: a pass moves one after the other, since blocks count in 32 bits.
-const PORTION: usize = 1 << 30;
 
 /// Whether the blocks of a pass over so many take few elements, so that more blocks have work.
 fn is_small<K, V>(stream: &Stream, elements: usize) -> bool {
@@ -370,11 +367,9 @@ impl RadixSort {
         let mut counts = stream.temporary::<u64>(passes * DIGITS)?;
         let mut starts = stream.temporary::<u64>((1 + passes) * DIGITS)?;
         stream.fill_into(0, counts.view_mut())?;
-        let (grid, Range { start, end }) = (
-            Grid::blocks(x.len().div_ceil(TILE).min(tuned::<T, ()>(stream, Tuning::SortCount)).max(1)),
-            self.bits_of::<T>(),
-        );
-        let all = counts.view_mut().into_atomic();
+        let blocks = x.len().div_ceil(TILE).min(tuned::<T, ()>(stream, Tuning::SortCount)).max(1);
+        let (grid, all) = (Grid::blocks(blocks), counts.view_mut().into_atomic());
+        let Range { start, end } = self.bits_of::<T>();
         digits::kernels::count_digits::<T::Unsigned>(stream, grid, self.flips::<T>(), start, end, x, all)?;
         let of_passes = starts.view_mut().slice(DIGITS..)?;
         digits::kernels::starts(stream, Grid::blocks(passes), counts.view(), of_passes)?;

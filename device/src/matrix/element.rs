@@ -54,14 +54,10 @@ macro_rules! elements {
 
             #[inline(always)]
             fn word(mut element: impl FnMut(usize) -> Self) -> u32 {
-                let mut word = 0;
-                let mut number = 0;
-                while number < Self::PER_WORD {
+                (0..Self::PER_WORD).fold(0, |word, number| {
                     let bits: $bits = bytemuck::cast(element(number));
-                    word |= u32::from(bits) << (number * 8 * size_of::<Self>());
-                    number += 1;
-                }
-                word
+                    word | u32::from(bits) << (number * 8 * size_of::<Self>())
+                })
             }
 
             #[inline(always)]
