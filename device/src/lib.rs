@@ -130,7 +130,7 @@ pub use memory::{cache, statics};
 #[cfg(feature = "half")]
 pub use number::half;
 pub use number::{integer, math, random};
-pub use shared::{ClaimScratch, Double, Padded, Scratch, Shared, SharedElement, SharedSlice};
+pub use shared::{ClaimScratch, Padded, Scratch, Shared, SharedElement, SharedSlice, Stages};
 #[doc(hidden)]
 #[cfg(not(target_arch = "nvptx64"))]
 pub use texture::Reading;
@@ -167,10 +167,10 @@ pub mod prelude {
     pub use crate::warp::Exchange;
     pub use crate::{
         Aligned16, At, AtomicForm, BlockOrder, ClaimScratch, Constant, DeviceAtomic, DeviceCopy,
-        DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, Double, EachThread,
+        DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, EachThread,
         ExchangeScratch, Index, MergeSortScratch, Padded, Plane, ScatterSlice, Scratch, Seen, Shared,
-        SharedElement, SharedSlice, SortScratch, Surface, Texture, Thread, Tile, Volume, Warp, atomic, cache,
-        fence, sort,
+        SharedElement, SharedSlice, SortScratch, Stages, Surface, Texture, Thread, Tile, Volume, Warp,
+        atomic, cache, fence, sort,
     };
     pub use ferrogrid_macros::{comparison, constant, device, elementwise, kernel, reduction, scan};
 }

@@ -70,6 +70,7 @@ fn main() -> std::process::ExitCode {
         block::merges::CASES,
         block::orders::CASES,
         block::sorts::CASES,
+        block::stages::CASES,
         failure::failures::CASES,
         failure::faults::CASES,
         failure::outcomes::CASES,

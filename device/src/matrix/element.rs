@@ -36,9 +36,14 @@ pub trait MatrixElement: DeviceCopy + SharedElement + sealed::Sealed {
     #[doc(hidden)]
     fn add_products(a: u32, b: u32, sum: Self::Sum) -> Self::Sum;
 
-    /// The sums of the thread, and the products that belong to them.
+    /// Adds the products of fragments to the sums of the thread.
     #[doc(hidden)]
-    fn multiply_add(warp: &Warp, a: [u32; 4], b: [u32; 2], sums: [Self::Sum; 4]) -> [Self::Sum; 4];
+    fn add_product<const M: usize, const N: usize>(
+        warp: &Warp,
+        a: &[[u32; 4]; M],
+        b: &[[u32; 2]; N],
+        sums: &mut [[[Self::Sum; 4]; N]; M],
+    );
 }
 
 mod sealed {
@@ -74,11 +79,16 @@ macro_rules! elements {
 
             #[track_caller]
             #[inline(always)]
-            fn multiply_add(warp: &Warp, a: [u32; 4], b: [u32; 2], sums: [$sum; 4]) -> [$sum; 4] {
+            fn add_product<const M: usize, const N: usize>(
+                warp: &Warp,
+                a: &[[u32; 4]; M],
+                b: &[[u32; 2]; N],
+                sums: &mut [[[$sum; 4]; N]; M],
+            ) {
                 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
-                return super::ptx::$product(warp, a, b, sums);
+                super::ptx::$product(warp, a, b, sums);
                 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
-                super::steps::multiply_add::<Self>(warp, a, b, sums)
+                super::steps::add_product::<Self, M, N>(warp, a, b, sums);
             }
         }
     )* };

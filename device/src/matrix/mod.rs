@@ -13,14 +13,31 @@ pub use element::MatrixElement;
 
 use crate::element::aligned::Aligned16;
 use crate::element::device_copy::DeviceCopy;
+use crate::shared::PaddedRow;
 use crate::warp::Warp;
 
-/// The rows of a [`FragmentA`] and of an [`Accumulator`].
+/// The rows of one fragment of a [`FragmentA`], and of one of an [`Accumulator`].
 pub const ROWS: usize = 16;
-/// The columns of a [`FragmentB`] and of an [`Accumulator`].
+/// The columns of one fragment of a [`FragmentB`], and of one of an [`Accumulator`].
 pub const COLUMNS: usize = 8;
 
-/// A matrix of [`ROWS`] by `T::DEPTH` elements that the threads of a warp hold together: the left factor of a product.
+/// Repeats a block for each number below a constant of at most 8. A loop that LLVM does not unroll would leave the registers that it
+/// indexes in local memory.
+macro_rules! unrolled {
+    ($number:ident in $count:expr, $body:block) => {
+        unrolled!(@ $number in $count, $body 0 1 2 3 4 5 6 7)
+    };
+    (@ $number:ident in $count:expr, $body:block $($value:literal)*) => {
+        $(if $value < $count {
+            let $number: usize = $value;
+            $body
+        })*
+    };
+}
+use unrolled;
+
+/// A matrix of `M` times [`ROWS`] by `T::DEPTH` elements that the threads of a warp hold together: the left factor of a product. `M`
+/// is at most 8.
 ///
 /// A product of 16 x `DEPTH` by `DEPTH` x 8 elements is one instruction from `sm_80` on (PTX `mma.sync`; CUDA C++ has
 /// `nvcuda::wmma` for it):
@@ -34,6 +51,9 @@ pub const COLUMNS: usize = 8;
 /// each sum rounded to the nearest `f32`. Tensor cores add several at once and cut off bits: sums that an `f32` holds exactly are
 /// the same everywhere, others may differ in their last bits.
 ///
+/// A warp multiplies larger matrices at once, an accumulator of 64 x 64 sums as 4 x 8 fragments: each element that it loads is then
+/// used more often.
+///
 /// ```
 /// # use ferrogrid::prelude::*;
 /// # #[ferrogrid::module(host_only)]
@@ -46,7 +66,7 @@ pub const COLUMNS: usize = 8;
 /// #[kernel(block = 32)]
 /// pub fn multiply(t: Thread<1>, a: Plane<i8>, b: Plane<i8>, c: &[DeviceAtomic<i32>]) {
 ///     let warp = t.warp();
-///     let mut sums = Accumulator::zero();
+///     let mut sums = Accumulator::<i8>::zero();
 ///     for first in [0, 32] {
 ///         let a = FragmentA::from_fn(&warp, |row, k| a[row][first + k]);
 ///         let b = FragmentB::from_fn(&warp, |k, column| b[first + k][column]);
@@ -64,27 +84,56 @@ pub const COLUMNS: usize = 8;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct FragmentA<T> {
-    /// Word `w` has neighbours of row `lane / 4 + w % 2 * 8`: those of `lane % 4` in the first half of the depth, or in the second.
-    words: [u32; 4],
+pub struct FragmentA<T, const M: usize = 1> {
+    /// Of each fragment word `w` has neighbours of row `lane / 4 + w % 2 * 8`: those of `lane % 4` in the first half of the depth, or
+    /// in the second.
+    words: [[u32; 4]; M],
     elements: PhantomData<T>,
 }
 
-/// A matrix of `T::DEPTH` by [`COLUMNS`] elements that the threads of a warp hold together: the right factor of a product. See
-/// [`FragmentA`].
+/// A matrix of `T::DEPTH` by `N` times [`COLUMNS`] elements that the threads of a warp hold together: the right factor of a product.
+/// `N` is at most 8. See [`FragmentA`].
 #[derive(Clone, Copy, Debug)]
-pub struct FragmentB<T> {
-    /// Word `w` has neighbours of column `lane / 4`: those of `lane % 4` in half `w` of the depth.
-    words: [u32; 2],
+pub struct FragmentB<T, const N: usize = 1> {
+    /// Of each fragment word `w` has neighbours of column `lane / 4`: those of `lane % 4` in half `w` of the depth.
+    words: [[u32; 2]; N],
     elements: PhantomData<T>,
 }
 
-/// A matrix of [`ROWS`] by [`COLUMNS`] sums that the threads of a warp hold together, to which products are added. See
-/// [`FragmentA`].
+/// A matrix of `M` times [`ROWS`] by `N` times [`COLUMNS`] sums that the threads of a warp hold together, to which products are added:
+/// `4 * M * N` registers of each thread. `M` and `N` are at most 8. See [`FragmentA`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use atomic::Ordering::Relaxed;
+/// use ferrogrid::device::matrix::{Accumulator, FragmentA, FragmentB};
+///
+/// /// c <- the products of rows of `a` and rows of `b`, of 32 x 32 and 16 x 32 numbers.
+/// #[kernel(block = 32)]
+/// pub fn products_of_rows(t: Thread<1>, a: Plane<u8>, b: Plane<u8>, c: &[DeviceAtomic<i32>]) {
+///     let warp = t.warp();
+///     let mut sums = Accumulator::<u8, 2, 2>::zero(); // 2 x 16 rows, 2 x 8 columns
+///     let a = FragmentA::from_fn(&warp, |row, k| a[row][k]);
+///     let b = FragmentB::from_fn(&warp, |k, column| b[column][k]);
+///     sums.add_product(&warp, &a, &b);
+///     sums.for_each(&warp, |row, column, sum| c[row * 16 + column].store(sum, Relaxed));
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let a = stream.upload(&(0..32 * 32).map(|i| (i / 32) as u8).collect::<Vec<_>>())?;
+/// let (b, mut c) = (stream.fill(2_u8, 16 * 32)?, stream.zeros(32 * 16)?);
+/// kernels::products_of_rows(&stream, Grid::blocks(1), a.view_2d(32, 32)?, b.view_2d(32, 16)?, c.as_atomic())?;
+/// assert_eq!(stream.download(&c)?[31 * 16..], [31 * 2 * 32; 16]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Accumulator<T: MatrixElement> {
-    /// Two neighbours of row `lane / 4`, and below them two of row `lane / 4 + 8`.
-    sums: [T::Sum; 4],
+pub struct Accumulator<T: MatrixElement, const M: usize = 1, const N: usize = 1> {
+    /// Of each fragment two neighbours of row `lane / 4`, and below them two of row `lane / 4 + 8`.
+    sums: [[[T::Sum; 4]; N]; M],
 }
 
 /// The number of an element of a word: the one of `lane % 4` in half `half` of the depth.
@@ -93,14 +142,18 @@ fn place<T: MatrixElement>(lane: usize, half: usize, number: usize) -> usize {
     (half * 4 + lane % 4) * T::PER_WORD + number
 }
 
-impl<T: MatrixElement> FragmentA<T> {
-    /// The matrix with `element(row, k)` in each place. Each thread calls it for its own 8 or 16 elements.
+impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
+    /// The matrix with `element(row, k)` in each place. Each thread calls it for its own elements.
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut element: impl FnMut(usize, usize) -> T) -> Self {
-        let lane = warp.lane() as usize;
-        let word =
-            |w: usize| T::word(|number| element(lane / 4 + w % 2 * 8, place::<T>(lane, w / 2, number)));
-        FragmentA { words: [0, 1, 2, 3].map(word), elements: PhantomData }
+        let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
+        unrolled!(m in count(M), {
+            unrolled!(w in 4, {
+                let row = m * ROWS + lane / 4 + w % 2 * 8;
+                words[m][w] = T::word(|number| element(row, place::<T>(lane, w / 2, number)));
+            });
+        });
+        FragmentA { words, elements: PhantomData }
     }
 
     /// The part of a matrix that begins at `[row, k]`; all threads of the warp together.
@@ -128,7 +181,7 @@ impl<T: MatrixElement> FragmentA<T> {
     ///     columns.fill_with(&t, |[k, column]| b[k][column]);
     ///     let (rows, columns) = t.publish((rows, columns));
     ///     let (warp, first) = (t.warp(), t.thread_rank() as usize / 32 * 16);
-    ///     let mut sums = Accumulator::zero();
+    ///     let mut sums = Accumulator::<f16>::zero();
     ///     let a = FragmentA::load(&warp, &rows[..], [first, 0]);
     ///     sums.add_product(&warp, &a, &FragmentB::load(&warp, &columns[..], [0, 0]));
     ///     sums.for_each(&warp, |row, column, sum| c[(first + row) * 8 + column].store(sum, Relaxed));
@@ -150,25 +203,55 @@ impl<T: MatrixElement> FragmentA<T> {
     #[track_caller]
     #[inline(always)]
     pub fn load<R: MatrixRow<T>>(warp: &Warp, rows: &[R], [row, k]: [usize; 2]) -> Self {
-        let part = Part::of(warp, rows, [row, k], [ROWS, T::DEPTH]);
+        let part = Part::of(warp, rows, [row, k], [M * ROWS, T::DEPTH]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
-            let lane = warp.lane() as usize;
-            // SAFETY: the threads' addresses are those of 16 bytes of the part's rows.
-            let words = unsafe { ptx::load_four(part.address([lane % 16, lane / 16 * T::IN_16_BYTES])) };
+            let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
+            unrolled!(m in count(M), {
+                let place = [m * ROWS + lane % 16, lane / 16 * T::IN_16_BYTES];
+                // SAFETY: the threads' addresses are those of 16 bytes of the part's rows.
+                words[m] = unsafe { ptx::load_four(part.address(place)) };
+            });
             return FragmentA { words, elements: PhantomData };
         }
         FragmentA::from_fn(warp, |row, k| part.element([row, k]))
     }
+
+    /// The part that begins at `[k, row]` of a matrix whose **rows are the columns** of the left factor; all threads of the warp
+    /// together (for 16-bit elements PTX `ldmatrix.x4.trans`). [`load`](Self::load) says more.
+    ///
+    /// # Panics
+    /// As [`load`](Self::load).
+    #[track_caller]
+    #[inline(always)]
+    pub fn load_transposed<R: MatrixRow<T>>(warp: &Warp, rows: &[R], [k, row]: [usize; 2]) -> Self {
+        let part = Part::of(warp, rows, [k, row], [T::DEPTH, M * ROWS]);
+        #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+        if size_of::<T>() == 2 && part.is_direct() {
+            let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
+            unrolled!(m in count(M), {
+                let place = [lane / 16 * 8 + lane % 8, m * ROWS + lane / 8 % 2 * 8];
+                // SAFETY: as in `load`.
+                words[m] = unsafe { ptx::load_four_transposed(part.address(place)) };
+            });
+            return FragmentA { words, elements: PhantomData };
+        }
+        FragmentA::from_fn(warp, |row, k| part.element([k, row]))
+    }
 }
 
-impl<T: MatrixElement> FragmentB<T> {
-    /// The matrix with `element(k, column)` in each place. Each thread calls it for its own 4 or 8 elements.
+impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
+    /// The matrix with `element(k, column)` in each place. Each thread calls it for its own elements.
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut element: impl FnMut(usize, usize) -> T) -> Self {
-        let lane = warp.lane() as usize;
-        let word = |half| T::word(|number| element(place::<T>(lane, half, number), lane / 4));
-        FragmentB { words: [0, 1].map(word), elements: PhantomData }
+        let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
+        unrolled!(n in count(N), {
+            unrolled!(half in 2, {
+                let column = n * COLUMNS + lane / 4;
+                words[n][half] = T::word(|number| element(place::<T>(lane, half, number), column));
+            });
+        });
+        FragmentB { words, elements: PhantomData }
     }
 
     /// The part of a matrix that begins at `[k, column]`; all threads of the warp together (for 16-bit elements PTX `ldmatrix.x2.trans`).
@@ -179,11 +262,22 @@ impl<T: MatrixElement> FragmentB<T> {
     #[track_caller]
     #[inline(always)]
     pub fn load<R: MatrixRow<T>>(warp: &Warp, rows: &[R], [k, column]: [usize; 2]) -> Self {
-        let part = Part::of(warp, rows, [k, column], [T::DEPTH, COLUMNS]);
+        let part = Part::of(warp, rows, [k, column], [T::DEPTH, N * COLUMNS]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if size_of::<T>() == 2 && part.is_direct() {
-            // SAFETY: the first 16 threads' addresses are those of 16 bytes of the part's rows, and the others are not used.
-            let words = unsafe { ptx::load_two_transposed(part.address([warp.lane() as usize % 16, 0])) };
+            let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
+            unrolled!(pair in N.div_ceil(2), {
+                let place = [lane % 16, pair * 2 * COLUMNS];
+                // SAFETY: the addresses of all threads, or of the first 16, are those of 16 bytes of the part's rows.
+                unsafe {
+                    if pair * 2 + 1 < N {
+                        let place = [place[0], place[1] + lane / 16 * COLUMNS];
+                        [words[pair * 2], words[pair * 2 + 1]] = halves(ptx::load_four_transposed(part.address(place)));
+                    } else {
+                        words[pair * 2] = ptx::load_two_transposed(part.address(place));
+                    }
+                }
+            });
             return FragmentB { words, elements: PhantomData };
         }
         FragmentB::from_fn(warp, |k, column| part.element([k, column]))
@@ -197,19 +291,45 @@ impl<T: MatrixElement> FragmentB<T> {
     #[track_caller]
     #[inline(always)]
     pub fn load_transposed<R: MatrixRow<T>>(warp: &Warp, rows: &[R], [column, k]: [usize; 2]) -> Self {
-        let part = Part::of(warp, rows, [column, k], [COLUMNS, T::DEPTH]);
+        let part = Part::of(warp, rows, [column, k], [N * COLUMNS, T::DEPTH]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
-            let lane = warp.lane() as usize;
-            // SAFETY: as in `load`.
-            let words = unsafe { ptx::load_two(part.address([lane % 8, lane / 8 % 2 * T::IN_16_BYTES])) };
+            let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
+            unrolled!(pair in N.div_ceil(2), {
+                let place = [pair * 2 * COLUMNS + lane % 8, lane / 8 % 2 * T::IN_16_BYTES];
+                // SAFETY: as in `load`.
+                unsafe {
+                    if pair * 2 + 1 < N {
+                        let place = [place[0] + lane / 16 * COLUMNS, place[1]];
+                        [words[pair * 2], words[pair * 2 + 1]] = halves(ptx::load_four(part.address(place)));
+                    } else {
+                        words[pair * 2] = ptx::load_two(part.address(place));
+                    }
+                }
+            });
             return FragmentB { words, elements: PhantomData };
         }
         FragmentB::from_fn(warp, |k, column| part.element([column, k]))
     }
 }
 
-/// A row of a matrix whose parts are loaded: `[T; W]`, or `[Aligned16<[T; N]>; W]`.
+/// The number of fragments beside or below each other.
+const fn count(fragments: usize) -> usize {
+    assert!(
+        1 <= fragments && fragments <= 8,
+        "a warp multiplies 1 to 8 fragments beside or below each other"
+    );
+    fragments
+}
+
+/// The words of two fragments.
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+#[inline(always)]
+fn halves([a, b, c, d]: [u32; 4]) -> [[u32; 2]; 2] {
+    [[a, b], [c, d]]
+}
+
+/// A row of a matrix whose parts are loaded: `[T; W]`, or `[Aligned16<[T; N]>; W]`, or a [`PaddedRow`] of as many.
 pub trait MatrixRow<T>: sealed::Sealed<T> {}
 
 mod sealed {
@@ -220,7 +340,8 @@ mod sealed {
     }
 }
 
-impl<T, const W: usize> MatrixRow<T> for [T; W] {}
+impl<T, R: sealed::Sealed<T>> MatrixRow<T> for R {}
+
 impl<T, const W: usize> sealed::Sealed<T> for [T; W] {
     const LEN: usize = W;
 
@@ -230,7 +351,6 @@ impl<T, const W: usize> sealed::Sealed<T> for [T; W] {
     }
 }
 
-impl<T: DeviceCopy, const N: usize, const W: usize> MatrixRow<T> for [Aligned16<[T; N]>; W] {}
 impl<T: DeviceCopy, const N: usize, const W: usize> sealed::Sealed<T> for [Aligned16<[T; N]>; W] {
     const LEN: usize = {
         assert!(size_of::<[T; N]>() == 16);
@@ -240,6 +360,18 @@ impl<T: DeviceCopy, const N: usize, const W: usize> sealed::Sealed<T> for [Align
     #[inline(always)]
     fn elements(&self) -> *const T {
         self.as_ptr().cast()
+    }
+}
+
+impl<T, E, const W: usize, const P: usize> sealed::Sealed<T> for PaddedRow<E, W, P>
+where
+    [E; W]: sealed::Sealed<T>,
+{
+    const LEN: usize = <[E; W] as sealed::Sealed<T>>::LEN;
+
+    #[inline(always)]
+    fn elements(&self) -> *const T {
+        sealed::Sealed::elements(&self.elements)
     }
 }
 
@@ -254,10 +386,15 @@ impl<'a, T: MatrixElement, R: MatrixRow<T>> Part<'a, T, R> {
     #[track_caller]
     #[inline(always)]
     fn of(warp: &Warp, rows: &'a [R], [row, column]: [usize; 2], [height, width]: [usize; 2]) -> Self {
-        let is_wide_enough = width <= R::LEN && column <= R::LEN - width;
-        let rows = rows.get(row..).and_then(|rows| rows.get(..height)).filter(|_| is_wide_enough);
+        let lies_within = |first: usize, len: usize, all: usize| len <= all && first <= all - len;
+        assert!(
+            lies_within(row, height, rows.len()) && lies_within(column, width, R::LEN),
+            "a fragment lies within the matrix"
+        );
         assert_whole(warp);
-        Part { rows: rows.expect("a fragment lies within the matrix"), column, elements: PhantomData }
+        // SAFETY: just compared. An `Option` of the rows would compare their address with null.
+        let rows = unsafe { rows.get_unchecked(row..row + height) };
+        Part { rows, column, elements: PhantomData }
     }
 
     /// The address of an element, by its place in the part, of which it is one.
@@ -272,12 +409,20 @@ impl<'a, T: MatrixElement, R: MatrixRow<T>> Part<'a, T, R> {
         unsafe { *self.address(place) }
     }
 
+    /// Whether it begins at a multiple of 16 bytes, as the rows do of which that is known.
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+    #[inline(always)]
+    fn is_aligned(&self) -> bool {
+        let is_aligned = align_of::<R>() >= 16 || self.rows.as_ptr().addr().is_multiple_of(16);
+        is_aligned && (self.column * size_of::<T>()).is_multiple_of(16)
+    }
+
     /// Whether `ldmatrix` can load it.
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
     #[inline(always)]
     fn is_direct(&self) -> bool {
         let first = self.address([0, 0]);
-        size_of::<R>().is_multiple_of(16) && first.addr().is_multiple_of(16) && ptx::is_shared(first)
+        size_of::<R>().is_multiple_of(16) && self.is_aligned() && ptx::is_shared(first)
     }
 }
 
@@ -287,18 +432,26 @@ fn assert_whole(warp: &Warp) {
     assert!(warp.is_whole(), "fragments are loaded and multiplied by warps of 32 threads");
 }
 
-impl<T: MatrixElement> Accumulator<T> {
+impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
     /// Zeros.
     #[inline(always)]
     pub fn zero() -> Self {
-        Accumulator { sums: [T::Sum::default(); 4] }
+        Accumulator { sums: [[[T::Sum::default(); 4]; N]; M] }
     }
 
-    /// The matrix with `sum(row, column)` in each place. Each thread calls it for its own four elements.
+    /// The matrix with `sum(row, column)` in each place. Each thread calls it for its own elements.
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut sum: impl FnMut(usize, usize) -> T::Sum) -> Self {
-        let lane = warp.lane() as usize;
-        Accumulator { sums: [0, 1, 2, 3].map(|number| sum(own_row(lane, number), own_column(lane, number))) }
+        let (lane, mut sums) = (warp.lane() as usize, Self::zero().sums);
+        unrolled!(m in count(M), {
+            unrolled!(n in count(N), {
+                unrolled!(number in 4, {
+                    let [row, column] = own_place(lane, [m, n], number);
+                    sums[m][n][number] = sum(row, column);
+                });
+            });
+        });
+        Accumulator { sums }
     }
 
     /// Adds the product of two matrices; all threads of the warp together (PTX `mma.sync`).
@@ -307,27 +460,38 @@ impl<T: MatrixElement> Accumulator<T> {
     /// If the warp has fewer than 32 threads, as the last one of a block may have; and as any operation of a [`Tile`](crate::Tile).
     #[track_caller]
     #[inline(always)]
-    pub fn add_product(&mut self, warp: &Warp, a: &FragmentA<T>, b: &FragmentB<T>) {
+    pub fn add_product(&mut self, warp: &Warp, a: &FragmentA<T, M>, b: &FragmentB<T, N>) {
         assert_whole(warp);
-        self.sums = T::multiply_add(warp, a.words, b.words, self.sums);
+        T::add_product(warp, &a.words, &b.words, &mut self.sums);
     }
 
-    /// Calls `f` with row, column and value of each of the thread's own four elements.
+    /// Calls `f` with row, column and value of each of the thread's own elements.
     #[inline(always)]
     pub fn for_each(&self, warp: &Warp, mut f: impl FnMut(usize, usize, T::Sum)) {
+        self.for_each_pair(warp, |row, column, [left, right]| {
+            f(row, column, left);
+            f(row, column + 1, right);
+        });
+    }
+
+    /// Calls `f` for each pair of neighbours in a row that the thread owns, with row and column of the left one, which is even: half
+    /// as many stores, of twice the size.
+    #[inline(always)]
+    pub fn for_each_pair(&self, warp: &Warp, mut f: impl FnMut(usize, usize, [T::Sum; 2])) {
         let lane = warp.lane() as usize;
-        for (number, sum) in self.sums.into_iter().enumerate() {
-            f(own_row(lane, number), own_column(lane, number), sum);
-        }
+        unrolled!(m in count(M), {
+            unrolled!(n in count(N), {
+                unrolled!(half in 2, {
+                    let ([row, column], sums) = (own_place(lane, [m, n], half * 2), &self.sums[m][n]);
+                    f(row, column, [sums[half * 2], sums[half * 2 + 1]]);
+                });
+            });
+        });
     }
 }
 
+/// Row and column of a sum of a fragment.
 #[inline(always)]
-fn own_row(lane: usize, number: usize) -> usize {
-    lane / 4 + number / 2 * 8
-}
-
-#[inline(always)]
-fn own_column(lane: usize, number: usize) -> usize {
-    lane % 4 * 2 + number % 2
+fn own_place(lane: usize, [m, n]: [usize; 2], number: usize) -> [usize; 2] {
+    [m * ROWS + lane / 4 + number / 2 * 8, n * COLUMNS + lane % 4 * 2 + number % 2]
 }

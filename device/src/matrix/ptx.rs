@@ -2,6 +2,7 @@
 
 use core::panic::Location;
 
+use super::{count, unrolled};
 use crate::compiler::mark;
 use crate::warp::Warp;
 
@@ -9,6 +10,8 @@ use crate::warp::Warp;
 unsafe extern "unadjusted" {
     #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p0"]
     fn ldmatrix_4(row: *const u8) -> Words4;
+    #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p0"]
+    fn ldmatrix_4_trans(row: *const u8) -> Words4;
     #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.b16.p0"]
     fn ldmatrix_2(row: *const u8) -> Words2;
     #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.trans.b16.p0"]
@@ -44,6 +47,19 @@ pub(super) unsafe fn load_four<T>(row: *const T) -> [u32; 4] {
     [a, b, c, d]
 }
 
+/// Four matrices, transposed.
+///
+/// # Safety
+/// As [`load_four`].
+#[track_caller]
+#[inline(always)]
+pub(super) unsafe fn load_four_transposed<T>(row: *const T) -> [u32; 4] {
+    mark::of_warp(Location::caller(), None);
+    // SAFETY: as in `load_four`.
+    let Words4(a, b, c, d) = unsafe { ldmatrix_4_trans(row.cast()) };
+    [a, b, c, d]
+}
+
 /// Two matrices, by the addresses of the first 16 threads.
 ///
 /// # Safety
@@ -74,7 +90,12 @@ macro_rules! products {
     ($($name:ident $intrinsic:literal $sum:ty as $sums:ident;)*) => { $(
         #[track_caller]
         #[inline(always)]
-        pub(super) fn $name(_: &Warp, a: [u32; 4], b: [u32; 2], c: [$sum; 4]) -> [$sum; 4] {
+        pub(super) fn $name<const M: usize, const N: usize>(
+            _: &Warp,
+            a: &[[u32; 4]; M],
+            b: &[[u32; 2]; N],
+            sums: &mut [[[$sum; 4]; N]; M],
+        ) {
             #[repr(C)]
             struct $sums($sum, $sum, $sum, $sum);
 
@@ -84,11 +105,15 @@ macro_rules! products {
                     a0: u32, a1: u32, a2: u32, a3: u32, b0: u32, b1: u32, c0: $sum, c1: $sum, c2: $sum, c3: $sum,
                 ) -> $sums;
             }
-            mark::of_warp(Location::caller(), None);
-            // SAFETY: it reads its arguments only; that all threads of the warp come is proven for the mark, or checked there.
-            let $sums(c0, c1, c2, c3) =
-                unsafe { mma(a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], c[2], c[3]) };
-            [c0, c1, c2, c3]
+            unrolled!(m in count(M), {
+                unrolled!(n in count(N), {
+                    let ([a0, a1, a2, a3], [b0, b1], [c0, c1, c2, c3]) = (a[m], b[n], sums[m][n]);
+                    mark::of_warp(Location::caller(), None);
+                    // SAFETY: it reads its arguments only; that all threads of the warp come is proven for the mark, or checked there.
+                    let $sums(c0, c1, c2, c3) = unsafe { mma(a0, a1, a2, a3, b0, b1, c0, c1, c2, c3) };
+                    sums[m][n] = [c0, c1, c2, c3];
+                });
+            });
         }
     )* };
 }
@@ -108,21 +133,26 @@ products! {
 #[cfg(feature = "half")]
 #[track_caller]
 #[inline(always)]
-pub(super) fn product_f16(
+pub(super) fn product_f16<const M: usize, const N: usize>(
     warp: &Warp,
-    a: [u32; 4],
-    b: [u32; 2],
-    [mut c0, mut c1, mut c2, mut c3]: [f32; 4],
-) -> [f32; 4] {
+    a: &[[u32; 4]; M],
+    b: &[[u32; 2]; N],
+    sums: &mut [[[f32; 4]; N]; M],
+) {
     warp.sync();
-    // SAFETY: it reads its arguments only; all threads of the warp come from the barrier.
-    unsafe {
-        core::arch::asm!(
-            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{{0}, {1}, {2}, {3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}}, {{{0}, {1}, {2}, {3}}};",
-            inout(reg32) c0, inout(reg32) c1, inout(reg32) c2, inout(reg32) c3,
-            in(reg32) a[0], in(reg32) a[1], in(reg32) a[2], in(reg32) a[3], in(reg32) b[0], in(reg32) b[1],
-            options(nostack, preserves_flags),
-        );
-    }
-    [c0, c1, c2, c3]
+    unrolled!(m in count(M), {
+        unrolled!(n in count(N), {
+            let [c0, c1, c2, c3] = &mut sums[m][n];
+            // SAFETY: it reads its arguments only; all threads of the warp come from the barrier.
+            unsafe {
+                core::arch::asm!(
+                    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{{0}, {1}, {2}, {3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}}, {{{0}, {1}, {2}, {3}}};",
+                    inout(reg32) *c0, inout(reg32) *c1, inout(reg32) *c2, inout(reg32) *c3,
+                    in(reg32) a[m][0], in(reg32) a[m][1], in(reg32) a[m][2], in(reg32) a[m][3],
+                    in(reg32) b[n][0], in(reg32) b[n][1],
+                    options(nostack, preserves_flags),
+                );
+            }
+        });
+    });
 }

@@ -218,9 +218,10 @@ pub struct Padded<T, const W: usize, const H: usize, const P: usize = 1> {
     rows: [PaddedRow<T, W, P>; H],
 }
 
+/// A row of a [`Padded`], as [`Padded::rows`] returns it.
 #[repr(C)]
-struct PaddedRow<T, const W: usize, const P: usize> {
-    elements: [T; W],
+pub struct PaddedRow<T, const W: usize, const P: usize> {
+    pub(crate) elements: [T; W],
     padding: [MaybeUninit<T>; P],
 }
 
@@ -246,6 +247,14 @@ unsafe impl<T: ArrayElement, const W: usize, const H: usize, const P: usize> Sha
     unsafe fn element(start: *mut Self, [row, column]: [usize; 2]) -> *mut T {
         // SAFETY: in bounds, as the caller vouches: rows are `W + P` elements apart.
         unsafe { start.cast::<T>().add(row * (W + P) + column) }
+    }
+}
+
+impl<T, const W: usize, const H: usize, const P: usize> Padded<T, W, H, P> {
+    /// The rows, from which a warp loads fragments of matrices ([`FragmentA::load`](crate::matrix::FragmentA::load)).
+    #[inline(always)]
+    pub fn rows(&self) -> &[PaddedRow<T, W, P>; H] {
+        &self.rows
     }
 }
 

@@ -5,16 +5,19 @@
 //! a region is in, so a program with a race does not compile.
 //!
 //! [`Shared`] is here. `array` has the shapes of regions and `element` what they may hold; `slice` is a
-//! region whose length the launch gives, `double` two halves that alternate, and `claim` elements that
-//! threads claim. `phase` has the changes of phase, `address` the layout of all regions of a kernel.
+//! region whose length the launch gives, `stages` a region whose parts take turns, and `claim` elements that
+//! threads claim. `phase` has the changes of phase, `copy` asynchronous copies from global memory, `address`
+//! the layout of all regions of a kernel.
 
 mod address;
 mod array;
 mod claim;
-mod double;
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+mod copy;
 mod element;
 mod phase;
 mod slice;
+mod stages;
 
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -23,13 +26,15 @@ use core::ops::Deref;
 pub(crate) use address::in_shared;
 pub use address::{ALIGNMENT, offset_after, region};
 pub(crate) use array::without_elements;
-pub use array::{ArrayElement, Padded, Scratch, SharedArray, assert_shared_array, assert_shared_element};
+pub use array::{
+    ArrayElement, Padded, PaddedRow, Scratch, SharedArray, assert_shared_array, assert_shared_element,
+};
 pub use claim::{ClaimScratch, Claims};
-pub use double::{Double, DoubleShared};
 pub use element::{AnyBits, SharedElement};
 pub(crate) use phase::sealed;
 pub use phase::{ByBlock, ByCluster, Publish, Reclaim, Retyped};
 pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};
+pub use stages::{Advance, StagedShared, Stages};
 
 use crate::thread::Thread;
 
@@ -211,20 +216,12 @@ impl<A: SharedArray, const ID: usize> Shared<'_, A, ID> {
         thread: &Thread<'_, R>,
         mut value: impl FnMut(A::Place) -> A::Element,
     ) {
-        let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
-        // Counted from 0, so that LLVM knows the number of rounds if it knows the number of threads.
-        let mut first = 0;
-        while first < A::LEN {
-            let number = first + rank;
-            if number < A::LEN {
-                let place = A::own_place(thread, first);
-                let value = value(place);
-                // SAFETY: in bounds; the number belongs to this thread alone, and no thread reads while the
-                // region is written. Elements need no dropping.
-                unsafe { A::element(self.start, place).write(value) };
-            }
-            first += stride;
-        }
+        for_own_places::<A, R>(thread, |place| {
+            let value = value(place);
+            // SAFETY: in bounds; the place belongs to this thread alone, and no thread reads while the
+            // region is written. Elements need no dropping.
+            unsafe { A::element(self.start, place).write(value) };
+        });
     }
 
     /// The region's address, for accesses that the phases cannot express.
@@ -260,6 +257,20 @@ impl<A: SharedArray, const ID: usize> Shared<'_, A, ID> {
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut A {
         self.start
+    }
+}
+
+/// Calls `f` with the index of each element that belongs to the thread.
+#[inline(always)]
+fn for_own_places<A: SharedArray, const R: usize>(thread: &Thread<'_, R>, mut f: impl FnMut(A::Place)) {
+    let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
+    // Counted from 0, so that LLVM knows the number of rounds if it knows the number of threads.
+    let mut first = 0;
+    while first < A::LEN {
+        if first + rank < A::LEN {
+            f(A::own_place(thread, first));
+        }
+        first += stride;
     }
 }
 

@@ -14,3 +14,4 @@ pub(crate) mod order_kernels;
 pub(crate) mod orders;
 pub(crate) mod sort_kernels;
 pub(crate) mod sorts;
+pub(crate) mod stages;

@@ -94,19 +94,24 @@ pub mod writing {
 
     /// Each round every element becomes the sum of the two beside it: `rounds` is any number, and a round has one barrier.
     #[kernel(block = 64)]
-    pub fn rounds(t: Thread<1>, rounds: u32, mut x: DisjointSlice<u32>, halves: Shared<Double<[u32; 64]>>) {
-        let mut halves = halves.into_double();
+    pub fn rounds(
+        t: Thread<1>,
+        rounds: u32,
+        mut x: DisjointSlice<u32>,
+        stages: Shared<Stages<[u32; 64], 2>>,
+    ) {
+        let mut stages = stages.into_stages();
         let (rank, mine) = (t.thread_rank() as usize, x.get_mut(t.index()).map_or(0, |x| *x));
-        halves.next_mut().fill_with(&t, |_| mine);
-        t.swap_halves(&mut halves);
+        stages.next_mut().fill_with(&t, |_| mine);
+        t.advance(&mut stages);
         for _ in 0..rounds {
-            let (current, next) = halves.both();
+            let (current, next) = stages.both();
             let sum = current[(rank + 63) % 64].wrapping_add(current[(rank + 1) % 64]);
             next.fill_with(&t, |_| sum);
-            t.swap_halves(&mut halves);
+            t.advance(&mut stages);
         }
         if let Some(x) = x.get_mut(t.index()) {
-            *x = halves.current()[rank];
+            *x = stages.current()[rank];
         }
     }
 

@@ -17,7 +17,6 @@ pub(crate) const CASES: &[Case] = &[
     ("a_refused_scatter_leaves_nothing_in_a_recording", a_refused_scatter_leaves_nothing_in_a_recording),
     ("warps_and_tiles_of_threads_own_runs", warps_and_tiles_of_threads_own_runs),
     ("threads_own_micro_tiles", threads_own_micro_tiles),
-    ("halves_take_turns_for_any_number_of_rounds", halves_take_turns_for_any_number_of_rounds),
     ("pairs_are_changed_in_place", pairs_are_changed_in_place),
     ("an_element_is_given_out_once_between_barriers", an_element_is_given_out_once_between_barriers),
 ];
@@ -212,22 +211,6 @@ fn threads_own_micro_tiles(device: &Device) -> Outcome {
                 }
             }
         }
-    }
-    Ok(())
-}
-
-fn halves_take_turns_for_any_number_of_rounds(device: &Device) -> Outcome {
-    let stream = device.new_stream()?;
-    let x: Vec<u32> = (0..128).map(|i| i * i % 31).collect();
-    for rounds in [0, 1, 2, 3, 10, 101] {
-        let mut found = stream.upload(&x)?;
-        writing::rounds(&stream, Grid::new(2, 64), rounds, &mut found)?;
-        let mut expected = x.clone();
-        for _ in 0..rounds {
-            let beside = |i: usize, by: usize| expected[i / 64 * 64 + (i + by) % 64];
-            expected = (0..128).map(|i| beside(i, 63).wrapping_add(beside(i, 1))).collect();
-        }
-        expect(&format!("{rounds} rounds"), stream.download(&found)?, expected)?;
     }
     Ok(())
 }

@@ -78,6 +78,42 @@ pub mod multiplying {
         sums.for_each(&warp, |row, column, sum| c[row * COLUMNS + column].store(sum, Relaxed));
     }
 
+    /// c[row][column] += the product of `16 * M` rows of `a` by `8 * N` columns of `b`, from places of 32 x 32 elements: of `a` by its rows or
+    /// its columns, and of `b` by its rows or its columns.
+    #[kernel(block = 32, T = [i8, f16, bf16], M = [3], N = [4, 5])]
+    pub fn multiply_many<T: MatrixElement<Sum: AtomicLoadStore>, const M: usize, const N: usize>(
+        t: Thread<1>,
+        are_turned: [bool; 2],
+        a: Plane<T>,
+        b: Plane<T>,
+        c: &[DeviceAtomic<<T as MatrixElement>::Sum>],
+        mut of_a: Shared<Padded<T, 64, 64, 16>>,
+        mut of_b: Shared<Padded<T, 64, 64, 16>>,
+    ) {
+        of_a.fill_with(&t, |[row, column]| a[row][column]);
+        of_b.fill_with(&t, |[row, column]| b[row][column]);
+        let (of_a, of_b) = t.publish((of_a, of_b));
+        let (warp, place) = (t.warp(), |row: usize, column: usize| row * COLUMNS * N + column);
+        let mut sums =
+            Accumulator::<T, M, N>::from_fn(&warp, |row, column| c[place(row, column)].load(Relaxed));
+        let [a_is_turned, b_is_turned] = are_turned;
+        for k in (0..64).step_by(T::DEPTH) {
+            let a = match a_is_turned {
+                true => FragmentA::load_transposed(&warp, of_a.rows(), [k, 16]),
+                false => FragmentA::load(&warp, of_a.rows(), [16, k]),
+            };
+            let b = match b_is_turned {
+                true => FragmentB::load_transposed(&warp, of_b.rows(), [16, k]),
+                false => FragmentB::load(&warp, of_b.rows(), [k, 16]),
+            };
+            sums.add_product(&warp, &a, &b);
+        }
+        sums.for_each_pair(&warp, |row, column, [left, right]| {
+            c[place(row, column)].store(left, Relaxed);
+            c[place(row, column + 1)].store(right, Relaxed);
+        });
+    }
+
     /// A product by each warp of a block of any size.
     #[kernel]
     pub fn multiply_ones(t: Thread<1>, c: &[DeviceAtomic<i32>]) {

@@ -14,6 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("products_of_whole_halves_are_exact", products_of_whole_halves_are_exact),
     ("products_of_halves_are_close_to_exact", products_of_halves_are_close_to_exact),
     ("fragments_are_loaded_from_any_part", fragments_are_loaded_from_any_part),
+    ("fragments_side_by_side_are_one_matrix", fragments_side_by_side_are_one_matrix),
     ("fragments_lie_within_a_matrix", fragments_lie_within_a_matrix),
     ("a_product_takes_a_whole_warp", a_product_takes_a_whole_warp),
     ("a_product_takes_all_lanes", a_product_takes_all_lanes),
@@ -150,6 +151,46 @@ where
         let found: Vec<f64> = stream.download(&c)?.into_iter().map(f64::from).collect();
         expect(&format!("column {column}"), found, expected)?;
     }
+    Ok(())
+}
+
+fn fragments_side_by_side_are_one_matrix(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut random = fastrand::Rng::with_seed(404);
+    macro_rules! check {
+        ($t:ident as $sum:ident, $n:literal, $of:expr, $number:expr) => {
+            let [a, b]: [Vec<$t>; 2] = [0; 2].map(|_| (0..64 * 64).map(|_| $of(random.i8(-9..=9))).collect());
+            for are_turned in [[false, false], [false, true], [true, false], [true, true]] {
+                // Row `line` and column `along`, or the other way round.
+                let place = |is_turned: bool, line: usize, along: usize| {
+                    if is_turned { along * 64 + line } else { line * 64 + along }
+                };
+                let element = |row: usize, column: usize| -> $sum {
+                    let of_a = |k: usize| $number(a[place(are_turned[0], 16 + row, k)]);
+                    let of_b = |k: usize| $number(b[place(are_turned[1], k, 16 + column)]);
+                    (0..64).map(|k| of_a(k) * of_b(k)).sum::<$sum>() + row as $sum
+                };
+                let columns = 8 * $n;
+                let mut c =
+                    stream.upload(&(0..48 * columns).map(|i| (i / columns) as $sum).collect::<Vec<_>>())?;
+                let (device_a, device_b) = (stream.upload(&a)?, stream.upload(&b)?);
+                let (device_a, device_b) = (device_a.view_2d(64, 64)?, device_b.view_2d(64, 64)?);
+                let (grid, c_view) = (Grid::blocks(1), c.as_atomic());
+                multiplying::multiply_many::<$t, 3, $n>(
+                    &stream, grid, are_turned, device_a, device_b, c_view,
+                )?;
+                let expected = (0..48 * columns).map(|i| element(i / columns, i % columns)).collect();
+                let what = format!("{} fragments of {}, turned {are_turned:?}", $n, stringify!($t));
+                expect(&what, stream.download(&c)?, expected)?;
+            }
+        };
+    }
+    check!(i8 as i32, 4, |it| it, i32::from);
+    check!(i8 as i32, 5, |it| it, i32::from);
+    check!(f16 as f32, 4, |it| f16::from_f32(f32::from(it)), |it: f16| it.to_f32());
+    check!(f16 as f32, 5, |it| f16::from_f32(f32::from(it)), |it: f16| it.to_f32());
+    check!(bf16 as f32, 4, |it| bf16::from_f32(f32::from(it)), |it: bf16| it.to_f32());
+    check!(bf16 as f32, 5, |it| bf16::from_f32(f32::from(it)), |it: bf16| it.to_f32());
     Ok(())
 }
 

@@ -24,19 +24,24 @@ mod kernels {
     }
 
     #[kernel(block = 64)]
-    pub fn rounds(t: Thread<1>, rounds: u32, mut x: DisjointSlice<u32>, halves: Shared<Double<[u32; 64]>>) {
-        let mut halves = halves.into_double();
+    pub fn rounds(
+        t: Thread<1>,
+        rounds: u32,
+        mut x: DisjointSlice<u32>,
+        stages: Shared<Stages<[u32; 64], 2>>,
+    ) {
+        let mut stages = stages.into_stages();
         let (rank, mine) = (t.thread_rank() as usize, x.get_mut(t.index()).map_or(0, |x| *x));
-        halves.next_mut().fill_with(&t, |_| mine);
-        t.swap_halves(&mut halves);
+        stages.next_mut().fill_with(&t, |_| mine);
+        t.advance(&mut stages);
         for _ in 0..rounds {
-            let (current, next) = halves.both();
+            let (current, next) = stages.both();
             let sum = current[(rank + 63) % 64].wrapping_add(current[(rank + 1) % 64]);
             next.fill_with(&t, |_| sum);
-            t.swap_halves(&mut halves);
+            t.advance(&mut stages);
         }
         if let Some(x) = x.get_mut(t.index()) {
-            *x = halves.current()[rank];
+            *x = stages.current()[rank];
         }
     }
 
@@ -62,7 +67,7 @@ fn a_micro_tile_is_in_registers() {
 }
 
 #[test]
-fn a_round_of_halves_has_one_barrier_in_shared_memory() {
+fn a_turn_of_stages_has_one_barrier_in_shared_memory() {
     for (architecture, lines) in code(kernels::rounds::kernel()) {
         let found = ["bar.sync", "st.shared", "ld.shared"].map(|opcode| count(&lines, opcode));
         assert_eq!(found, [2, 2, 3], "{architecture}: {lines:#?}");

@@ -112,10 +112,10 @@ mod kernels {
         steps: usize,
         x: &[f32],
         mut y: DisjointSlice<f32>,
-        tiles: Shared<Double<[f32; 256]>>,
+        tiles: Shared<Stages<[f32; 256], 2>>,
     ) {
         let (rank, mut sum) = (t.thread_rank() as usize, 0.0);
-        let mut tiles = tiles.into_double();
+        let mut tiles = tiles.into_stages();
         for step in 0..=steps {
             let (current, next) = tiles.both();
             if step < steps {
@@ -124,7 +124,7 @@ mod kernels {
             if step > 0 {
                 sum += current[255 - rank];
             }
-            t.swap_halves(&mut tiles); // the only barrier of the round
+            t.advance(&mut tiles); // the only barrier of the round
         }
         if let Some(y) = y.get_mut(t.index()) {
             *y = sum;
