@@ -10,6 +10,9 @@ struct Address<'t> {
     base: String,
 }
 
+/// LLVM adds at most this many parts to a generic address: one for each index and the offset.
+const SUMS: usize = 4;
+
 /// Gives conversions and accesses the space that their address is known to be in.
 pub(super) fn rewrite(values: &mut Values<'_, '_>) {
     for at in 0..values.body.statements.len() {
@@ -27,31 +30,52 @@ fn convert(values: &mut Values<'_, '_>, at: usize, instruction: &Instruction<'_>
     let wanted = instruction.opcode.strip_prefix("cvta.to.")?.strip_suffix(".u64")?;
     let [result, source] = instruction.operands.as_slice() else { return None };
     let source = values.register(at, source).filter(|_| instruction.predicate.is_none())?;
-    let known = address(values, source, Some(wanted))?;
+    let known = address(values, source, Some(wanted), 0)?;
     values.replace(at, &format!("mov.b64 \t{result}, {}", known.base));
     Some(())
 }
 
-/// Gives a load or store without a space the one that its address is in.
+/// Gives a load or store without a space the one that its address is in, and the load of a matrix shared memory.
 fn access<'t>(values: &mut Values<'_, 't>, at: usize, instruction: &Instruction<'t>) -> Option<()> {
     let is_type = |modifier: &str| {
         let digits = modifier.trim_start_matches(['b', 'v', 'u', 's', 'f']);
         digits.len() + 1 == modifier.len() && digits.parse::<u32>().is_ok()
     };
-    let is_plain = ["ld", "st"].contains(&instruction.operation())
-        && instruction.modifiers().next().is_some_and(is_type);
-    let (base, _) = instruction.operands.iter().find_map(|operand| operand.address()).filter(|_| is_plain)?;
-    let known = address(values, values.registers.named(at, base)?, None)?;
     let operation = instruction.operation();
-    values.replace_part(operation, format!("{operation}.{}", known.space));
+    let wanted = match operation {
+        "ld" | "st" if instruction.modifiers().next().is_some_and(is_type) => None,
+        "ldmatrix" if !instruction.has("shared") => Some("shared"),
+        _ => return None,
+    };
+    let sums = if wanted.is_some() { SUMS } else { 0 };
+    let (base, _) = instruction.operands.iter().find_map(|operand| operand.address())?;
+    let known = address(values, values.registers.named(at, base)?, wanted, sums)?;
+    match instruction.modifiers().last() {
+        // The space stands before the type.
+        Some(ty) if wanted.is_some() => values.replace_part(ty, format!("{}.{ty}", known.space)),
+        _ => values.replace_part(operation, format!("{operation}.{}", known.space)),
+    }
     values.replace_part(base, known.base);
     Some(())
 }
 
-/// What a generic address was before it was made generic, in the space `wanted`, or in any.
-fn address<'t>(values: &mut Values<'_, 't>, register: Register, wanted: Option<&str>) -> Option<Address<'t>> {
+/// What a generic address was before it was made generic, in the space `wanted`, or in any. Offsets may have been added since, by up
+/// to `sums` additions.
+fn address<'t>(
+    values: &mut Values<'_, 't>,
+    register: Register,
+    wanted: Option<&str>,
+    sums: usize,
+) -> Option<Address<'t>> {
     let at = values.definition_of(register)?;
     let definition = values.body.statements[at].instruction().filter(|it| it.predicate.is_none())?;
+    if let ("add.s64", [_, first, second], 1..) = (definition.opcode, definition.operands.as_slice(), sums) {
+        return [(first, second), (second, first)].into_iter().find_map(|(base, offset)| {
+            let base = values.register(at, base)?;
+            let Address { space, base } = address(values, base, wanted, sums - 1)?;
+            Some(Address { space, base: values.sum_at(register, &base, offset)? })
+        });
+    }
     let space = definition.opcode.strip_prefix("cvta.")?.strip_suffix(".u64")?;
     if space.starts_with("to.") || wanted.is_some_and(|wanted| wanted != space) {
         return None;
@@ -105,6 +129,27 @@ mod tests {
             "{REGION}\tmov.b64 \t%rd2, shared;\n\tld.shared.v4.b32 \t{{%r1, %r2, %r3, %r4}}, [shared+16];\n\tst.shared.b32 \t[shared], %r5;\n"
         );
         assert_eq!(body(&before), after);
+    }
+
+    #[test]
+    fn matrices_are_loaded_from_shared_memory() {
+        let before = "\tcvta.shared.u64 \t%rd2, %rd1;\n\
+                      \tldmatrix.sync.aligned.m8n8.x2.trans.b16 \t{%r1, %r2}, [%rd2];\n\
+                      \tldmatrix.sync.aligned.m8n8.x4.b16 \t{%r3, %r4, %r5, %r6}, [%rd2+32];\n";
+        let after = "\t.reg .b64 \t%space<1>;\n\tcvta.shared.u64 \t%rd2, %rd1;\n\tmov.b64 \t%space0, %rd1;\n\
+                     \tldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 \t{%r1, %r2}, [%space0];\n\
+                     \tldmatrix.sync.aligned.m8n8.x4.shared.b16 \t{%r3, %r4, %r5, %r6}, [%space0+32];\n";
+        assert_eq!(body(before), after);
+    }
+
+    #[test]
+    fn offsets_are_added_to_the_address_in_shared_memory() {
+        let before = "\tcvta.shared.u64 \t%rd2, %rd1;\n\tadd.s64 \t%rd4, %rd3, %rd2;\n\
+                      \tldmatrix.sync.aligned.m8n8.x2.b16 \t{%r1, %r2}, [%rd4+32];\n\tld.b32 \t%r3, [%rd4];\n";
+        let after = "\t.reg .b64 \t%space<2>;\n\tcvta.shared.u64 \t%rd2, %rd1;\n\tmov.b64 \t%space0, %rd1;\n\
+                     \tadd.s64 \t%rd4, %rd3, %rd2;\n\tadd.s64 \t%space1, %space0, %rd3;\n\
+                     \tldmatrix.sync.aligned.m8n8.x2.shared.b16 \t{%r1, %r2}, [%space1+32];\n\tld.b32 \t%r3, [%rd4];\n";
+        assert_eq!(body(before), after);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) struct Values<'b, 't> {
 enum Kind {
     /// Its low half, in 32 bits.
     Half,
-    /// The address that it was made of, in 64 bits.
+    /// The address that it was made of, in its space, in 64 bits.
     Source,
 }
 
@@ -81,6 +81,11 @@ impl<'b, 't> Values<'b, 't> {
     /// A 64-bit register with the value that `source` has where `register` is defined.
     pub(super) fn copy_at(&mut self, register: Register, source: &str) -> Option<String> {
         self.companion(register, Kind::Source, |copy| format!("mov.b64 \t{copy}, {source}"))
+    }
+
+    /// A 64-bit register with the sum of `base` and `offset` where `register` is defined.
+    pub(super) fn sum_at(&mut self, register: Register, base: &str, offset: &Operand<'_>) -> Option<String> {
+        self.companion(register, Kind::Source, |sum| format!("add.s64 \t{sum}, {base}, {offset}"))
     }
 
     fn companion(
