@@ -2,14 +2,14 @@
 # Runs on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
 # comparisons with CUDA C++, and the CPU device's benches. Make a bundle first (`cargo ferrogrid bundle`), then run there:
 #   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers memcheck_examples stress kernels
-#   runtime algorithms math cpu; without PART all of these. On request only: `tunings`, the best numbers for algorithms on this GPU;
+#   runtime algorithms products math cpu; without PART all of these. On request only: `tunings`, the best numbers for algorithms on this GPU;
 #   `soak`, random work with failures on all devices at once for half an hour or FERROGRID_SOAK_SECONDS; `lost_waits` and `nested_loops`,
 #   tests of the driver and of compute-sanitizer alone.
 set -u
 bundle=$(realpath "$1")
 out=$(realpath -m "$2")
 shift 2
-parts=${*:-tests sanitizers memcheck_examples stress kernels runtime algorithms math cpu}
+parts=${*:-tests sanitizers memcheck_examples stress kernels runtime algorithms products math cpu}
 status=0
 mkdir -p "$out/logs"
 chmod +x "$bundle"/tests/* "$bundle"/examples/* "$bundle"/benches/*
@@ -179,6 +179,12 @@ algorithms() {
     nvcc -O3 -std=c++17 -arch=native -shared -Xcompiler -fPIC benches/cuda/cub.cu -o "$out/libcub.so" &&
         python3 benches/runtime.py "$bundle/benches/algorithms" "$out/libcub.so" "$out/algorithms" 1.05 || status=1
     rm -f "$out/libcub.so"
+}
+
+products() {
+    nvcc -O3 -arch=native -shared -Xcompiler -fPIC benches/cuda/cublas.cu -o "$out/libcublas_side.so" -lcublas &&
+        python3 benches/runtime.py "$bundle/benches/products" "$out/libcublas_side.so" "$out/products" 1.67 || status=1
+    rm -f "$out/libcublas_side.so"
 }
 
 # Writes the table of tunings with the best numbers for this GPU, and the record of all times.

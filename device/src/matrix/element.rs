@@ -1,5 +1,7 @@
 //! The types of elements.
 
+use bytemuck::Pod;
+
 use crate::element::device_copy::DeviceCopy;
 #[cfg(feature = "half")]
 use crate::half::{bf16, f16};
@@ -15,7 +17,7 @@ use crate::warp::Warp;
     label = "not a `MatrixElement`",
     note = "elements are `i8`, `u8`, and with the feature `half` `f16` and `bf16`"
 )]
-pub trait MatrixElement: DeviceCopy + SharedElement + sealed::Sealed {
+pub trait MatrixElement: DeviceCopy + SharedElement + Pod + sealed::Sealed {
     /// What products are added up in: `f32`, or `i32`.
     type Sum: DeviceCopy + Default;
 

@@ -1,0 +1,175 @@
+//! Times products of matrices of 16-bit floats on a GPU against cuBLAS's (benches/cuda/cublas.cu, compiled to a shared library that
+//! `FERROGRID_BENCH_LIBRARY` names): alternating in one process, on the same buffers, with results checked. It prints one JSON line per
+//! figure, for benches/runtime.py.
+
+#[path = "../setting.rs"]
+mod setting;
+#[path = "../timed.rs"]
+mod timed;
+#[path = "../runtime/turns.rs"]
+mod turns;
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::time::Duration;
+
+use ferrogrid::device::half::{HalfFloat, bf16, f16};
+use ferrogrid::prelude::*;
+use libloading::Library;
+use timed::time;
+
+#[ferrogrid::module]
+mod kernels {
+    use atomic::Ordering::Relaxed;
+    use ferrogrid::device::half::{HalfFloat, bf16, f16};
+    use ferrogrid::device::matrix::{Accumulator, FragmentA, FragmentB, MatrixElement};
+    use ferrogrid::device::prelude::*;
+
+    /// The tile of a block, of 8 warps with 64 x 64 sums each.
+    pub const HEIGHT: usize = 128;
+    /// See [`HEIGHT`].
+    pub const WIDTH: usize = 256;
+    /// The tiles below each other whose blocks follow each other: they read the same rows of `b`.
+    const TOGETHER: usize = 8;
+
+    /// c <- a b^T, of as many rows of `a` as of tiles and 64 elements a step. `c` has pairs.
+    #[inline(always)]
+    #[kernel(block = 256, min_blocks = 1, T = [bf16, f16])]
+    pub fn product<T: MatrixElement<Sum = f32> + HalfFloat>(
+        t: Thread<1>,
+        a: Plane<Aligned16<[T; 8]>>,
+        b: Plane<Aligned16<[T; 8]>>,
+        c: &[DeviceAtomic<u32>],
+        of_a: Shared<Stages<Padded<Aligned16<[T; 8]>, 8, HEIGHT>, 4>>,
+        of_b: Shared<Stages<Padded<Aligned16<[T; 8]>, 8, WIDTH>, 4>>,
+    ) {
+        let (mut of_a, mut of_b) = (of_a.into_stages(), of_b.into_stages());
+        let (block, columns) = (t.block_idx()[0] as usize, b.height() / WIDTH);
+        let (group, place) = (block / (TOGETHER * columns), block % (TOGETHER * columns));
+        let together = (a.height() / HEIGHT - group * TOGETHER).min(TOGETHER);
+        let first_row = (group * TOGETHER + place % together) * HEIGHT;
+        let first_column = place / together * WIDTH;
+        let (warp, number) = (t.warp(), t.thread_rank() as usize / 32);
+        let [own_row, own_column] = [number % 2 * 64, number / 2 * 64];
+
+        for step in 0..3 {
+            of_a.copy_with(&t, |[row, k]| a.get(first_row + row, step * 8 + k));
+            of_b.copy_with(&t, |[row, k]| b.get(first_column + row, step * 8 + k));
+            t.advance((&mut of_a, &mut of_b));
+        }
+        let mut sums = Accumulator::<T, 4, 8>::zero();
+        // Each part is loaded before the last one is multiplied, and the next stages are copied between products.
+        macro_rules! load {
+            ($k:literal) => {
+                (
+                    FragmentA::load(&warp, of_a.current().rows(), [own_row, $k]),
+                    FragmentB::load_transposed(&warp, of_b.current().rows(), [own_column, $k]),
+                )
+            };
+        }
+        let mut first = load!(0);
+        for step in 3..a.width() / 8 + 3 {
+            let second = load!(16);
+            sums.add_product(&warp, &first.0, &first.1);
+            of_a.copy_with(&t, |[row, k]| a.get(first_row + row, step * 8 + k));
+            let third = load!(32);
+            sums.add_product(&warp, &second.0, &second.1);
+            of_b.copy_with(&t, |[row, k]| b.get(first_column + row, step * 8 + k));
+            let fourth = load!(48);
+            sums.add_product(&warp, &third.0, &third.1);
+            t.advance((&mut of_a, &mut of_b));
+            first = load!(0);
+            sums.add_product(&warp, &fourth.0, &fourth.1);
+        }
+        sums.for_each_pair(&warp, |row, column, [left, right]| {
+            let place = (first_row + own_row + row) * b.height() + first_column + own_column + column;
+            if let Some(c) = c.get(place / 2) {
+                let [left, right] = [left, right].map(|sum| u32::from(T::from_f32(sum).to_bits()));
+                c.store(left | right << 16, Relaxed);
+            }
+        });
+    }
+}
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// (a, b, c, rows of a, rows of b, depth, stream) -> `cublasStatus_t`
+type Product =
+    unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, i32, i32, i32, *mut c_void) -> i32;
+
+/// Rows of `a`, rows of `b`, and their length.
+const SHAPES: [[usize; 3]; 6] = [
+    [1024, 1024, 1024],
+    [2048, 2048, 2048],
+    [4096, 4096, 4096],
+    [8192, 8192, 8192],
+    [8192, 8192, 1024],
+    [4096, 14336, 4096],
+];
+const ROUNDS: usize = 11;
+/// What a round takes, at least.
+const ROUND: Duration = Duration::from_millis(5);
+
+fn check<T>(name: &str, stream: &Stream, cublas: &Library, [m, n, k]: [usize; 3]) -> Outcome<()>
+where
+    T: HalfFloat + bytemuck::Pod + kernels::product::Instance,
+{
+    // SAFETY: benches/cuda/cublas.cu declares it so.
+    let theirs: Product = unsafe { *cublas.get(format!("product_{name}").as_bytes())? };
+    let mut random = fastrand::Rng::new();
+    let mut numbers =
+        |len: usize| -> Vec<T> { (0..len).map(|_| T::from_f32(random.f32() * 2.0 - 1.0)).collect() };
+    let (a, b) = (numbers(m * k), numbers(n * k));
+    let (device_a, device_b) = (stream.upload(&a)?, stream.upload(&b)?);
+    let mut c = [stream.fill(T::from_f32(f32::NAN), m * n)?, stream.fill(T::from_f32(f32::NAN), m * n)?];
+    let [ours_c, theirs_c] = c.each_mut().map(RefCell::new);
+    let ours = || -> ferrogrid::Result<()> {
+        let (a, b) = (device_a.view().as_aligned16::<8>()?, device_b.view().as_aligned16::<8>()?);
+        let blocks = Grid::blocks(m / kernels::HEIGHT * (n / kernels::WIDTH));
+        let mut c = ours_c.borrow_mut();
+        let c = c.view_mut().cast()?.into_atomic();
+        kernels::product::<T>(stream, blocks, a.into_2d(k / 8, m)?, b.into_2d(k / 8, n)?, c)
+    };
+    let raw = stream.as_raw().ok_or("a stream of a GPU")?;
+    let theirs = || -> Outcome<()> {
+        let [a, b] = [&device_a, &device_b].map(|it| it.view().as_device_ptr().as_raw().cast());
+        let c = theirs_c.borrow_mut().as_device_ptr_mut().as_raw().cast();
+        // SAFETY: the buffers have these elements, and outlive the calls.
+        match unsafe { theirs(a, b, c, m as i32, n as i32, k as i32, raw) } {
+            0 => Ok(()),
+            status => Err(format!("cuBLAS: status {status}").into()),
+        }
+    };
+    let calls = (ROUND.as_secs_f64() / time(stream, 1, theirs)?).ceil().clamp(1.0, 500.0) as u32;
+    let figure = format!("product_{name}_{m}_{n}_{k}");
+    turns::duel(&figure, ROUNDS, 1.0, || time(stream, calls, ours), || time(stream, calls, theirs))?;
+    let found = c.iter().map(|c| stream.download(c)).collect::<ferrogrid::Result<Vec<_>>>()?;
+    let mut random = fastrand::Rng::new();
+    for place in (0..2000).map(|_| random.usize(..m * n)) {
+        let (row, column) = (&a[place / n * k..][..k], &b[place % n * k..][..k]);
+        let terms = row.iter().zip(column).map(|(a, b)| f64::from(a.to_f32()) * f64::from(b.to_f32()));
+        let exact: f64 = terms.sum();
+        for (side, c) in ["Rust", "cuBLAS"].into_iter().zip(&found) {
+            let found = f64::from(c[place].to_f32());
+            // The rounding of the result, and sums with 24 bits.
+            if (found - exact).abs() > exact.abs() / 128.0 + k as f64 / f64::from(1 << 20) || found.is_nan() {
+                return Err(format!("{figure}, {side}: {found} at {place}, expected {exact}").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let Some((device, path)) = setting::gpu_and_file("FERROGRID_BENCH_LIBRARY", "cuBLAS") else {
+        return Ok(());
+    };
+    // SAFETY: the library of benches/cuda/cublas.cu, which runs nothing when it is loaded except the CUDA runtime's own initialisation.
+    let cublas = unsafe { Library::new(path)? };
+    let stream = device.new_stream()?;
+    for shape in SHAPES {
+        check::<bf16>("bf16", &stream, &cublas, shape)?;
+        check::<f16>("f16", &stream, &cublas, shape)?;
+    }
+    Ok(())
+}
