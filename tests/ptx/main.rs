@@ -10,6 +10,7 @@ mod memory;
 mod merges;
 mod operations;
 mod orders;
+mod products;
 mod speed;
 
 use std::sync::LazyLock;
