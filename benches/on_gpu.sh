@@ -182,9 +182,9 @@ algorithms() {
 }
 
 products() {
-    nvcc -O3 -arch=native -shared -Xcompiler -fPIC benches/cuda/cublas.cu -o "$out/libcublas_side.so" -lcublas &&
-        python3 benches/runtime.py "$bundle/benches/products" "$out/libcublas_side.so" "$out/products" 1.67 || status=1
-    rm -f "$out/libcublas_side.so"
+    nvcc -O3 -arch=native -shared -Xcompiler -fPIC benches/cuda/cublas.cu -o "$out/libproducts.so" -lcublas &&
+        python3 benches/runtime.py "$bundle/benches/products" "$out/libproducts.so" "$out/products" 1.67 || status=1
+    rm -f "$out/libproducts.so"
 }
 
 # Writes the table of tunings with the best numbers for this GPU, and the record of all times.

@@ -110,7 +110,8 @@ const ROUNDS: usize = 11;
 /// What a round takes, at least.
 const ROUND: Duration = Duration::from_millis(5);
 
-fn check<T>(name: &str, stream: &Stream, cublas: &Library, [m, n, k]: [usize; 3]) -> Outcome<()>
+/// Times a product of this shape by both sides, and checks places of both results.
+fn duel<T>(name: &str, stream: &Stream, cublas: &Library, [m, n, k]: [usize; 3]) -> Outcome<()>
 where
     T: HalfFloat + bytemuck::Pod + kernels::product::Instance,
 {
@@ -168,8 +169,8 @@ fn main() -> Outcome<()> {
     let cublas = unsafe { Library::new(path)? };
     let stream = device.new_stream()?;
     for shape in SHAPES {
-        check::<bf16>("bf16", &stream, &cublas, shape)?;
-        check::<f16>("f16", &stream, &cublas, shape)?;
+        duel::<bf16>("bf16", &stream, &cublas, shape)?;
+        duel::<f16>("f16", &stream, &cublas, shape)?;
     }
     Ok(())
 }

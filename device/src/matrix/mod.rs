@@ -21,7 +21,7 @@ pub const ROWS: usize = 16;
 /// The columns of one fragment of a [`FragmentB`], and of one of an [`Accumulator`].
 pub const COLUMNS: usize = 8;
 
-/// Repeats a block for each number below a constant of at most 8. A loop that LLVM does not unroll would leave the registers that it
+/// Repeats a block for each number below a constant of 1 to 8. A loop that LLVM does not unroll would leave the registers that it
 /// indexes in local memory.
 macro_rules! unrolled {
     ($number:ident in $count:expr, $body:block) => {
@@ -130,6 +130,17 @@ pub struct FragmentB<T, const N: usize = 1> {
 /// assert_eq!(stream.download(&c)?[31 * 16..], [31 * 2 * 32; 16]);
 /// # Ok(()) }
 /// ```
+///
+/// ```compile_fail,E0080
+/// use ferrogrid_device::Warp;
+/// use ferrogrid_device::matrix::Accumulator;
+///
+/// fn visit_nine(warp: &Warp, sums: Accumulator<i8, 9>) {
+///     sums.for_each(warp, |_, _, _| ());
+/// }
+/// # let used: fn(&Warp<'_>, Accumulator<i8, 9>) = visit_nine;
+/// # assert!(used as usize != 0);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Accumulator<T: MatrixElement, const M: usize = 1, const N: usize = 1> {
     /// Of each fragment two neighbours of row `lane / 4`, and below them two of row `lane / 4 + 8`.
@@ -147,7 +158,7 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut element: impl FnMut(usize, usize) -> T) -> Self {
         let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
-        unrolled!(m in count(M), {
+        unrolled!(m in const { count(M) }, {
             unrolled!(w in 4, {
                 let row = m * ROWS + lane / 4 + w % 2 * 8;
                 words[m][w] = T::word(|number| element(row, place::<T>(lane, w / 2, number)));
@@ -207,7 +218,7 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
-            unrolled!(m in count(M), {
+            unrolled!(m in const { count(M) }, {
                 let place = [m * ROWS + lane % 16, lane / 16 * T::IN_16_BYTES];
                 // SAFETY: the threads' addresses are those of 16 bytes of the part's rows.
                 words[m] = unsafe { ptx::load_four(part.address(place)) };
@@ -220,6 +231,42 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
     /// The part that begins at `[k, row]` of a matrix whose **rows are the columns** of the left factor; all threads of the warp
     /// together (for 16-bit elements PTX `ldmatrix.x4.trans`). [`load`](Self::load) says more.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    /// use ferrogrid::device::half::bf16;
+    /// use ferrogrid::device::matrix::{Accumulator, FragmentA, FragmentB};
+    ///
+    /// /// c <- the products of the 32 columns of `a` with each other, of 16 rows: rows of shared memory have 64 bytes and 16 unused ones.
+    /// #[kernel(block = 32)]
+    /// pub fn multiply_columns(
+    ///     t: Thread<1>, a: Plane<bf16>, c: &[DeviceAtomic<f32>], mut rows: Shared<Padded<bf16, 32, 16, 8>>,
+    /// ) {
+    ///     rows.fill_with(&t, |[row, column]| a[row][column]);
+    ///     let (rows, warp) = (t.publish(rows), t.warp());
+    ///     let mut sums = Accumulator::<bf16, 2, 4>::zero();
+    ///     let turned = FragmentA::load_transposed(&warp, rows.rows(), [0, 0]);
+    ///     sums.add_product(&warp, &turned, &FragmentB::load(&warp, rows.rows(), [0, 0]));
+    ///     sums.for_each_pair(&warp, |row, column, [left, right]| {
+    ///         c[row * 32 + column].store(left, Relaxed);
+    ///         c[row * 32 + column + 1].store(right, Relaxed);
+    ///     });
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::device::half::bf16;
+    ///
+    /// let a = stream.upload(&(0..16 * 32).map(|i| bf16::from_f32((i % 32) as f32)).collect::<Vec<_>>())?;
+    /// let mut c = stream.zeros(32 * 32)?;
+    /// kernels::multiply_columns(&stream, Grid::blocks(1), a.view_2d(32, 16)?, c.as_atomic())?;
+    /// assert_eq!(stream.download(&c)?[5 * 32 + 30..][..2], [16.0 * 5.0 * 30.0, 16.0 * 5.0 * 31.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Panics
     /// As [`load`](Self::load).
     #[track_caller]
@@ -229,7 +276,7 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if size_of::<T>() == 2 && part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
-            unrolled!(m in count(M), {
+            unrolled!(m in const { count(M) }, {
                 let place = [lane / 16 * 8 + lane % 8, m * ROWS + lane / 8 % 2 * 8];
                 // SAFETY: as in `load`.
                 words[m] = unsafe { ptx::load_four_transposed(part.address(place)) };
@@ -245,7 +292,7 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut element: impl FnMut(usize, usize) -> T) -> Self {
         let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
-        unrolled!(n in count(N), {
+        unrolled!(n in const { count(N) }, {
             unrolled!(half in 2, {
                 let column = n * COLUMNS + lane / 4;
                 words[n][half] = T::word(|number| element(place::<T>(lane, half, number), column));
@@ -254,7 +301,8 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
         FragmentB { words, elements: PhantomData }
     }
 
-    /// The part of a matrix that begins at `[k, column]`; all threads of the warp together (for 16-bit elements PTX `ldmatrix.x2.trans`).
+    /// The part of a matrix that begins at `[k, column]`; all threads of the warp together (for 16-bit elements PTX
+    /// `ldmatrix.x4.trans` for two fragments, and `.x2.trans` for one more).
     /// [`FragmentA::load`] says more.
     ///
     /// # Panics
@@ -266,7 +314,7 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if size_of::<T>() == 2 && part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
-            unrolled!(pair in N.div_ceil(2), {
+            unrolled!(pair in const { count(N).div_ceil(2) }, {
                 let place = [lane % 16, pair * 2 * COLUMNS];
                 // SAFETY: the addresses of all threads, or of the first 16, are those of 16 bytes of the part's rows.
                 unsafe {
@@ -284,7 +332,7 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
     }
 
     /// The part that begins at `[column, k]` of a matrix whose **rows are the columns** of the right factor; all threads of the warp
-    /// together (PTX `ldmatrix.x2`). [`FragmentA::load`] says more.
+    /// together (PTX `ldmatrix.x4` for two fragments, and `.x2` for one more). [`FragmentA::load`] says more.
     ///
     /// # Panics
     /// As [`FragmentA::load`].
@@ -295,7 +343,7 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
-            unrolled!(pair in N.div_ceil(2), {
+            unrolled!(pair in const { count(N).div_ceil(2) }, {
                 let place = [pair * 2 * COLUMNS + lane % 8, lane / 8 % 2 * T::IN_16_BYTES];
                 // SAFETY: as in `load`.
                 unsafe {
@@ -443,8 +491,8 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut sum: impl FnMut(usize, usize) -> T::Sum) -> Self {
         let (lane, mut sums) = (warp.lane() as usize, Self::zero().sums);
-        unrolled!(m in count(M), {
-            unrolled!(n in count(N), {
+        unrolled!(m in const { count(M) }, {
+            unrolled!(n in const { count(N) }, {
                 unrolled!(number in 4, {
                     let [row, column] = own_place(lane, [m, n], number);
                     sums[m][n][number] = sum(row, column);
@@ -479,8 +527,8 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
     #[inline(always)]
     pub fn for_each_pair(&self, warp: &Warp, mut f: impl FnMut(usize, usize, [T::Sum; 2])) {
         let lane = warp.lane() as usize;
-        unrolled!(m in count(M), {
-            unrolled!(n in count(N), {
+        unrolled!(m in const { count(M) }, {
+            unrolled!(n in const { count(N) }, {
                 unrolled!(half in 2, {
                     let ([row, column], sums) = (own_place(lane, [m, n], half * 2), &self.sums[m][n]);
                     f(row, column, [sums[half * 2], sums[half * 2 + 1]]);

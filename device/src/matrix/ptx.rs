@@ -6,18 +6,6 @@ use super::{count, unrolled};
 use crate::compiler::mark;
 use crate::warp::Warp;
 
-// Matrices of 8 rows of 16 bytes; the threads' addresses are those of the rows, one matrix after the other.
-unsafe extern "unadjusted" {
-    #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p0"]
-    fn ldmatrix_4(row: *const u8) -> Words4;
-    #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p0"]
-    fn ldmatrix_4_trans(row: *const u8) -> Words4;
-    #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.b16.p0"]
-    fn ldmatrix_2(row: *const u8) -> Words2;
-    #[link_name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.trans.b16.p0"]
-    fn ldmatrix_2_trans(row: *const u8) -> Words2;
-}
-
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.isspacep.shared"]
     safe fn isspacep_shared(address: *const u8) -> bool;
@@ -34,56 +22,37 @@ struct Words4(u32, u32, u32, u32);
 #[repr(C)]
 struct Words2(u32, u32);
 
-/// Four matrices.
-///
-/// # Safety
-/// The addresses of all threads are those of 16 bytes in the shared memory of the block, aligned to 16, which none writes.
-#[track_caller]
-#[inline(always)]
-pub(super) unsafe fn load_four<T>(row: *const T) -> [u32; 4] {
-    mark::of_warp(Location::caller(), None);
-    // SAFETY: as the caller vouches; that all threads of the warp come is proven for the mark, or checked there.
-    let Words4(a, b, c, d) = unsafe { ldmatrix_4(row.cast()) };
-    [a, b, c, d]
+macro_rules! loads {
+    ($($(#[$doc:meta])* $name:ident $intrinsic:literal $words:ident($($word:ident),*) as $array:ty;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// The addresses of the first eight threads for each matrix, one matrix after the other, are those of 16 bytes in the shared
+        /// memory of the block, aligned to 16, which none writes.
+        #[track_caller]
+        #[inline(always)]
+        pub(super) unsafe fn $name<T>(row: *const T) -> $array {
+            unsafe extern "unadjusted" {
+                #[link_name = $intrinsic]
+                fn ldmatrix(row: *const u8) -> $words;
+            }
+            mark::of_warp(Location::caller(), None);
+            // SAFETY: as the caller vouches; that all threads of the warp come is proven for the mark, or checked there.
+            let $words($($word),*) = unsafe { ldmatrix(row.cast()) };
+            [$($word),*]
+        }
+    )* };
 }
 
-/// Four matrices, transposed.
-///
-/// # Safety
-/// As [`load_four`].
-#[track_caller]
-#[inline(always)]
-pub(super) unsafe fn load_four_transposed<T>(row: *const T) -> [u32; 4] {
-    mark::of_warp(Location::caller(), None);
-    // SAFETY: as in `load_four`.
-    let Words4(a, b, c, d) = unsafe { ldmatrix_4_trans(row.cast()) };
-    [a, b, c, d]
-}
-
-/// Two matrices, by the addresses of the first 16 threads.
-///
-/// # Safety
-/// As [`load_four`].
-#[track_caller]
-#[inline(always)]
-pub(super) unsafe fn load_two<T>(row: *const T) -> [u32; 2] {
-    mark::of_warp(Location::caller(), None);
-    // SAFETY: as in `load_four`.
-    let Words2(a, b) = unsafe { ldmatrix_2(row.cast()) };
-    [a, b]
-}
-
-/// Two matrices, transposed.
-///
-/// # Safety
-/// As [`load_two`].
-#[track_caller]
-#[inline(always)]
-pub(super) unsafe fn load_two_transposed<T>(row: *const T) -> [u32; 2] {
-    mark::of_warp(Location::caller(), None);
-    // SAFETY: as in `load_four`.
-    let Words2(a, b) = unsafe { ldmatrix_2_trans(row.cast()) };
-    [a, b]
+loads! {
+    /// Four matrices of 8 rows of 16 bytes.
+    load_four "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p0" Words4(a, b, c, d) as [u32; 4];
+    /// Four matrices, transposed.
+    load_four_transposed "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p0" Words4(a, b, c, d) as [u32; 4];
+    /// Two matrices.
+    load_two "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.b16.p0" Words2(a, b) as [u32; 2];
+    /// Two matrices, transposed.
+    load_two_transposed "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.trans.b16.p0" Words2(a, b) as [u32; 2];
 }
 
 macro_rules! products {
@@ -105,8 +74,8 @@ macro_rules! products {
                     a0: u32, a1: u32, a2: u32, a3: u32, b0: u32, b1: u32, c0: $sum, c1: $sum, c2: $sum, c3: $sum,
                 ) -> $sums;
             }
-            unrolled!(m in count(M), {
-                unrolled!(n in count(N), {
+            unrolled!(m in const { count(M) }, {
+                unrolled!(n in const { count(N) }, {
                     let ([a0, a1, a2, a3], [b0, b1], [c0, c1, c2, c3]) = (a[m], b[n], sums[m][n]);
                     mark::of_warp(Location::caller(), None);
                     // SAFETY: it reads its arguments only; that all threads of the warp come is proven for the mark, or checked there.
@@ -140,8 +109,8 @@ pub(super) fn product_f16<const M: usize, const N: usize>(
     sums: &mut [[[f32; 4]; N]; M],
 ) {
     warp.sync();
-    unrolled!(m in count(M), {
-        unrolled!(n in count(N), {
+    unrolled!(m in const { count(M) }, {
+        unrolled!(n in const { count(N) }, {
             let [c0, c1, c2, c3] = &mut sums[m][n];
             // SAFETY: it reads its arguments only; all threads of the warp come from the barrier.
             unsafe {

@@ -42,18 +42,17 @@ fn access<'t>(values: &mut Values<'_, 't>, at: usize, instruction: &Instruction<
         digits.len() + 1 == modifier.len() && digits.parse::<u32>().is_ok()
     };
     let operation = instruction.operation();
-    let wanted = match operation {
-        "ld" | "st" if instruction.modifiers().next().is_some_and(is_type) => None,
-        "ldmatrix" if !instruction.has("shared") => Some("shared"),
+    // Where the space stands: behind the operation, or before the type.
+    let (before, wanted, sums) = match (operation, instruction.modifiers().last()?) {
+        ("ld" | "st", _) if instruction.modifiers().next().is_some_and(is_type) => (None, None, 0),
+        ("ldmatrix", ty) if !instruction.has("shared") => (Some(ty), Some("shared"), SUMS),
         _ => return None,
     };
-    let sums = if wanted.is_some() { SUMS } else { 0 };
     let (base, _) = instruction.operands.iter().find_map(|operand| operand.address())?;
     let known = address(values, values.registers.named(at, base)?, wanted, sums)?;
-    match instruction.modifiers().last() {
-        // The space stands before the type.
-        Some(ty) if wanted.is_some() => values.replace_part(ty, format!("{}.{ty}", known.space)),
-        _ => values.replace_part(operation, format!("{operation}.{}", known.space)),
+    match before {
+        Some(ty) => values.replace_part(ty, format!("{}.{ty}", known.space)),
+        None => values.replace_part(operation, format!("{operation}.{}", known.space)),
     }
     values.replace_part(base, known.base);
     Some(())
