@@ -169,22 +169,26 @@ kernels() {
         python3 benches/compare.py "$bundle/benches/gpu" "$out/kernels.cubin" "$out/gpu" || status=1
 }
 
+# Runs a bench beside CUDA C++: its name, the source, the bar for the ratio of times (empty for those in benches/runtime.py), flags of nvcc.
+beside() {
+    bench=$1 source=$2 bar=$3
+    shift 3
+    # shellcheck disable=SC2086 # no word if empty
+    nvcc -O3 -arch=native -shared -Xcompiler -fPIC "benches/cuda/$source" -o "$out/lib$bench.so" "$@" &&
+        python3 benches/runtime.py "$bundle/benches/$bench" "$out/lib$bench.so" "$out/$bench" $bar || status=1
+    rm -f "$out/lib$bench.so"
+}
+
 runtime() {
-    nvcc -O3 -arch=native -shared -Xcompiler -fPIC benches/cuda/runtime.cu -o "$out/libruntime.so" -ldl &&
-        python3 benches/runtime.py "$bundle/benches/runtime" "$out/libruntime.so" "$out/runtime" || status=1
-    rm -f "$out/libruntime.so"
+    beside runtime runtime.cu "" -ldl
 }
 
 algorithms() {
-    nvcc -O3 -std=c++17 -arch=native -shared -Xcompiler -fPIC benches/cuda/cub.cu -o "$out/libcub.so" &&
-        python3 benches/runtime.py "$bundle/benches/algorithms" "$out/libcub.so" "$out/algorithms" 1.05 || status=1
-    rm -f "$out/libcub.so"
+    beside algorithms cub.cu 1.05 -std=c++17
 }
 
 products() {
-    nvcc -O3 -arch=native -shared -Xcompiler -fPIC benches/cuda/cublas.cu -o "$out/libproducts.so" -lcublas &&
-        python3 benches/runtime.py "$bundle/benches/products" "$out/libproducts.so" "$out/products" 1.67 || status=1
-    rm -f "$out/libproducts.so"
+    beside products cublas.cu 1.67 -lcublas
 }
 
 # Writes the table of tunings with the best numbers for this GPU, and the record of all times.

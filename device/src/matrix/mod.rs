@@ -24,8 +24,11 @@ pub const COLUMNS: usize = 8;
 /// Repeats a block for each number below a constant of 1 to 8. A loop that LLVM does not unroll would leave the registers that it
 /// indexes in local memory.
 macro_rules! unrolled {
-    ($number:ident in $count:expr, $body:block) => {
+    ($number:ident in $count:literal, $body:block) => {
         unrolled!(@ $number in $count, $body 0 1 2 3 4 5 6 7)
+    };
+    ($number:ident in $count:expr, $body:block) => {
+        unrolled!(@ $number in const { $crate::matrix::count($count) }, $body 0 1 2 3 4 5 6 7)
     };
     (@ $number:ident in $count:expr, $body:block $($value:literal)*) => {
         $(if $value < $count {
@@ -158,7 +161,7 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut element: impl FnMut(usize, usize) -> T) -> Self {
         let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
-        unrolled!(m in const { count(M) }, {
+        unrolled!(m in M, {
             unrolled!(w in 4, {
                 let row = m * ROWS + lane / 4 + w % 2 * 8;
                 words[m][w] = T::word(|number| element(row, place::<T>(lane, w / 2, number)));
@@ -218,7 +221,7 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
-            unrolled!(m in const { count(M) }, {
+            unrolled!(m in M, {
                 let place = [m * ROWS + lane % 16, lane / 16 * T::IN_16_BYTES];
                 // SAFETY: the threads' addresses are those of 16 bytes of the part's rows.
                 words[m] = unsafe { ptx::load_four(part.address(place)) };
@@ -276,7 +279,7 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if size_of::<T>() == 2 && part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
-            unrolled!(m in const { count(M) }, {
+            unrolled!(m in M, {
                 let place = [lane / 16 * 8 + lane % 8, m * ROWS + lane / 8 % 2 * 8];
                 // SAFETY: as in `load`.
                 words[m] = unsafe { ptx::load_four_transposed(part.address(place)) };
@@ -292,7 +295,7 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut element: impl FnMut(usize, usize) -> T) -> Self {
         let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
-        unrolled!(n in const { count(N) }, {
+        unrolled!(n in N, {
             unrolled!(half in 2, {
                 let column = n * COLUMNS + lane / 4;
                 words[n][half] = T::word(|number| element(place::<T>(lane, half, number), column));
@@ -314,7 +317,7 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if size_of::<T>() == 2 && part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
-            unrolled!(pair in const { count(N).div_ceil(2) }, {
+            unrolled!(pair in count(N).div_ceil(2), {
                 let place = [lane % 16, pair * 2 * COLUMNS];
                 // SAFETY: the addresses of all threads, or of the first 16, are those of 16 bytes of the part's rows.
                 unsafe {
@@ -343,7 +346,7 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
-            unrolled!(pair in const { count(N).div_ceil(2) }, {
+            unrolled!(pair in count(N).div_ceil(2), {
                 let place = [pair * 2 * COLUMNS + lane % 8, lane / 8 % 2 * T::IN_16_BYTES];
                 // SAFETY: as in `load`.
                 unsafe {
@@ -491,8 +494,8 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut sum: impl FnMut(usize, usize) -> T::Sum) -> Self {
         let (lane, mut sums) = (warp.lane() as usize, Self::zero().sums);
-        unrolled!(m in const { count(M) }, {
-            unrolled!(n in const { count(N) }, {
+        unrolled!(m in M, {
+            unrolled!(n in N, {
                 unrolled!(number in 4, {
                     let [row, column] = own_place(lane, [m, n], number);
                     sums[m][n][number] = sum(row, column);
@@ -527,8 +530,8 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
     #[inline(always)]
     pub fn for_each_pair(&self, warp: &Warp, mut f: impl FnMut(usize, usize, [T::Sum; 2])) {
         let lane = warp.lane() as usize;
-        unrolled!(m in const { count(M) }, {
-            unrolled!(n in const { count(N) }, {
+        unrolled!(m in M, {
+            unrolled!(n in N, {
                 unrolled!(half in 2, {
                     let ([row, column], sums) = (own_place(lane, [m, n], half * 2), &self.sums[m][n]);
                     f(row, column, [sums[half * 2], sums[half * 2 + 1]]);

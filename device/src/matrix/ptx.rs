@@ -2,7 +2,7 @@
 
 use core::panic::Location;
 
-use super::{count, unrolled};
+use super::unrolled;
 use crate::compiler::mark;
 use crate::warp::Warp;
 
@@ -74,8 +74,8 @@ macro_rules! products {
                     a0: u32, a1: u32, a2: u32, a3: u32, b0: u32, b1: u32, c0: $sum, c1: $sum, c2: $sum, c3: $sum,
                 ) -> $sums;
             }
-            unrolled!(m in const { count(M) }, {
-                unrolled!(n in const { count(N) }, {
+            unrolled!(m in M, {
+                unrolled!(n in N, {
                     let ([a0, a1, a2, a3], [b0, b1], [c0, c1, c2, c3]) = (a[m], b[n], sums[m][n]);
                     mark::of_warp(Location::caller(), None);
                     // SAFETY: it reads its arguments only; that all threads of the warp come is proven for the mark, or checked there.
@@ -109,8 +109,8 @@ pub(super) fn product_f16<const M: usize, const N: usize>(
     sums: &mut [[[f32; 4]; N]; M],
 ) {
     warp.sync();
-    unrolled!(m in const { count(M) }, {
-        unrolled!(n in const { count(N) }, {
+    unrolled!(m in M, {
+        unrolled!(n in N, {
             let [c0, c1, c2, c3] = &mut sums[m][n];
             // SAFETY: it reads its arguments only; all threads of the warp come from the barrier.
             unsafe {

@@ -1,6 +1,6 @@
 //! A product of matrices by shuffles and sums, where there is no instruction for it.
 
-use super::{MatrixElement, count, unrolled};
+use super::{MatrixElement, unrolled};
 use crate::warp::Warp;
 
 /// Each thread gets the rows and the columns that its own sums need from the threads that hold them.
@@ -14,14 +14,14 @@ pub(super) fn add_product<T: MatrixElement, const M: usize, const N: usize>(
 ) {
     let lane = warp.lane();
     let mut rows = [[[0; 4]; 4]; M];
-    unrolled!(m in const { count(M) }, {
+    unrolled!(m in M, {
         rows[m] = [0, 1, 2, 3].map(|part| warp.shuffle(a[m], (lane & !3) + part));
     });
     for column in 0..2 {
         let holder = (lane % 4 * 2 + column as u32) * 4;
-        unrolled!(n in const { count(N) }, {
+        unrolled!(n in N, {
             let columns = [0, 1, 2, 3].map(|part| warp.shuffle(b[n], holder + part));
-            unrolled!(m in const { count(M) }, {
+            unrolled!(m in M, {
                 for row in 0..2 {
                     let sum = &mut sums[m][n][row * 2 + column];
                     for half in 0..2 {

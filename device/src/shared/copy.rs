@@ -21,21 +21,21 @@ fn within_shared<T>(to: *mut T) -> u32 {
     within as u32
 }
 
-/// Copies an element, or zeros: asynchronously if it has 4, 8 or 16 bytes, is aligned to as many, and lies in global memory.
+/// Starts to copy an element, or zeros, and returns whether it could: if it has 4, 8 or 16 bytes, is aligned to as many, and lies in
+/// global memory.
 ///
 /// # Safety
 /// `to` is the address of an element in the block's shared memory, for any bits. Until [`wait`] has waited for the copy nothing else
 /// reaches it, and nothing writes the source, or what is copied is not used.
 #[inline(always)]
-pub(super) unsafe fn start<T: DeviceCopy>(to: *mut T, from: Option<&T>) {
+pub(super) unsafe fn start<T: DeviceCopy>(to: *mut T, from: Option<&T>) -> bool {
     let bytes = const { size_of::<T>() };
     let is_copied_at_once =
         const { matches!(size_of::<T>(), 4 | 8 | 16) && align_of::<T>() >= size_of::<T>() };
     // SAFETY: the address of an element, of which none is reached.
     let is_global = from.is_none_or(|from| unsafe { isspacep_global((&raw const *from).cast()) });
     if !(is_copied_at_once && is_global) {
-        // SAFETY: as the caller vouches.
-        return unsafe { to.write(from.map_or_else(|| core::mem::zeroed(), |from| *from)) };
+        return false;
     }
     let (within, address) = (within_shared(to), from.map_or(core::ptr::null(), |from| &raw const *from));
     // The rest of the element becomes zeros.
@@ -56,6 +56,7 @@ pub(super) unsafe fn start<T: DeviceCopy>(to: *mut T, from: Option<&T>) {
             _ => copy!("cg", "16"), // not by L1
         }
     }
+    true
 }
 
 /// The copies that the thread has started since the last call belong together.

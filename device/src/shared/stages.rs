@@ -207,17 +207,19 @@ impl<'b, A: SharedArray, const N: usize, const ID: usize> StagedShared<'b, A, N,
     }
 }
 
+/// Copies an element, or zeros: asynchronously where that can be.
+///
 /// # Safety
 /// As `copy::start`.
 #[inline(always)]
 unsafe fn copy_element<T: SharedElement + DeviceCopy>(to: *mut T, from: Option<&T>) {
-    // SAFETY: as the caller vouches; elements take any bits, zeros too.
-    unsafe {
-        #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
-        super::copy::start(to, from);
-        #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
-        to.write(from.map_or_else(|| core::mem::zeroed(), |from| *from));
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+    // SAFETY: as the caller vouches.
+    if unsafe { super::copy::start(to, from) } {
+        return;
     }
+    // SAFETY: as the caller vouches; elements take any bits, zeros too.
+    unsafe { to.write(from.map_or_else(|| core::mem::zeroed(), |from| *from)) };
 }
 
 impl<A: SharedArray, const N: usize, const ID: usize> sealed::Region for &mut StagedShared<'_, A, N, ID> {
