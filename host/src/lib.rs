@@ -157,16 +157,16 @@ pub mod __private {
         check_library, check_params,
     };
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor, NativeEntry};
-    pub use crate::launch::block_order::OrderMemory;
-    pub use crate::launch::block_output::{rows_for_blocks, tiles_for_blocks};
     pub use crate::launch::extent::{check_narrow, longest, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
     pub use crate::launch::launch_with;
     pub use crate::launch::ordered::{count_within, merge, merge_sort, search, set};
+    pub use crate::launch::parameter::block_order::OrderMemory;
+    pub use crate::launch::parameter::block_output::{rows_for_blocks, tiles_for_blocks};
+    pub use crate::launch::parameter::shared::SharedLayout;
+    pub use crate::launch::parameter::sized_params::{read_param, sized_addresses, sized_shapes};
+    pub use crate::launch::parameter::zeros::LaunchZeros;
     pub use crate::launch::reduction::{in_steps, in_two_steps, value_of};
-    pub use crate::launch::shared::SharedLayout;
-    pub use crate::launch::sized_params::{read_param, sized_addresses, sized_shapes};
-    pub use crate::launch::zeros::LaunchZeros;
     pub use crate::memory::access::Access;
     pub use crate::memory::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::memory::device_static::DeviceStatic;

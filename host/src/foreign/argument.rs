@@ -3,7 +3,7 @@
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::Result;
-use crate::launch::parameters::{Elements, Held, Value, for_each_tuple};
+use crate::launch::parameter::list::{Elements, Held, Value, for_each_tuple};
 use crate::stream::Stream;
 use crate::view::DeviceView;
 use crate::view::atomic::DeviceAtomicView;

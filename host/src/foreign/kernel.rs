@@ -9,7 +9,7 @@ use super::function::ForeignFunction;
 use crate::error::{Error, Result};
 use crate::launch::extent::Extents;
 use crate::launch::grid::IntoGrid;
-use crate::launch::parameters::{Elements, Held, Value, for_each_tuple};
+use crate::launch::parameter::list::{Elements, Held, Value, for_each_tuple};
 use crate::stream::Stream;
 use crate::view::argument::{LaunchInput, LaunchOutput, Staged};
 

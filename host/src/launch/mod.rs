@@ -1,28 +1,19 @@
 //! The launch of a kernel. This file has the steps: check the shape, order the memory, enqueue.
 //!
-//! `grid` is the shape and its limits; `attributes` and `access_policy` are what a launch asks for beyond it. `enqueue`
-//! calls the backend. `host_slice` says what slices of the host may stand for, and `parameters` lists those of
-//! kernels without a launch function. `shared` lays out shared memory, and `extent` checks lengths. `block_order`, `block_output`,
-//! `zeros` and `sized_params` serve single kinds of parameter. `scratch` has memory of one recorded launch, `temporary`
-//! that of streams and recordings alike. `reduction` has the two steps of a reduction, and `ordered` what a comparison's
-//! functions launch.
+//! `grid` is the shape and its limits, and `attributes` what a launch asks for beyond it. `enqueue` calls the backend.
+//! `host_slice` says what slices of the host may stand for, `extent` checks lengths, and `parameter` has what single kinds of
+//! parameter need. `temporary` is memory of streams and recordings that launches use. `reduction` has the two steps of a
+//! reduction, and `ordered` what a comparison's functions launch.
 
-pub(crate) mod access_policy;
 pub(crate) mod attributes;
-pub(crate) mod block_order;
-pub(crate) mod block_output;
 mod enqueue;
 pub(crate) mod extent;
 pub(crate) mod grid;
 pub(crate) mod host_slice;
 pub(crate) mod ordered;
-pub(crate) mod parameters;
+pub(crate) mod parameter;
 pub(crate) mod reduction;
-pub(crate) mod scratch;
-pub(crate) mod shared;
-pub(crate) mod sized_params;
 pub(crate) mod temporary;
-pub(crate) mod zeros;
 
 use std::ffi::c_void;
 use std::sync::Arc;

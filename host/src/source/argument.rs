@@ -7,7 +7,7 @@ use ferrogrid_device::DeviceCopy;
 use super::slot::Slots;
 use crate::error::Result;
 use crate::launch::extent::Lengths;
-use crate::launch::parameters::{Elements, Held, ParameterList, Value, for_each_tuple};
+use crate::launch::parameter::list::{Elements, Held, ParameterList, Value, for_each_tuple};
 use crate::stream::Stream;
 use crate::view::DeviceView;
 use crate::view::atomic::DeviceAtomicView;

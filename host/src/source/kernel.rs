@@ -8,11 +8,11 @@ use super::slot::Slots;
 use crate::error::Result;
 use crate::error::source::SourceError;
 use crate::kernel::Kernel;
-use crate::launch::block_output::rows_for_blocks;
 use crate::launch::extent::same_shape;
 use crate::launch::grid::{Grid, IntoGrid};
 use crate::launch::launch_with;
-use crate::launch::parameters::{Held, ParameterList};
+use crate::launch::parameter::block_output::rows_for_blocks;
+use crate::launch::parameter::list::{Held, ParameterList};
 use crate::stream::Stream;
 
 /// A kernel of a [`SourceModule`](super::SourceModule). `Copy`; it lives as long as the process.

@@ -11,7 +11,7 @@ use super::kernel::SourceEntry;
 use crate::error::Result;
 use crate::error::source::SourceError;
 use crate::launch::extent::{Extents, Lengths, check_narrow, longest};
-use crate::launch::shared::SharedLayout;
+use crate::launch::parameter::shared::SharedLayout;
 
 /// The parameters of a kernel, met one after the other.
 pub struct Slots {

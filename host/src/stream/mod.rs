@@ -27,7 +27,7 @@ use crate::device::Device;
 use crate::device::account::Account;
 use crate::device::retired;
 use crate::error::Result;
-use crate::launch::block_order::KeptOrder;
+use crate::launch::parameter::block_order::KeptOrder;
 use crate::order::OrderedStream;
 use crate::profile::{self, Work};
 

@@ -6,7 +6,7 @@ use super::array::TextureArray;
 use super::view::{SurfaceViewMut, TextureView};
 use crate::error::Result;
 use crate::foreign::LaunchArgument;
-use crate::launch::parameters::{Held, ParameterList};
+use crate::launch::parameter::list::{Held, ParameterList};
 use crate::stream::Stream;
 use crate::view::argument::sealed::Sealed;
 

@@ -242,13 +242,13 @@ macro_rules! pass_to_other_kernels {
     )* };
     ($kind:ident, $way:ident, $check:ident, $bytes:ident: [$($generics:tt)*] $argument:ty, $rank:tt) => {
         impl<'a, $($generics)*> $crate::LaunchArgument for $argument {
-            type Held = $crate::launch::parameters::Elements<
+            type Held = $crate::launch::parameter::list::Elements<
                 <$argument as $crate::view::argument::$kind<'a, T, { $rank }>>::Staged,
             >;
 
             fn hold(self, stream: &$crate::Stream) -> $crate::Result<Self::Held> {
                 let staged = $crate::view::argument::$kind::<'a, T, { $rank }>::stage(self, stream)?;
-                Ok($crate::launch::parameters::Elements::$way::<T, { $rank }>(staged).without_lengths())
+                Ok($crate::launch::parameter::list::Elements::$way::<T, { $rank }>(staged).without_lengths())
             }
         }
 
@@ -257,7 +257,7 @@ macro_rules! pass_to_other_kernels {
         where
             T: bytemuck::$bytes,
         {
-            type Held = $crate::launch::parameters::Elements<
+            type Held = $crate::launch::parameter::list::Elements<
                 <$argument as $crate::view::argument::$kind<'a, T, { $rank }>>::Staged,
             >;
 
@@ -267,7 +267,7 @@ macro_rules! pass_to_other_kernels {
                 slots: &mut $crate::source::slot::Slots,
             ) -> $crate::Result<Self::Held> {
                 let staged = $crate::view::argument::$kind::<'a, T, { $rank }>::stage(self, stream)?;
-                let elements = $crate::launch::parameters::Elements::$way::<T, { $rank }>(staged);
+                let elements = $crate::launch::parameter::list::Elements::$way::<T, { $rank }>(staged);
                 slots.next(elements.lengths()).$check::<T>()?;
                 Ok(elements)
             }

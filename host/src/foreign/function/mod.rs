@@ -22,7 +22,7 @@ use crate::image::Parameter;
 use crate::kernel::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor, Loaded, no_native_body};
 use crate::launch::grid::{Grid, IntoGrid};
-use crate::launch::parameters::{ALIGNMENT, Held, ParameterList};
+use crate::launch::parameter::list::{ALIGNMENT, Held, ParameterList};
 use crate::launch::{check_devices, enqueue};
 use crate::stream::Stream;
 

@@ -10,7 +10,7 @@ use ferrogrid_device::atomic::AtomicForm;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::graph::buffer::{GraphBuffer, PinnedKey};
-use crate::launch::scratch::Scratch;
+use crate::launch::temporary::scratch::Scratch;
 use crate::memory::access::Access;
 use crate::order::Use;
 use crate::stream::Stream;

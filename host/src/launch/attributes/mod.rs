@@ -1,4 +1,7 @@
 //! Launch attributes: priority, cache policy, memory-synchronisation domain, and an event at the start.
+//! `access_policy` has the policies for the second-level cache.
+
+mod access_policy;
 
 use crate::backend::{AccessPolicyWindow, LaunchEvent, MemorySyncDomain};
 use crate::launch::grid::Grid;

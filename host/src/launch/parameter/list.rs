@@ -139,7 +139,7 @@ impl<S: Staged> Held for Elements<S> {
 /// Calls the macro for the first 0, 1, 2, ... 24 pairs of names: of an argument, and of its parameter.
 macro_rules! for_each_tuple {
     ($macro:ident) => {
-        $crate::launch::parameters::for_each_tuple!($macro: []
+        $crate::launch::parameter::list::for_each_tuple!($macro: []
             A PA B PB C PC D PD E PE F PF G PG H PH I PI J PJ K PK L PL
             M PM N PN O PO P PP Q PQ S PS T PT U PU V PV W PW X PX Y PY
         );
@@ -147,7 +147,7 @@ macro_rules! for_each_tuple {
     ($macro:ident: [$($done:ident)*]) => { $macro!($($done)*); };
     ($macro:ident: [$($done:ident)*] $next:ident $other:ident $($rest:ident)*) => {
         $macro!($($done)*);
-        $crate::launch::parameters::for_each_tuple!($macro: [$($done)* $next $other] $($rest)*);
+        $crate::launch::parameter::list::for_each_tuple!($macro: [$($done)* $next $other] $($rest)*);
     };
 }
 

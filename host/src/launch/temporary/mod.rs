@@ -1,11 +1,14 @@
 //! [`Temporary`]: memory for what passes from one piece of work to the next, on a stream or in a graph.
+//! `scratch` is that of one recorded launch.
+
+pub(crate) mod scratch;
 
 use bytemuck::AnyBitPattern;
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::shared::AnyBits;
 
 use crate::error::Result;
-use crate::launch::scratch::Scratch;
+use crate::launch::temporary::scratch::Scratch;
 use crate::memory::Memory;
 use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
