@@ -14,8 +14,9 @@ use crate::failure::{failures, outcomes};
 use crate::graph::loops;
 use crate::language::kernels::{elementwise, ranks};
 use crate::launch::{ipc, several_devices, stress};
-use crate::memory::constant_kernels::constants;
-use crate::memory::{strides, zero_copy};
+use crate::memory::access::strides;
+use crate::memory::variables::constant_kernels::constants;
+use crate::memory::zero_copy;
 use crate::table::{self, Verdict, not_for_this_device};
 use crate::{Case, Outcome, expect, expect_error, names, runtime};
 

@@ -1,26 +1,16 @@
 //! Device-wide algorithms.
+//!
+//! `sorting`, `reducing` and `numeric` group most of them. `movements` and `selections` move elements, and `randoms` makes
+//! numbers. `halves` runs the algorithms on 16-bit floats, `properties` on random inputs, and `tunings` with other tuned numbers.
 
-pub(crate) mod filters;
 pub(crate) mod halves;
-pub(crate) mod histograms;
-pub(crate) mod images;
-pub(crate) mod keyed;
-pub(crate) mod matrices;
 pub(crate) mod movements;
+pub(crate) mod numeric;
 pub(crate) mod properties;
 pub(crate) mod randoms;
-pub(crate) mod reductions;
-pub(crate) mod rows;
-pub(crate) mod scans;
-pub(crate) mod searches;
-pub(crate) mod segmented;
-pub(crate) mod segmented_sorts;
+pub(crate) mod reducing;
 pub(crate) mod selections;
-pub(crate) mod sets;
-pub(crate) mod sorts;
-pub(crate) mod sparse;
-pub(crate) mod statistics;
-pub(crate) mod transforms;
+pub(crate) mod sorting;
 pub(crate) mod tunings;
 
 /// Lengths around those at which the algorithms' paths change: a row of a warp, a tile of a block (4096 elements), the

@@ -5,8 +5,8 @@ use ferrogrid::prelude::*;
 use ferrogrid::{GraphError, In, InOut, LaunchError, Out};
 
 use crate::language::kernels::{elementwise, ranks};
+use crate::memory::access::stride_kernels::planes;
 use crate::memory::atomic_kernels::contended;
-use crate::memory::stride_kernels::planes;
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[

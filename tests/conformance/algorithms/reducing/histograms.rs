@@ -6,7 +6,7 @@ use std::ops::RangeBounds;
 use ferrogrid::algorithms::{self, Number};
 use ferrogrid::prelude::*;
 
-use super::{FEW_LENGTHS, LENGTHS};
+use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[

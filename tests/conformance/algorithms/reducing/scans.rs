@@ -4,7 +4,7 @@ use ferrogrid::LaunchError;
 use ferrogrid::algorithms;
 use ferrogrid::prelude::*;
 
-use super::{FEW_LENGTHS, LENGTHS};
+use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::{Case, Outcome, expect, expect_error};
 
 pub(crate) const CASES: &[Case] = &[

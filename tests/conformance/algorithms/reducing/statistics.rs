@@ -3,7 +3,7 @@
 use ferrogrid::algorithms::{self, Moments, Real};
 use ferrogrid::prelude::*;
 
-use super::{FEW_LENGTHS, LENGTHS};
+use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::{Case, Outcome, expect};
 
 pub(crate) const CASES: &[Case] = &[

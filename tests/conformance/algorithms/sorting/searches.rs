@@ -4,7 +4,7 @@ use ferrogrid::LaunchError;
 use ferrogrid::algorithms::{self, Number};
 use ferrogrid::prelude::*;
 
-use super::{FEW_LENGTHS, LENGTHS};
+use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[

@@ -6,7 +6,7 @@ use ferrogrid::LaunchError;
 use ferrogrid::algorithms::{self, Number, RadixSort};
 use ferrogrid::prelude::*;
 
-use super::{FEW_LENGTHS, LENGTHS};
+use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::table::not_for_this_device;
 use crate::{Case, Outcome, expect, expect_error, names};
 

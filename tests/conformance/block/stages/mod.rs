@@ -8,7 +8,7 @@ use ferrogrid::device::Aligned16;
 use ferrogrid::device::half::f16;
 use ferrogrid::prelude::*;
 
-use crate::memory::write_kernels::writing;
+use crate::memory::access::write_kernels::writing;
 use crate::{Case, Outcome, expect};
 use kernels::staging::{self, Copied};
 

@@ -3,7 +3,7 @@
 use ferrogrid::device::Aligned16;
 use ferrogrid::prelude::*;
 
-use crate::memory::cache_kernels::caching;
+use crate::memory::access::cache_kernels::caching;
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[

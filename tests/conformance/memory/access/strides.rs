@@ -3,7 +3,7 @@
 use ferrogrid::prelude::*;
 use ferrogrid::{In, InOut, LaunchError, Out};
 
-use crate::memory::stride_kernels::{grouped, planes, strided};
+use crate::memory::access::stride_kernels::{grouped, planes, strided};
 use crate::own_process::in_its_own_process;
 use crate::table::not_for_this_device;
 use crate::{Case, Outcome, expect, expect_error, names};

@@ -5,7 +5,7 @@ use ferrogrid::GraphError;
 use ferrogrid::LaunchError;
 use ferrogrid::prelude::*;
 
-use crate::memory::write_kernels::writing::{self, Triple};
+use crate::memory::access::write_kernels::writing::{self, Triple};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[

@@ -6,7 +6,7 @@ use ferrogrid::prelude::*;
 use ferrogrid::{CpuOptions, Device};
 
 use crate::language::kernels::elementwise;
-use crate::memory::constant_kernels::constants::{self, LINE, Line, STEPS, WEIGHTS, ZERO};
+use crate::memory::variables::constant_kernels::constants::{self, LINE, Line, STEPS, WEIGHTS, ZERO};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[

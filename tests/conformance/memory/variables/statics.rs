@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ferrogrid::CpuOptions;
 use ferrogrid::prelude::*;
 
-use crate::memory::static_kernels::statics::{self, COUNTS, GREATEST, TOTAL};
+use crate::memory::variables::static_kernels::statics::{self, COUNTS, GREATEST, TOTAL};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[

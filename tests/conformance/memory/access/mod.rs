@@ -1,0 +1,10 @@
+//! How kernels read and write memory.
+//!
+//! `caches` has cache hints, `strides` grid-stride loops and views of rows, and `writes` outputs at computed indices.
+
+pub(crate) mod cache_kernels;
+pub(crate) mod caches;
+pub(crate) mod stride_kernels;
+pub(crate) mod strides;
+pub(crate) mod write_kernels;
+pub(crate) mod writes;
