@@ -67,6 +67,8 @@ impl Foreign {
     }
 }
 
+/// # Safety
+/// `tensor` is from `managed`, and was not deleted before.
 unsafe extern "C" fn delete(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: made by `managed`, and deleted once, as the tests show.
     unsafe {

@@ -23,6 +23,9 @@ pub(crate) fn is_aligned<T, const N: usize>(start: *const [T; N]) -> bool {
 #[inline(always)]
 unsafe fn copy<T: Copy, const N: usize>(from: *const [T; N], to: *mut [T; N], from_device: bool) {
     /// Copies it by words `W`, any bits of which, with those of padding, are a `MaybeUninit`.
+    ///
+    /// # Safety
+    /// As for `copy`, and the group in device memory is aligned to a `W`, whose size divides the group's.
     #[inline(always)]
     unsafe fn by<W, G>(from: *const G, to: *mut G, from_device: bool) {
         let (from, to) = (from.cast::<MaybeUninit<W>>(), to.cast::<MaybeUninit<W>>());

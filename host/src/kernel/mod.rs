@@ -32,6 +32,9 @@ pub type NativeEntry = unsafe fn(blocks: [u32; 3], params: *const *const c_void)
 
 /// Replaces the native body in foreign kernels and those from text, of which no launch
 /// reaches the CPU device.
+///
+/// # Safety
+/// None: it only panics. The type is that of native bodies, which read parameters.
 pub(crate) unsafe fn no_native_body(_: &Block<'_>, _: *const *const c_void) {
     unreachable!("a kernel without a native body was launched on the CPU device");
 }

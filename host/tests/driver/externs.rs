@@ -28,6 +28,8 @@ static ALONE: &[EmbeddedImage] = &[EmbeddedImage { id: 2, codes: &[("sm_75", 6, 
 static NAMED_IMAGE: ModuleImage = ModuleImage::embedded(NAMED, 0);
 static ALONE_IMAGE: ModuleImage = ModuleImage::embedded(ALONE, 0);
 
+/// # Safety
+/// None: it only panics. The type is that of entry points, which read parameters.
 unsafe fn on_gpus_only(_: &Block, _: *const *const c_void) {
     unreachable!("this test has no CPU device");
 }

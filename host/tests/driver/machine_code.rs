@@ -47,6 +47,8 @@ const PARAMS: &[(usize, usize)] = &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
 
 static IMAGE: ModuleImage = ModuleImage::embedded(IMAGES, 0);
 
+/// # Safety
+/// None: it only panics. The type is that of entry points, which read parameters.
 unsafe fn on_gpus_only(_: &Block, _: *const *const c_void) {
     unreachable!("this test has no CPU device");
 }

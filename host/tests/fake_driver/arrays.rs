@@ -1,11 +1,10 @@
 //! CUDA arrays of the fake driver: memory behind handles, and its texture and surface objects.
 //! It watches that each is destroyed once, and none while work uses it.
-//!
-//! SAFETY: as in `libcuda.rs`.
 
 use std::alloc::{Layout, alloc};
 use std::collections::HashMap;
 
+use crate::pointer::Out;
 use crate::work::{Code, Pointer, Work, with};
 use crate::{CONTEXT, OUT_OF_MEMORY, found_at, log, number};
 
@@ -108,7 +107,7 @@ fn element_bytes(format: u32) -> usize {
     }
 }
 
-pub(crate) fn create(array: *mut usize, description: &Description) -> Result<(), Code> {
+pub(crate) fn create(array: Out<usize>, description: &Description) -> Result<(), Code> {
     let Description { extent: [width, height, depth], format, channels, flags } = *description;
     log(&format!("array {width} {height} {depth} format={format} channels={channels} flags={flags}"));
     assert!(width > 0 && (height > 0 || depth == 0) && [1, 2, 4].contains(&channels));
@@ -118,14 +117,16 @@ pub(crate) fn create(array: *mut usize, description: &Description) -> Result<(),
         if state.used() + bytes as u64 > number("memory", 1 << 30) {
             return Err(OUT_OF_MEMORY);
         }
+        // SAFETY: the extents are not 0, so `bytes` is not.
         let start = unsafe { alloc(Layout::from_size_align(bytes, 256).unwrap()) };
+        // SAFETY: `start` has so many bytes, which nothing else knows yet.
         unsafe { start.write_bytes(0xaa, bytes) };
         state.allocations.insert(start as usize, bytes);
         let handle = state.id();
         state.made_in.insert(handle, CONTEXT.get());
         let entry = Array { start: start as usize, extent, has_surface: flags & 2 != 0, objects: 0 };
         state.arrays.arrays.insert(handle, entry);
-        unsafe { *array = handle };
+        array.set(handle);
         Ok(())
     })
 }
@@ -140,7 +141,7 @@ pub(crate) fn destroy(array: usize) {
 }
 
 /// An object of the array.
-fn object(made: *mut u64, resource: &Resource, needs_surface: bool) {
+fn object(made: Out<u64>, resource: &Resource, needs_surface: bool) {
     assert_eq!(resource.kind, 0, "an array");
     with(|state| {
         let id = state.id() as u64;
@@ -148,17 +149,17 @@ fn object(made: *mut u64, resource: &Resource, needs_surface: bool) {
         assert!(array.has_surface || !needs_surface, "an array that no kernel may write");
         array.objects += 1;
         state.arrays.objects.insert(id, resource.array);
-        unsafe { *made = id };
+        made.set(id);
     });
 }
 
-pub(crate) fn texture(made: *mut u64, resource: &Resource, sampler: &Sampler) {
+pub(crate) fn texture(made: Out<u64>, resource: &Resource, sampler: &Sampler) {
     let Sampler { addresses, filter, flags } = sampler;
     log(&format!("texture addresses={addresses:?} filter={filter} flags={flags}"));
     object(made, resource, false);
 }
 
-pub(crate) fn surface(made: *mut u64, resource: &Resource) {
+pub(crate) fn surface(made: Out<u64>, resource: &Resource) {
     object(made, resource, true);
 }
 
@@ -172,6 +173,22 @@ pub(crate) fn destroy_object(object: u64) {
 impl Copy {
     pub(crate) fn is_of_array(&self) -> bool {
         self.source.kind == 3 || self.target.kind == 3
+    }
+
+    /// Where the target and the source of a copy of rows are; `place` says it of a kind of memory and its addresses.
+    pub(crate) fn places_of_rows(&self, place: impl Fn(u32, usize, usize) -> usize) -> (usize, usize) {
+        let of = |side: &Side| {
+            assert_eq!((side.origin, side.array, side.reserved), ([0; 4], 0, 0), "a copy of rows");
+            place(side.kind, side.host, side.device as usize)
+        };
+        assert_eq!(self.depth, 1, "a copy of rows");
+        (of(&self.target), of(&self.source))
+    }
+
+    /// The work of a copy of rows.
+    pub(crate) fn rows(&self, target: usize, source: usize) -> Work {
+        let (target_pitch, source_pitch) = (self.target.pitch, self.source.pitch);
+        Work::CopyRows { target, source, target_pitch, source_pitch, width: self.width, height: self.height }
     }
 
     /// Where the target and the source are; `of_host` says it of memory of the host.

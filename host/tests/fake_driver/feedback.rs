@@ -1,7 +1,5 @@
 //! Reports of kernels to the host: panics, through the record of their launch, and text, through a
 //! variable of their module; written here as device code would.
-//!
-//! SAFETY: as in `libcuda.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,9 +23,12 @@ fn panic(record: usize, kind: u32, first: u64, second: u64) {
     const FILE: &str = "src/kernels.rs";
     assert_ne!(record, 0, "a kernel that may panic is given a record");
     let record = record as *mut u32;
+    // SAFETY: the launch passed the address of a `FailureRecord`, which the host keeps until its stream has run the launch. Only
+    // this thread runs work of streams, under the lock of `State`; the host reads the record after that.
     if unsafe { *record } != 0 {
         return;
     }
+    // SAFETY: as above; the offsets are those of the fields, ten words and then four of 8 bytes.
     unsafe {
         for (at, word) in [kind, 1, 0, 0, 2, 0, 0, 33, 9].into_iter().enumerate() {
             *record.add(1 + at) = word;
@@ -43,6 +44,9 @@ fn panic(record: usize, kind: u32, first: u64, second: u64) {
 /// What a thread that prints does, from `OutputHeader`'s layout: one literal text, if it fits.
 pub(crate) fn print_as_kernels_do(text: &'static str) {
     let header = OUTPUT.load(Ordering::Relaxed) as *mut u64;
+    // SAFETY: a module that prints was loaded, and at that the host set `OUTPUT` to the address of an `OutputHeader`, which has six
+    // words and then `capacity` bytes, and is never freed. Work runs under the lock of `State`, so no other kernel writes to it
+    // meanwhile, and the host reads only up to what has been published.
     unsafe {
         let (start, capacity, bytes) = (*header.add(3), *header.add(4), 16 + 32);
         let position = *header;

@@ -1,7 +1,5 @@
 //! Graphs of the fake driver: an instance keeps a copy of each node's work, and a launch puts that off on a
 //! stream, node by node.
-//!
-//! SAFETY: as in `libcuda.rs`.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -9,6 +7,7 @@ use std::sync::Mutex;
 
 use crate::arrays;
 use crate::graph_memory::{Block, Owner};
+use crate::pointer::{In, InOut, List, Out, Text};
 use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, real, with};
 use crate::{enter, enter_bound, launch, log};
 
@@ -88,19 +87,15 @@ fn insert(graph: Graph) -> usize {
     id
 }
 
-unsafe fn handles(nodes: *const usize, count: usize) -> Vec<usize> {
-    if count == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(nodes, count) }.to_vec() }
-}
-
-unsafe fn add(graph: usize, node: *mut usize, after: *const usize, count: usize, work: Vec<Work>) {
-    let handle = with(|state| state.id());
-    let after = unsafe { handles(after, count) };
+/// Adds a node that does `work` after the nodes `after`, and gives its handle.
+fn add(graph: usize, after: &[usize], work: Vec<Work>) -> usize {
+    let (handle, after) = (with(|state| state.id()), after.to_vec());
     graphs(|graphs| {
         let nodes = &mut graphs.get_mut(&graph).expect("a live graph").nodes;
         assert!(after.iter().all(|before| nodes.iter().any(|node| node.handle == *before)));
         nodes.push(Node { handle, after, work, enabled: true });
     });
-    unsafe { *node = handle };
+    handle
 }
 
 /// `CUDA_KERNEL_NODE_PARAMS`.
@@ -112,15 +107,16 @@ struct KernelParams {
     params: *mut Pointer,
 }
 
-fn kernel(params: *const KernelParams) -> Work {
-    let params = unsafe { &*params };
-    launch(params.function, params.shape, params.params)
+/// # Safety
+/// `params` has the parameters of its function.
+unsafe fn kernel(params: &KernelParams) -> Work {
+    // SAFETY: as the caller promises.
+    unsafe { launch(params.function, params.shape, params.params) }
 }
 
 /// The address that a copy uses: of the host (1), whose page-locked memory it must be, or of the device (4).
-fn place(kind: usize, host: usize, device: usize) -> usize {
-    // The types are 32-bit numbers, followed by padding.
-    match kind as u32 {
+fn place(kind: u32, host: usize, device: usize) -> usize {
+    match kind {
         1 => {
             assert!(with(|state| state.is_page_locked(host)), "a graph copies with page-locked memory");
             host
@@ -156,14 +152,21 @@ struct FillParams {
 }
 
 /// Calls a host function as a callback of a stream is called.
+///
+/// # Safety
+/// `data` is what `cuGraphAddHostNode` leaked.
 unsafe extern "C" fn call(_stream: Pointer, _code: Code, data: Pointer) {
     type HostFn = unsafe extern "C" fn(Pointer);
+    // SAFETY: `cuGraphAddHostNode` leaked what this points to.
     let [function, data] = unsafe { *data.cast::<[usize; 2]>() };
+    // SAFETY: a caller of `cuGraphAddHostNode` passed this address as that of a `CUhostFn`, and its argument, for any number of calls.
     unsafe { std::mem::transmute::<usize, HostFn>(function)(data as *mut c_void) };
 }
 
 macro_rules! graph_calls {
     ($( fn $name:ident($($argument:ident : $ty:ty),*) $body:block )*) => { $(
+        /// # Safety
+        /// As for the function of the real driver.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $ty),*) -> Code {
             let run = || -> Result<(), Code> {
@@ -175,84 +178,98 @@ macro_rules! graph_calls {
     )* };
 }
 
-graph_calls! {
-    fn cuGraphCreate(graph: *mut usize, flags: u32) {
-        assert_eq!(flags, 0);
-        unsafe { *graph = insert(Graph::default()) };
+/// Calls that add a node, with the parameters that all of them have: where its handle goes, its graph, and the nodes before it.
+macro_rules! node_calls {
+    ($( fn $name:ident($node:ident, $graph:ident, $after:ident $(; $($argument:ident : $ty:ty),*)?) $body:block )*) => { $(
+        /// # Safety
+        /// As for the function of the real driver.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $node: Out<usize>, $graph: usize, after: List<usize>, count: usize, $($($argument: $ty),*)?
+        ) -> Code {
+            // SAFETY: the caller passes so many.
+            let $after = unsafe { after.get(count) };
+            let run = || -> Result<(), Code> {
+                enter_bound(stringify!($name))?;
+                $body
+            };
+            run().err().unwrap_or(SUCCESS)
+        }
+    )* };
+}
+
+node_calls! {
+    fn cuGraphAddKernelNode_v2(node, graph, after; params: In<KernelParams>) {
+        // SAFETY: the caller passes the parameters of its function.
+        let work = unsafe { kernel(params.get()) };
+        node.set(add(graph, after, vec![work]));
         Ok(())
     }
-    fn cuGraphAddKernelNode_v2(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const KernelParams) {
-        unsafe { add(graph, node, after, count, vec![kernel(params)]) };
-        Ok(())
-    }
-    fn cuGraphAddMemcpyNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 25], _context: usize) {
-        let copy = unsafe { &*params.cast::<arrays::Copy>() };
+    fn cuGraphAddMemcpyNode(node, graph, after; params: In<arrays::Copy>, _context: usize) {
+        let copy = params.get();
         if copy.is_of_array() {
             let (target, source) = copy.sides(|host| {
                 assert!(with(|state| state.is_page_locked(host)), "a graph copies with page-locked memory");
                 host
             });
             refuse_freed(graph, &[source, target])?;
-            unsafe { add(graph, node, after, count, vec![copy.work(target, source)]) };
+            node.set(add(graph, after, vec![copy.work(target, source)]));
             return Ok(());
         }
-        let [0, 0, 0, 0, from, host_source, source, 0, 0, source_pitch, _, 0, 0, 0, 0, to, host_target, target, 0, 0, target_pitch, _, width, height, 1] = (unsafe { *params }) else {
-            panic!("no copy of rows");
-        };
-        let [source, target] = [place(from, host_source, source), place(to, host_target, target)];
+        let (target, source) = copy.places_of_rows(place);
         refuse_freed(graph, &[source, target])?;
-        let work = Work::CopyRows { target, source, target_pitch, source_pitch, width, height };
-        unsafe { add(graph, node, after, count, vec![work]) };
+        node.set(add(graph, after, vec![copy.rows(target, source)]));
         Ok(())
     }
-    fn cuGraphAddMemsetNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const FillParams, _context: usize) {
-        let fill = unsafe { &*params };
+    fn cuGraphAddMemsetNode(node, graph, after; params: In<FillParams>, _context: usize) {
+        let fill = params.get();
         refuse_freed(graph, &[fill.target])?;
         let pattern = fill.value.to_ne_bytes()[..fill.bytes as usize].to_vec();
         let work = Work::FillRows { target: fill.target, pattern, width: fill.width, height: fill.height, pitch: fill.pitch };
-        unsafe { add(graph, node, after, count, vec![work]) };
+        node.set(add(graph, after, vec![work]));
         Ok(())
     }
-    fn cuGraphAddHostNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 2]) {
+    fn cuGraphAddHostNode(node, graph, after; params: In<[usize; 2]>) {
         // Leaked: the driver copies them, too.
-        let data = Box::into_raw(Box::new(unsafe { *params })) as usize;
-        unsafe { add(graph, node, after, count, vec![Work::Call { function: call as Callback, data }]) };
+        let data = Box::into_raw(Box::new(*params.get())) as usize;
+        node.set(add(graph, after, vec![Work::Call { function: call as Callback, data }]));
         Ok(())
     }
-    fn cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) {
-        unsafe { add(graph, node, after, count, Vec::new()) };
+    fn cuGraphAddEmptyNode(node, graph, after) {
+        node.set(add(graph, after, Vec::new()));
         Ok(())
     }
-    fn cuGraphAddEventRecordNode(node: *mut usize, graph: usize, after: *const usize, count: usize, event: usize) {
-        unsafe { add(graph, node, after, count, vec![Work::Record { event, version: 0 }]) };
+    fn cuGraphAddEventRecordNode(node, graph, after; event: usize) {
+        node.set(add(graph, after, vec![Work::Record { event, version: 0 }]));
         Ok(())
     }
-    fn cuGraphAddEventWaitNode(node: *mut usize, graph: usize, after: *const usize, count: usize, event: usize) {
-        unsafe { add(graph, node, after, count, vec![Work::Wait { event, version: 0 }]) };
+    fn cuGraphAddEventWaitNode(node, graph, after; event: usize) {
+        node.set(add(graph, after, vec![Work::Wait { event, version: 0 }]));
         Ok(())
     }
-    fn cuGraphAddMemAllocNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *mut AllocationParams) {
-        let params = unsafe { &mut *params };
-        assert_eq!(params.properties[..3], [1, 0, 1], "pinned memory of a device, for this process");
-        assert!(params.access == [0, 0] && params.bytes > 0);
-        unsafe { add(graph, node, after, count, Vec::new()) };
-        let handle = unsafe { *node };
-        let start = graphs(|graphs| {
-            let graph = graphs.get_mut(&graph).unwrap();
-            let before = graph.before(&unsafe { handles(after, count) });
-            Block::take(&mut graph.blocks, params.bytes, handle, &before)
-        });
-        let (start, bytes) = (start.ok_or(OUT_OF_MEMORY)?, params.bytes.next_multiple_of(4096));
-        with_node(graph, handle, |node| node.work = vec![Work::Map { start, bytes }]);
-        params.start = start;
-        Ok(())
+    fn cuGraphAddMemAllocNode(node, graph, after; params: InOut<AllocationParams>) {
+        params.change(|params| {
+            assert_eq!(params.properties[..3], [1, 0, 1], "pinned memory of a device, for this process");
+            assert!(params.access == [0, 0] && params.bytes > 0);
+            let handle = add(graph, after, Vec::new());
+            node.set(handle);
+            let start = graphs(|graphs| {
+                let graph = graphs.get_mut(&graph).unwrap();
+                let before = graph.before(after);
+                Block::take(&mut graph.blocks, params.bytes, handle, &before)
+            });
+            let (start, bytes) = (start.ok_or(OUT_OF_MEMORY)?, params.bytes.next_multiple_of(4096));
+            with_node(graph, handle, |node| node.work = vec![Work::Map { start, bytes }]);
+            params.start = start;
+            Ok(())
+        })
     }
-    fn cuGraphAddMemFreeNode(node: *mut usize, graph: usize, after: *const usize, count: usize, start: usize) {
-        unsafe { add(graph, node, after, count, Vec::new()) };
-        let handle = unsafe { *node };
+    fn cuGraphAddMemFreeNode(node, graph, after; start: usize) {
+        let handle = add(graph, after, Vec::new());
+        node.set(handle);
         let bytes = graphs(|graphs| {
             let graph = graphs.get_mut(&graph).unwrap();
-            let before = graph.before(&unsafe { handles(after, count) });
+            let before = graph.before(after);
             let block = graph.blocks.iter_mut().find(|block| block.start == start).ok_or(INVALID_VALUE)?;
             let is_it = |owner: &&mut Owner| owner.freed.is_none() && before.contains(&owner.allocated);
             block.owners.iter_mut().find(is_it).ok_or(INVALID_VALUE)?.freed = Some(handle);
@@ -261,26 +278,36 @@ graph_calls! {
         with_node(graph, handle, |node| node.work = vec![Work::Unmap { start, bytes }]);
         Ok(())
     }
-    fn cuGraphDebugDotPrint(graph: usize, path: *const std::ffi::c_char, flags: u32) {
-        let path = unsafe { std::ffi::CStr::from_ptr(path) }.to_str().unwrap();
+    fn cuGraphAddChildGraphNode(node, graph, after; child: usize) {
+        assert!(graphs(|graphs| graphs[&child].blocks.is_empty()), "a child that allocates cannot be cloned");
+        let works = graphs(|graphs| graphs[&child].nodes.iter().flat_map(|node| node.work.clone()).collect());
+        node.set(add(graph, after, works));
+        Ok(())
+    }
+}
+
+graph_calls! {
+    fn cuGraphCreate(graph: Out<usize>, flags: u32) {
+        assert_eq!(flags, 0);
+        graph.set(insert(Graph::default()));
+        Ok(())
+    }
+    fn cuGraphDebugDotPrint(graph: usize, path: Text, flags: u32) {
+        let path = path.str();
         let nodes = graphs(|graphs| graphs[&graph].nodes.len());
         std::fs::write(path, format!("digraph dot {{ nodes={nodes} flags={flags} }}")).unwrap();
         Ok(())
     }
-    fn cuGraphAddChildGraphNode(node: *mut usize, graph: usize, after: *const usize, count: usize, child: usize) {
-        assert!(graphs(|graphs| graphs[&child].blocks.is_empty()), "a child that allocates cannot be cloned");
-        let works = graphs(|graphs| graphs[&child].nodes.iter().flat_map(|node| node.work.clone()).collect());
-        unsafe { add(graph, node, after, count, works) };
-        Ok(())
-    }
     fn cuGraphKernelNodeSetAttribute(_node: usize, attribute: u32, value: *const [i32; 3]) {
         match attribute {
+            // SAFETY: 1 is the attribute whose value is such a window.
             1 => log(&format!("node attribute 1 = {}", unsafe { crate::loading::policy(value as usize) })),
+            // SAFETY: the value is a union of 64 bytes.
             _ => log(&format!("node attribute {attribute} = {:?}", unsafe { *value })),
         }
         Ok(())
     }
-    fn cuGraphInstantiateWithFlags(instance: *mut usize, graph: usize, flags: u64) {
+    fn cuGraphInstantiateWithFlags(instance: Out<usize>, graph: usize, flags: u64) {
         assert_eq!(flags, 0);
         let mut copy = graphs(|graphs| graphs[&graph].clone());
         let mut owners = copy.blocks.iter().flat_map(|block| &block.owners);
@@ -291,11 +318,12 @@ graph_calls! {
         copy.sort();
         let made = insert(copy);
         graphs(|graphs| graphs.get_mut(&graph).unwrap().instance = made);
-        unsafe { *instance = made };
+        instance.set(made);
         Ok(())
     }
-    fn cuGraphExecKernelNodeSetParams_v2(instance: usize, node: usize, params: *const KernelParams) {
-        let work = kernel(params);
+    fn cuGraphExecKernelNodeSetParams_v2(instance: usize, node: usize, params: In<KernelParams>) {
+        // SAFETY: the caller passes the parameters of its function.
+        let work = unsafe { kernel(params.get()) };
         with_node(instance, node, |node| node.work = vec![work]);
         Ok(())
     }
@@ -303,8 +331,8 @@ graph_calls! {
         with_node(instance, node, |node| node.enabled = enabled != 0);
         Ok(())
     }
-    fn cuGraphNodeGetEnabled(instance: usize, node: usize, enabled: *mut u32) {
-        unsafe { *enabled = u32::from(with_node(instance, node, |node| node.enabled)) };
+    fn cuGraphNodeGetEnabled(instance: usize, node: usize, enabled: Out<u32>) {
+        enabled.set(u32::from(with_node(instance, node, |node| node.enabled)));
         Ok(())
     }
     fn cuGraphExecUpdate_v2(instance: usize, graph: usize, _result: Pointer) {
@@ -358,11 +386,15 @@ fn remove(graph: usize) {
     assert!(graph.nodes.iter().all(|node| !node.after.contains(&node.handle)));
 }
 
+/// # Safety
+/// As for the function of the real driver.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuGraphDestroy(graph: usize) -> Code {
     enter("cuGraphDestroy").map(|()| remove(graph)).err().unwrap_or(SUCCESS)
 }
 
+/// # Safety
+/// As for the function of the real driver.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuGraphExecDestroy(instance: usize) -> Code {
     enter("cuGraphExecDestroy").map(|()| remove(instance)).err().unwrap_or(SUCCESS)

@@ -1,17 +1,17 @@
 //! Memory that nodes of the fake driver's graphs allocate: pages that are accessible only while a launch is between the
 //! nodes that allocate and free them. Nodes that come after a free are given its addresses again.
-//!
-//! SAFETY: as in `libcuda.rs`.
 
 use std::ffi::c_void;
 use std::sync::Mutex;
 
+use crate::pointer::{In, Out};
 use crate::work::{Code, SUCCESS};
 use crate::enter;
 
 const PAGE: usize = 4096;
 const PRIVATE_ANONYMOUS_NORESERVE: i32 = 2 | 0x20 | 0x4000;
 
+// SAFETY: the declarations are those of POSIX.
 unsafe extern "C" {
     fn mmap(start: *mut c_void, bytes: usize, access: i32, flags: i32, file: i32, offset: i64) -> *mut c_void;
     fn mprotect(start: *mut c_void, bytes: usize, access: i32) -> i32;
@@ -47,6 +47,7 @@ impl Block {
             block.owners.push(owner);
             return Some(block.start);
         }
+        // SAFETY: a new mapping, wherever the system has room, changes no other memory.
         let start = unsafe { mmap(std::ptr::null_mut(), bytes, 0, PRIVATE_ANONYMOUS_NORESERVE, -1, 0) };
         if start as isize == -1 {
             return None;
@@ -58,7 +59,9 @@ impl Block {
 
 /// The pages from `start` on are there, with anything in them.
 pub(crate) fn map(start: usize, bytes: usize) {
+    // SAFETY: the pages are a block's, which `take` mapped for good. Access is added, so nothing becomes invalid.
     assert_eq!(unsafe { mprotect(start as *mut c_void, bytes, 3) }, 0);
+    // SAFETY: the pages are writable now, and what uses them is enqueued after this.
     unsafe { (start as *mut u8).write_bytes(0xee, bytes) };
     let [used, used_high, held, held_high] = &mut *FIGURES.lock().unwrap();
     *used += bytes as u64;
@@ -68,17 +71,18 @@ pub(crate) fn map(start: usize, bytes: usize) {
 }
 
 pub(crate) fn unmap(start: usize, bytes: usize) {
+    // SAFETY: the pages are a block's. What used them ran before, or ends the process: that is under test.
     assert_eq!(unsafe { mprotect(start as *mut c_void, bytes, 0) }, 0);
     FIGURES.lock().unwrap()[0] -= bytes as u64;
 }
 
 call! {
-    fn cuDeviceGetGraphMemAttribute(_device: i32, attribute: u32, value: *mut u64) {
-        unsafe { *value = FIGURES.lock().unwrap()[attribute as usize] };
+    fn cuDeviceGetGraphMemAttribute(_device: i32, attribute: u32, value: Out<u64>) {
+        value.set(FIGURES.lock().unwrap()[attribute as usize]);
         Ok(())
     }
-    fn cuDeviceSetGraphMemAttribute(_device: i32, attribute: u32, value: *const u64) {
-        assert!(matches!(attribute, 1 | 3) && unsafe { *value } == 0, "high figures are set to 0 only");
+    fn cuDeviceSetGraphMemAttribute(_device: i32, attribute: u32, value: In<u64>) {
+        assert!(matches!(attribute, 1 | 3) && *value.get() == 0, "high figures are set to 0 only");
         let mut figures = FIGURES.lock().unwrap();
         figures[attribute as usize] = figures[attribute as usize - 1];
         Ok(())

@@ -1,13 +1,13 @@
-//! A CUDA driver for tests, compiled by `tests/cuda.rs` into a `libcuda.so.1`. Device
+//! A CUDA driver for tests, compiled by `tests/scenario/mod.rs` into a `libcuda.so.1`. Device
 //! memory is host memory; work on a stream is put off until something waits for it, so that a
 //! missing order shows as old data; with `alive=1`, streams run by themselves instead, in random order, and memory that
 //! is freed has its next owner at once (`pool.rs`). It knows three kernels, `saxpy_*`, `mix_*` and `fail_*`. The variable FAKE_CUDA
 //! sets what it is like and which calls fail (with `held=1`, callbacks run only at waits); FAKE_CUDA_LOG names a file that
 //! gets the names of all calls.
 //!
-//! SAFETY, for every `unsafe` block here: the only caller is the host crate under test, which passes
-//! pointers that are valid for the call, as the real driver asks, and memory that this file
-//! allocated; that it does so is part of what the tests show.
+//! All its functions are `unsafe`: a caller must pass what the real driver requires. The host crate under test is the only
+//! caller, and that it does so is part of what the tests show. `pointer.rs` says what follows for arguments, and `Work`
+//! in `work.rs` what follows for memory that enqueued work uses.
 
 #[path = "arrays.rs"]
 mod arrays;
@@ -17,6 +17,8 @@ mod feedback;
 mod graph;
 #[path = "order.rs"]
 mod order;
+#[path = "pointer.rs"]
+mod pointer;
 #[path = "pool.rs"]
 mod pool;
 #[path = "work.rs"]
@@ -28,6 +30,7 @@ use std::collections::{HashSet, VecDeque};
 use std::ffi::{CStr, c_char};
 use std::io::Write;
 
+use pointer::{In, List, Out, Text};
 use work::{
     Callback, Code, Pointer, SUCCESS, State, Step, Work, drain, drain_later, end, is_default, real, wait, with,
 };
@@ -126,6 +129,8 @@ fn enter_bound(name: &'static str) -> Result<(), Code> {
 
 macro_rules! call {
     ($( fn $name:ident($($argument:ident : $ty:ty),*) $body:block )*) => { $(
+        /// # Safety
+        /// As for the function of the real driver.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $ty),*) -> Code {
             let run = || -> Result<(), Code> {
@@ -136,6 +141,8 @@ macro_rules! call {
         }
     )* };
     (own: $( fn $name:ident($($argument:ident : $ty:ty),*) $body:block )*) => { $(
+        /// # Safety
+        /// As for the function of the real driver.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $ty),*) -> Code {
             let run = || -> Result<(), Code> {
@@ -146,6 +153,8 @@ macro_rules! call {
         }
     )* };
     (bound: $( fn $name:ident($($argument:ident : $ty:ty),*) $body:block )*) => { $(
+        /// # Safety
+        /// As for the function of the real driver.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $ty),*) -> Code {
             let run = || -> Result<(), Code> {
@@ -157,17 +166,19 @@ macro_rules! call {
     )* };
 }
 
-fn allocate(pointer: *mut u64, bytes: usize) -> Result<(), Code> {
+fn allocate(bytes: usize) -> Result<usize, Code> {
+    assert!(bytes > 0, "the driver refuses to allocate nothing");
     with(|state| {
         if state.used() + bytes as u64 > number("memory", 1 << 30) {
             return Err(OUT_OF_MEMORY);
         }
+        // SAFETY: `bytes` is not 0.
         let memory = unsafe { alloc(Layout::from_size_align(bytes, 256).unwrap()) };
+        // SAFETY: it has so many bytes, which nothing else knows yet.
         unsafe { memory.write_bytes(0xaa, bytes) };
         state.allocations.insert(memory as usize, bytes);
         state.owners.insert(memory as usize, CONTEXT.get());
-        unsafe { *pointer = memory as u64 };
-        Ok(())
+        Ok(memory as usize)
     })
 }
 
@@ -182,6 +193,39 @@ fn copy(target: usize, source: usize, bytes: usize, stream: Pointer) -> Result<(
     Ok(())
 }
 
+/// A side of `CUDA_MEMCPY2D`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Rows {
+    origin: [usize; 2],
+    kind: u32,
+    host: usize,
+    device: u64,
+    array: usize,
+    pitch: usize,
+}
+
+impl Rows {
+    fn place(&self) -> usize {
+        assert_eq!((self.origin, self.array), ([0; 2], 0), "no offset and no array");
+        match self.kind {
+            1 => self.host,
+            4 => found_at(self.device),
+            other => panic!("memory type {other}"),
+        }
+    }
+}
+
+/// `CUDA_MEMCPY2D`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct CopyOfRows {
+    source: Rows,
+    target: Rows,
+    width: usize,
+    height: usize,
+}
+
 /// The kernels' functions.
 const SAXPY: usize = 0x5a;
 const MIX: usize = 0x5b;
@@ -189,38 +233,40 @@ const FAIL: usize = 0x5c;
 /// The bit of those that are given a record.
 const RECORD: usize = 0x100;
 
-/// A launch of one of the kernels, which take a number and two slices.
-fn launch(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
+/// A launch of one of the kernels, which take a number (`fail_*` two), two slices, and their record if they may panic.
+///
+/// # Safety
+/// `params` has the address of each parameter of `function`: numbers have 4 bytes; a slice is an address and a length, each of
+/// 8 bytes, and so is a record's address.
+unsafe fn launch(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
     let threads: u64 = shape.iter().map(|&n| u64::from(n)).product();
-    let param = |index: usize| unsafe { *params.add(index) };
-    let record = |own: usize| if function & RECORD == 0 { 0 } else { found_at(unsafe { *param(own).cast::<u64>() }) };
+    // SAFETY: the parameter of this index is a number, as stated above.
+    let number = |index: usize| unsafe { *(*params.add(index)).cast::<u32>() };
+    // SAFETY: the parameter of this index is an address or a length, as stated above.
+    let word = |index: usize| unsafe { *(*params.add(index)).cast::<u64>() };
+    let record = |own: usize| if function & RECORD == 0 { 0 } else { found_at(word(own)) };
     let function = function & !RECORD;
     if function == FAIL {
-        let (factor, number): (u32, u32) = unsafe { (*param(0).cast(), *param(1).cast()) };
-        let (x, y, len): (usize, usize, usize) =
-            unsafe { (*param(2).cast(), *param(4).cast(), *param(5).cast()) };
-        let (x, y) = (found_at(x as u64), found_at(y as u64));
-        return Work::Mix { factor, x, y, len, failure: number, record: record(6) };
+        let (x, y, len) = (found_at(word(2)), found_at(word(4)), word(5) as usize);
+        return Work::Mix { factor: number(0), x, y, len, failure: number(1), record: record(6) };
     }
-    let (x, y, len): (usize, usize, usize) =
-        unsafe { (*param(1).cast(), *param(3).cast(), *param(4).cast()) };
-    let (x, y) = (found_at(x as u64), found_at(y as u64));
-    let len = len.min(threads as usize);
+    let (x, y) = (found_at(word(1)), found_at(word(3)));
+    let len = (word(4) as usize).min(threads as usize);
     match function {
-        SAXPY => Work::Saxpy { a: unsafe { *param(0).cast() }, x, y, len, record: record(5) },
-        MIX => Work::Mix { factor: unsafe { *param(0).cast() }, x, y, len, failure: 0, record: record(5) },
+        SAXPY => Work::Saxpy { a: f32::from_bits(number(0)), x, y, len, record: record(5) },
+        MIX => Work::Mix { factor: number(0), x, y, len, failure: 0, record: record(5) },
         other => panic!("function {other:#x}"),
     }
 }
 
 call! { bound:
-    fn cuStreamCreateWithPriority(stream: *mut usize, flags: u32, priority: i32) {
+    fn cuStreamCreateWithPriority(stream: Out<usize>, flags: u32, priority: i32) {
         log(&format!("stream flags={flags} priority={priority}"));
         with(|state| {
             let id = state.id();
             state.streams.insert(id, VecDeque::new());
             state.made_in.insert(id, CONTEXT.get());
-            unsafe { *stream = id };
+            stream.set(id);
         });
         Ok(())
     }
@@ -242,26 +288,26 @@ call! { bound:
         }));
         Ok(())
     }
-    fn cuStreamGetPriority(stream: Pointer, priority: *mut i32) {
+    fn cuStreamGetPriority(stream: Pointer, priority: Out<i32>) {
         assert!(is_live(stream));
-        unsafe { *priority = -1 };
+        priority.set(-1);
         Ok(())
     }
-    fn cuStreamGetFlags(stream: Pointer, flags: *mut u32) {
+    fn cuStreamGetFlags(stream: Pointer, flags: Out<u32>) {
         assert!(is_live(stream));
-        unsafe { *flags = u32::from(!is_default(stream)) };
+        flags.set(u32::from(!is_default(stream)));
         Ok(())
     }
-    fn cuStreamIsCapturing(stream: Pointer, status: *mut u32) {
+    fn cuStreamIsCapturing(stream: Pointer, status: Out<u32>) {
         assert!(is_live(stream));
-        unsafe { *status = number("capturing", 0) as u32 };
+        status.set(number("capturing", 0) as u32);
         Ok(())
     }
-    fn cuStreamGetCtx(stream: Pointer, context: *mut usize) {
+    fn cuStreamGetCtx(stream: Pointer, context: Out<usize>) {
         if !is_live(stream) {
             return Err(400);
         }
-        unsafe { *context = number("foreign_context", CONTEXT.get() as u64) as usize };
+        context.set(number("foreign_context", CONTEXT.get() as u64) as usize);
         Ok(())
     }
     fn cuStreamAddCallback(stream: Pointer, callback: Callback, data: Pointer, _flags: u32) {
@@ -272,13 +318,13 @@ call! { bound:
         }
         Ok(())
     }
-    fn cuEventCreate(event: *mut usize, flags: u32) {
+    fn cuEventCreate(event: Out<usize>, flags: u32) {
         log(&format!("event flags={flags}"));
         with(|state| {
             let id = state.id();
             state.events.insert(id, (0, HashSet::new()));
             state.made_in.insert(id, CONTEXT.get());
-            unsafe { *event = id };
+            event.set(id);
         });
         Ok(())
     }
@@ -290,7 +336,10 @@ call! { bound:
         });
         Ok(())
     }
-    fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) { allocate(pointer, bytes) }
+    fn cuMemAlloc_v2(pointer: Out<u64>, bytes: usize) {
+        pointer.set(allocate(bytes)? as u64);
+        Ok(())
+    }
     fn cuMemFree_v2(pointer: u64) {
         with(|state| {
             let pointer = pointer as usize;
@@ -313,9 +362,10 @@ call! { bound:
         });
         Ok(())
     }
-    fn cuMemAllocManaged(pointer: *mut u64, bytes: usize, flags: u32) {
+    fn cuMemAllocManaged(pointer: Out<u64>, bytes: usize, flags: u32) {
         assert_eq!(flags, 1, "attached to all streams");
-        allocate(pointer, bytes)
+        pointer.set(allocate(bytes)? as u64);
+        Ok(())
     }
     fn cuMemPrefetchAsync(start: u64, bytes: usize, device: i32, _stream: Pointer) {
         assert_eq!(with(|state| state.allocations[&(start as usize)]), bytes);
@@ -327,13 +377,15 @@ call! { bound:
         log(&format!("advice {advice} for {device}"));
         Ok(())
     }
-    fn cuMemHostAlloc(pointer: *mut usize, bytes: usize, flags: u32) {
+    fn cuMemHostAlloc(pointer: Out<usize>, bytes: usize, flags: u32) {
         log(&format!("pinned flags={flags}"));
         if bytes as u64 > number("memory", 1 << 30) {
             return Err(OUT_OF_MEMORY);
         }
         // Separate pages.
         let pages = Layout::from_size_align(bytes.next_multiple_of(4096), 4096).unwrap();
+        assert!(bytes > 0, "the driver refuses to allocate nothing");
+        // SAFETY: the size is not 0.
         let memory = unsafe { alloc(pages) } as usize;
         with(|state| {
             state.made_in.insert(memory, CONTEXT.get());
@@ -342,7 +394,7 @@ call! { bound:
                 state.write_combined.insert(memory);
             }
         });
-        unsafe { *pointer = memory };
+        pointer.set(memory);
         Ok(())
     }
     fn cuMemFreeHost(pointer: usize) {
@@ -350,6 +402,8 @@ call! { bound:
         assert!(!registered);
         assert!(!with(|state| state.is_in_use(pointer, bytes)), "freed while it is used");
         with(|state| state.write_combined.remove(&pointer));
+        // SAFETY: `cuMemHostAlloc` allocated it with this layout: what the host registered is told apart. It was removed, so this
+        // happens once, and no work uses it.
         unsafe {
             (pointer as *mut u8).write_bytes(0xdd, bytes);
             dealloc(pointer as *mut u8, Layout::from_size_align(bytes.next_multiple_of(4096), 4096).unwrap());
@@ -367,43 +421,36 @@ call! { bound:
         assert!(!with(|state| state.is_in_use(pointer, bytes)), "unregistered while it is used");
         Ok(())
     }
-    fn cuMemcpy2DAsync_v2(copy: *const [usize; 16], stream: Pointer) {
-        let [0, 0, source_type, source_host, source_device, 0, source_pitch, 0, 0, target_type, target_host, target_device, 0, target_pitch, width, height] = (unsafe { *copy }) else {
-            panic!("an offset or an array");
-        };
-        // The types are 32-bit numbers, followed by padding.
-        let place = |kind: usize, host: usize, device: usize| match kind as u32 {
-            1 => host,
-            4 => found_at(device as u64),
-            other => panic!("memory type {other}"),
-        };
-        let (source, target) = (place(source_type, source_host, source_device), place(target_type, target_host, target_device));
+    fn cuMemcpy2DAsync_v2(copy: In<CopyOfRows>, stream: Pointer) {
+        let CopyOfRows { source, target, width, height } = *copy.get();
+        let (target_pitch, source_pitch) = (target.pitch, source.pitch);
+        let (source, target) = (source.place(), target.place());
         let work = Work::CopyRows { target, source, target_pitch, source_pitch, width, height };
         with(|state| state.push(stream, work));
         Ok(())
     }
-    fn cuMemcpy3DAsync_v2(copy: *const arrays::Copy, stream: Pointer) {
-        arrays::copy(unsafe { &*copy }, stream);
+    fn cuMemcpy3DAsync_v2(description: In<arrays::Copy>, stream: Pointer) {
+        arrays::copy(description.get(), stream);
         Ok(())
     }
-    fn cuArray3DCreate_v2(array: *mut usize, description: *const arrays::Description) {
-        arrays::create(array, unsafe { &*description })
+    fn cuArray3DCreate_v2(array: Out<usize>, description: In<arrays::Description>) {
+        arrays::create(array, description.get())
     }
     fn cuArrayDestroy(array: usize) {
         arrays::destroy(array);
         Ok(())
     }
-    fn cuTexObjectCreate(texture: *mut u64, resource: *const arrays::Resource, sampler: *const arrays::Sampler, view: Pointer) {
+    fn cuTexObjectCreate(texture: Out<u64>, resource: In<arrays::Resource>, sampler: In<arrays::Sampler>, view: Pointer) {
         assert!(view.is_null());
-        arrays::texture(texture, unsafe { &*resource }, unsafe { &*sampler });
+        arrays::texture(texture, resource.get(), sampler.get());
         Ok(())
     }
     fn cuTexObjectDestroy(texture: u64) {
         arrays::destroy_object(texture);
         Ok(())
     }
-    fn cuSurfObjectCreate(surface: *mut u64, resource: *const arrays::Resource) {
-        arrays::surface(surface, unsafe { &*resource });
+    fn cuSurfObjectCreate(surface: Out<u64>, resource: In<arrays::Resource>) {
+        arrays::surface(surface, resource.get());
         Ok(())
     }
     fn cuSurfObjectDestroy(surface: u64) {
@@ -444,34 +491,42 @@ call! { bound:
         log(&format!("waits for {value} of 64 bits, kind {flags}"));
         Ok(())
     }
-    fn cuModuleLoadDataEx(module: *mut usize, image: *const c_char, count: u32, options: *mut u32, values: *mut Pointer) {
+    fn cuModuleLoadDataEx(module: Out<usize>, image: *const c_char, count: u32, options: List<u32>, values: List<Pointer>) {
+        // SAFETY: the caller passes `count` of both.
+        let (options, values) = unsafe { (options.get(count as usize), values.get(count as usize)) };
         let refused = setting("refuse").unwrap_or_default();
-        if unsafe { CStr::from_ptr(image) }.to_bytes().starts_with(b"\x7fELF") {
+        // SAFETY: PTX is a text that ends with a zero byte, and machine code has one in its header.
+        let start = unsafe { CStr::from_ptr(image) };
+        if start.to_bytes().starts_with(b"\x7fELF") {
             // The tests' cubins have their architecture behind the file's header.
+            // SAFETY: the header has 64 bytes, and a text with a zero byte follows.
             let arch = unsafe { CStr::from_ptr(image.add(64)) }.to_str().unwrap();
             log(&format!("machine code for {arch}"));
             if refused.split('+').any(|refused| refused == "cubin") {
                 return Err(209);
             }
-            unsafe { loading::report_options(count, options, values) };
-            unsafe { *module = with(State::id) };
+            // SAFETY: they are those of this call.
+            unsafe { loading::report_options(options, values) };
+            module.set(with(State::id));
             return Ok(());
         }
-        let text = unsafe { CStr::from_ptr(image) }.to_str().unwrap().to_owned();
+        let text = start.to_str().unwrap().to_owned();
         if refused.split('+').any(|arch| !arch.is_empty() && text.contains(&format!(".target {arch}\n"))) {
-            let options = unsafe { std::slice::from_raw_parts(options, count as usize) };
             let log = options.iter().position(|&option| option == 5).expect("an error log");
             let words = c"ptxas fatal: this driver is too old".to_bytes_with_nul();
-            unsafe { (*values.add(log)).cast::<u8>().copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+            // SAFETY: option 5 is the address of the error log, which has room for the words: the host crate's have 64 KiB.
+            unsafe { values[log].cast::<u8>().copy_from_nonoverlapping(words.as_ptr(), words.len()) };
             return Err(222);
         }
-        unsafe { loading::report_options(count, options, values) };
-        unsafe { *module = with(State::id) };
-        loading::note_text(unsafe { *module }, text);
+        // SAFETY: they are those of this call.
+        unsafe { loading::report_options(options, values) };
+        let made = with(State::id);
+        module.set(made);
+        loading::note_text(made, text);
         Ok(())
     }
-    fn cuModuleGetFunction(function: *mut usize, module: usize, name: *const c_char) {
-        let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
+    fn cuModuleGetFunction(function: Out<usize>, module: usize, name: Text) {
+        let name = name.str();
         let known = match name.split_once('_') {
             Some(("saxpy", _)) => SAXPY,
             Some(("mix", _)) => MIX,
@@ -479,24 +534,26 @@ call! { bound:
             _ => return Err(500),
         };
         let record = if loading::takes_record(module, name) { RECORD } else { 0 };
-        unsafe { *function = known | record };
+        function.set(known | record);
         Ok(())
     }
     fn cuMemcpyHtoD_v2(target: u64, source: *const u8, bytes: usize) {
+        // SAFETY: the caller passes so many bytes of the host, and so many of a variable or allocation of this driver.
         unsafe { std::ptr::copy_nonoverlapping(source, target as *mut u8, bytes) };
         Ok(())
     }
     fn cuMemcpyDtoH_v2(target: *mut u8, source: u64, bytes: usize) {
+        // SAFETY: as for `cuMemcpyHtoD_v2`.
         unsafe { std::ptr::copy_nonoverlapping(source as *const u8, target, bytes) };
         Ok(())
     }
-    fn cuMemHostGetDevicePointer_v2(address: *mut u64, pointer: Pointer, _flags: u32) {
+    fn cuMemHostGetDevicePointer_v2(address: Out<u64>, pointer: Pointer, _flags: u32) {
         let differs = with(|state| state.write_combined.contains(&(pointer as usize)));
-        unsafe { *address = pointer as u64 | if differs { ALIAS as u64 } else { 0 } };
+        address.set(pointer as u64 | if differs { ALIAS as u64 } else { 0 });
         Ok(())
     }
-    fn cuFuncGetAttribute(value: *mut i32, attribute: u32, _function: usize) {
-        unsafe { *value = loading::function_attribute(attribute) };
+    fn cuFuncGetAttribute(value: Out<i32>, attribute: u32, _function: usize) {
+        value.set(loading::function_attribute(attribute));
         Ok(())
     }
 }
@@ -552,13 +609,14 @@ call! { own:
         wait(event as usize, version);
         Ok(())
     }
-    fn cuEventElapsedTime(milliseconds: *mut f32, _start: Pointer, _end: Pointer) {
-        unsafe { *milliseconds = 1.5 };
+    fn cuEventElapsedTime(milliseconds: Out<f32>, _start: Pointer, _end: Pointer) {
+        milliseconds.set(1.5);
         Ok(())
     }
     fn cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, _shared: u32, stream: Pointer, params: *mut Pointer, _extra: Pointer) {
         check_default(stream);
-        let work = launch(function, [gx, gy, gz, bx, by, bz], params);
+        // SAFETY: the caller passes the parameters of `function`.
+        let work = unsafe { launch(function, [gx, gy, gz, bx, by, bz], params) };
         with(|state| state.push(stream, work));
         Ok(())
     }
@@ -566,11 +624,10 @@ call! { own:
 
 #[cfg(not(without_batches))]
 call! { bound:
-    fn cuMemcpyBatchAsync_v2(targets: *const u64, sources: *const u64, sizes: *const usize, count: usize, attributes: *const u32, indices: *const usize, kinds: usize, stream: Pointer) {
-        // SAFETY: there is one of each.
-        let (target, source, bytes) = unsafe { (*targets, *sources, *sizes) };
-        // SAFETY: as above.
-        assert_eq!((count, kinds, unsafe { (*attributes, *indices) }), (1, 1, (1, 0)), "in stream order");
+    fn cuMemcpyBatchAsync_v2(targets: In<u64>, sources: In<u64>, sizes: In<usize>, count: usize, attributes: In<u32>, indices: In<usize>, kinds: usize, stream: Pointer) {
+        // `CUmemcpyAttributes` begin with the order of accesses.
+        assert_eq!((count, kinds, *attributes.get(), *indices.get()), (1, 1, 1, 0), "in stream order");
+        let (target, source, bytes) = (*targets.get(), *sources.get(), *sizes.get());
         assert!(stream as usize > 1, "the legacy stream takes none");
         copy(found_at(target), found_at(source), bytes, stream)
     }

@@ -1,7 +1,5 @@
 //! The part of the fake driver that answers about devices and functions, and loads and links foreign code.
 //! Its one foreign kernel is again `saxpy_*`; it takes what the Rust one takes.
-//!
-//! SAFETY, for every `unsafe` block here: as in `libcuda.rs`.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -96,19 +94,25 @@ pub(crate) fn takes_record(module: usize, entry: &str) -> bool {
     head.is_some_and(|head| head.contains(".param .u64 __ferrogrid_record"))
 }
 
-fn words(target: usize, text: &CStr) {
+/// # Safety
+/// `target` is the address of a log that a caller passed, which has room for the text: the host crate's have 64 KiB.
+unsafe fn words(target: usize, text: &CStr) {
     let bytes = text.to_bytes_with_nul();
+    // SAFETY: as the caller promises.
     unsafe { (target as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
 }
 
 /// Writes the options of a load to its information log, if it has one: `0=32 4=65536 ...`.
-pub(crate) unsafe fn report_options(count: u32, options: *const u32, values: *const Pointer) {
-    let pairs: Vec<(u32, usize)> =
-        (0..count as usize).map(|at| unsafe { (*options.add(at), *values.add(at) as usize) }).collect();
-    let Some((_, log)) = pairs.iter().find(|(option, _)| *option == 3) else { return };
-    let plain = pairs.iter().filter(|(option, _)| !(3..=6).contains(option));
+///
+/// # Safety
+/// `options` and `values` are those of one call, so the information log (option 3) is the address of one.
+pub(crate) unsafe fn report_options(options: &[u32], values: &[Pointer]) {
+    let pairs = options.iter().zip(values.iter().map(|value| *value as usize));
+    let Some((_, log)) = pairs.clone().find(|(option, _)| **option == 3) else { return };
+    let plain = pairs.filter(|(option, _)| !(3..=6).contains(*option));
     let text: Vec<String> = plain.map(|(option, value)| format!("{option}={value}")).collect();
-    words(*log, &std::ffi::CString::new(text.join(" ")).unwrap());
+    // SAFETY: it is the log of the call; the text is short.
+    unsafe { words(log, &std::ffi::CString::new(text.join(" ")).unwrap()) };
 }
 
 /// A cubin with one section, of 8 bytes.
@@ -124,18 +128,38 @@ pub(crate) fn cubin() -> Vec<u8> {
     bytes
 }
 
+/// `CUlaunchConfig`: grid and block, shared memory, a stream, the attributes and their number.
+#[repr(C)]
+struct LaunchConfig {
+    shape: [u32; 6],
+    shared: u32,
+    stream: usize,
+    attributes: usize,
+    count: u32,
+}
+
 /// Logs a `CUlaunchAttribute`: its number, and the first three words of its value.
-fn log_attribute(of: &str, address: usize) {
+///
+/// # Safety
+/// It is at `address`.
+unsafe fn log_attribute(of: &str, address: usize) {
+    // SAFETY: it has 72 bytes: a number, padding, and a union of 64 bytes.
     let [number, _, value @ ..] = unsafe { *(address as *const [i32; 5]) };
     match number {
+        // SAFETY: 1 is the attribute whose value is such a window.
         1 => log(&format!("{of} attribute 1 = {}", unsafe { policy(address + 8) })),
         _ => log(&format!("{of} attribute {number} = {value:?}")),
     }
 }
 
 /// A `CUaccessPolicyWindow`, whose start is 16 bytes into an allocation.
+///
+/// # Safety
+/// It is at `address`.
 pub(crate) unsafe fn policy(address: usize) -> String {
+    // SAFETY: it begins with an address and a size.
     let (start, bytes) = unsafe { *(address as *const (usize, usize)) };
+    // SAFETY: then come the ratio and two properties, of 4 bytes each.
     let (ratio, hit, miss) = unsafe { *((address + 16) as *const (f32, u32, u32)) };
     let known = start == 0 || with(|state| state.allocations.contains_key(&(start - 16)));
     assert!(known, "the window is that of the view");
@@ -143,12 +167,12 @@ pub(crate) unsafe fn policy(address: usize) -> String {
 }
 
 call! {
-    fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: i32) {
-        unsafe { *bytes = number("memory", 1 << 30) as usize };
+    fn cuDeviceTotalMem_v2(bytes: Out<usize>, _device: i32) {
+        bytes.set(number("memory", 1 << 30) as usize);
         Ok(())
     }
-    fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: i32) {
-        unsafe { *uuid = [0xab + device as u8; 16] };
+    fn cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: i32) {
+        uuid.set([0xab + device as u8; 16]);
         Ok(())
     }
 }
@@ -166,37 +190,38 @@ call! { bound:
         assert!(preference <= 3);
         Ok(())
     }
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut i32, _function: usize, block: i32, shared: usize) {
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: Out<i32>, _function: usize, block: i32, shared: usize) {
         let fits = shared <= function_attribute(8) as usize;
         let by_threads = 2048 / block;
         let by_shared = 233_472 / (shared as i32 + 2048);
-        unsafe { *blocks = if fits { by_threads.min(by_shared) } else { 0 } };
+        blocks.set(if fits { by_threads.min(by_shared) } else { 0 });
         Ok(())
     }
-    fn cuOccupancyAvailableDynamicSMemPerBlock(shared: *mut usize, _function: usize, blocks: i32, _block: i32) {
-        unsafe { *shared = 233_472 / blocks as usize - 2048 };
+    fn cuOccupancyAvailableDynamicSMemPerBlock(shared: Out<usize>, _function: usize, blocks: i32, _block: i32) {
+        shared.set(233_472 / blocks as usize - 2048);
         Ok(())
     }
-    fn cuOccupancyMaxActiveClusters(clusters: *mut i32, _function: usize, config: *const [u64; 7]) {
-        // Grid and block (six u32), then shared memory, a stream, the attributes and their number.
-        let [grid, grid_z_and_block, _, shared, stream, attributes, count] = unsafe { *config };
-        assert_eq!((grid & 0xffff_ffff, grid_z_and_block & 0xffff_ffff, stream, count & 0xffff_ffff), (4, 1, 0, 1));
-        assert_eq!(shared & 0xffff_ffff, 2000);
-        let attribute = unsafe { *(attributes as *const [u32; 5]) };
+    fn cuOccupancyMaxActiveClusters(clusters: Out<i32>, _function: usize, config: In<LaunchConfig>) {
+        let LaunchConfig { shape, shared, stream, attributes, count } = config.get();
+        assert_eq!((shape[0], shape[2], *stream, *count, *shared), (4, 1, 0, 1, 2000));
+        // SAFETY: the configuration has one attribute, of more bytes.
+        let attribute = unsafe { *(*attributes as *const [u32; 5]) };
         assert_eq!(attribute, [4, 0, 4, 1, 1], "the shape of a cluster");
-        unsafe { *clusters = 33 };
+        clusters.set(33);
         Ok(())
     }
-    fn cuOccupancyMaxPotentialClusterSize(size: *mut i32, _function: usize, config: *const [u64; 7]) {
-        assert_eq!(unsafe { *config }[6] & 0xffff_ffff, 0, "no attributes");
-        unsafe { *size = 8 };
+    fn cuOccupancyMaxPotentialClusterSize(size: Out<i32>, _function: usize, config: In<LaunchConfig>) {
+        assert_eq!(config.get().count, 0, "no attributes");
+        size.set(8);
         Ok(())
     }
     fn cuModuleUnload(_module: usize) { Ok(()) }
     fn cuStreamSetAttribute(stream: Pointer, attribute: u32, value: *const u32) {
         assert!(is_live(stream));
         match attribute {
+            // SAFETY: 1 is the attribute whose value is such a window.
             1 => log(&format!("stream attribute 1 = {}", unsafe { policy(value as usize) })),
+            // SAFETY: the value is a union of 64 bytes.
             _ => log(&format!("stream attribute {attribute} = {}", unsafe { *value })),
         }
         Ok(())
@@ -206,15 +231,15 @@ call! { bound:
         if value > 39_321_600 { Err(1) } else { Ok(()) }
     }
     fn cuCtxResetPersistingL2Cache() { Ok(()) }
-    fn cuLaunchKernelEx(config: *const [u64; 7], function: usize, params: *mut Pointer, _extra: Pointer) {
-        // As for `cuOccupancyMaxActiveClusters`.
-        let [a, b, c, _shared, stream, attributes, count] = unsafe { *config };
-        let shape: Vec<u32> = [a, b, c].into_iter().flat_map(|two| [two as u32, (two >> 32) as u32]).collect();
-        for index in 0..count as u32 as usize {
-            let attribute = attributes as usize + index * 72;
+    fn cuLaunchKernelEx(config: In<LaunchConfig>, function: usize, params: *mut Pointer, _extra: Pointer) {
+        let LaunchConfig { shape, stream, attributes, count, .. } = *config.get();
+        for index in 0..count as usize {
+            let attribute = attributes + index * 72;
+            // SAFETY: it is one of the `count` attributes of the configuration, which have 72 bytes and begin with their number.
             match unsafe { *(attribute as *const u32) } {
                 2 if shape[0] > 1056 => return Err(720),
                 12 => {
+                    // SAFETY: 12 is the attribute whose value begins with an event and its flags.
                     let (event, flags) = unsafe { *((attribute + 8) as *const (usize, u32)) };
                     log(&format!("launch attribute 12 = event, {flags}"));
                     // All blocks begin at the same time, before they do anything.
@@ -225,17 +250,19 @@ call! { bound:
                         state.push(stream as Pointer, Work::Record { event, version });
                     });
                 }
-                _ => log_attribute("launch", attribute),
+                // SAFETY: as above.
+                _ => unsafe { log_attribute("launch", attribute) },
             }
         }
-        let work = launch(function, shape.try_into().unwrap(), params);
+        // SAFETY: the caller passes the parameters of `function`.
+        let work = unsafe { launch(function, shape, params) };
         with(|state| state.push(stream as Pointer, work));
         Ok(())
     }
-    fn cuModuleGetGlobal_v2(pointer: *mut u64, bytes: *mut usize, module: usize, name: *const c_char) {
+    fn cuModuleGetGlobal_v2(pointer: Out<u64>, bytes: Out<usize>, module: usize, name: Text) {
         let weights = || WEIGHTS.lock().unwrap().as_mut_ptr() as u64;
-        let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
-        let variable = match name {
+        let name = name.str();
+        let (address, size) = match name {
             "weights" => {
                 log("weights");
                 (weights(), 40)
@@ -247,21 +274,24 @@ call! { bound:
                 return Err(500);
             }
         };
-        unsafe { (*pointer, *bytes) = variable };
+        pointer.set(address);
+        bytes.set(size);
         Ok(())
     }
-    fn cuLinkCreate_v2(count: u32, options: *mut u32, values: *mut usize, state: *mut usize) {
-        let options = unsafe { std::slice::from_raw_parts(options, count as usize) };
+    fn cuLinkCreate_v2(count: u32, options: List<u32>, values: List<usize>, state: Out<usize>) {
+        // SAFETY: the caller passes `count` of both.
+        let (options, values) = unsafe { (options.get(count as usize), values.get(count as usize)) };
         let log = options.iter().position(|&option| option == 5).expect("an error log");
-        *LINK.lock().unwrap() = Some(Link { log: unsafe { *values.add(log) }, ..Link::default() });
-        unsafe { *state = 0x77 };
+        *LINK.lock().unwrap() = Some(Link { log: values[log], ..Link::default() });
+        state.set(0x77);
         Ok(())
     }
-    fn cuLinkAddData_v2(state: usize, kind: u32, data: *const u8, bytes: usize, name: *const c_char, _count: u32, _options: Pointer, _values: Pointer) {
+    fn cuLinkAddData_v2(state: usize, kind: u32, data: List<u8>, bytes: usize, name: Text, _count: u32, _options: Pointer, _values: Pointer) {
         assert_eq!(state, 0x77);
-        let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
+        let name = name.str();
         log(&format!("link {name} of kind {kind}"));
-        let data = unsafe { std::slice::from_raw_parts(data, bytes) };
+        // SAFETY: the caller passes so many bytes.
+        let data = unsafe { data.get(bytes) };
         let mut link = LINK.lock().unwrap();
         let link = link.as_mut().expect("a live link");
         if kind == 1 {
@@ -269,20 +299,23 @@ call! { bound:
         }
         link.texts.push(format!("{name}:{kind}:{}", String::from_utf8_lossy(data)));
         if name == "broken.ptx" {
-            words(link.log, c"ptxas broken.ptx, line 1; fatal : Parsing error");
+            // SAFETY: a caller keeps the log until it destroys the link.
+            unsafe { words(link.log, c"ptxas broken.ptx, line 1; fatal : Parsing error") };
             return Err(218);
         }
         Ok(())
     }
-    fn cuLinkComplete(_state: usize, result: *mut *mut u8, bytes: *mut usize) {
+    fn cuLinkComplete(_state: usize, result: Out<*mut u8>, bytes: Out<usize>) {
         let mut link = LINK.lock().unwrap();
         let link = link.as_mut().expect("a live link");
         if link.texts.iter().any(|text| text.contains("undefined")) {
-            words(link.log, c"error   : Undefined reference to 'helper'");
+            // SAFETY: a caller keeps the log until it destroys the link.
+            unsafe { words(link.log, c"error   : Undefined reference to 'helper'") };
             return Err(300);
         }
         link.cubin = cubin();
-        unsafe { (*result, *bytes) = (link.cubin.as_mut_ptr(), link.cubin.len()) };
+        result.set(link.cubin.as_mut_ptr());
+        bytes.set(link.cubin.len());
         Ok(())
     }
     fn cuLinkDestroy(_state: usize) {
@@ -293,23 +326,24 @@ call! { bound:
 
 #[cfg(not(without_param_info))]
 call! { bound:
-    fn cuModuleGetFunctionCount(count: *mut u32, _module: usize) {
-        unsafe { *count = 1 };
+    fn cuModuleGetFunctionCount(count: Out<u32>, _module: usize) {
+        count.set(1);
         Ok(())
     }
-    fn cuModuleEnumerateFunctions(functions: *mut usize, count: u32, _module: usize) {
+    fn cuModuleEnumerateFunctions(functions: Out<usize>, count: u32, _module: usize) {
         assert_eq!(count, 1);
-        unsafe { *functions = SAXPY };
+        functions.set(SAXPY);
         Ok(())
     }
-    fn cuFuncGetName(name: *mut *const c_char, function: usize) {
+    fn cuFuncGetName(name: Out<*const c_char>, function: usize) {
         assert_eq!(function, SAXPY);
-        unsafe { *name = c"saxpy_cu".as_ptr() };
+        name.set(c"saxpy_cu".as_ptr());
         Ok(())
     }
-    fn cuFuncGetParamInfo(_function: usize, index: usize, offset: *mut usize, size: *mut usize) {
+    fn cuFuncGetParamInfo(_function: usize, index: usize, offset: Out<usize>, size: Out<usize>) {
         let Some(&found) = PARAMETERS.get(index) else { return Err(1) };
-        unsafe { (*offset, *size) = (8 * index, found) };
+        offset.set(8 * index);
+        size.set(found);
         Ok(())
     }
 }

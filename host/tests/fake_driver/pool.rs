@@ -107,6 +107,8 @@ impl Pool {
 
     /// The free of `pointer` has run. If it has an owner already, its work comes later.
     pub(crate) fn has_back(&mut self, pointer: usize, number: usize, bytes: usize) {
+        // SAFETY: by the invariant of `Work`, the memory has so many bytes. The pool never returns it to the system, and its next
+        // owner's work comes after this.
         unsafe { (pointer as *mut u8).write_bytes(0xdd, bytes) };
         if let Some(freed) = self.free.iter_mut().find(|freed| freed.number == number) {
             freed.has_run = true;

@@ -1,6 +1,4 @@
 //! Work enqueued on the fake driver's streams, which runs when something waits for it.
-//!
-//! SAFETY: as in `libcuda.rs`.
 
 use std::alloc::{Layout, dealloc};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -35,6 +33,12 @@ pub(crate) fn is_default(stream: Pointer) -> bool {
     matches!(stream as usize, 0 | LEGACY | PER_THREAD | 0x100..0x1000)
 }
 
+/// What a stream is to do.
+///
+/// Invariant: the memory at its addresses has the extents that it states, is aligned for its type, and is live until the
+/// work has run. Callers of the driver must ensure that, because calls that enqueue work are `unsafe`. `Orders` panics
+/// if memory is freed or used without an order between the streams, so work that uses the same memory runs one after the
+/// other, and all work runs under the lock of `State`.
 #[derive(Clone)]
 pub(crate) enum Work {
     CopyBytes {
@@ -170,6 +174,7 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut State) -> T) -> T {
 pub(crate) fn end(queue: &mut VecDeque<Work>, code: Code) {
     for work in queue.drain(..) {
         if let Work::Call { function, data } = work {
+            // SAFETY: the caller of `cuStreamAddCallback` passed both, for one call.
             unsafe { function(std::ptr::null_mut(), code, data as Pointer) };
         }
     }
@@ -289,15 +294,18 @@ impl State {
 
     pub(crate) fn run(&mut self, work: Work) {
         match work {
+            // SAFETY: by the invariant of `Work`. A caller's ranges must not overlap, as for the real driver.
             Work::CopyBytes { target, source, bytes } => unsafe {
                 std::ptr::copy_nonoverlapping(source as *const u8, target as *mut u8, bytes);
             },
+            // SAFETY: by the invariant of `Work`: each row has `width` bytes, `pitch` apart. A caller's rows must not overlap.
             Work::CopyRows { target, source, target_pitch, source_pitch, width, height } => unsafe {
                 for row in 0..height {
                     let (target, source) = (target + row * target_pitch, source + row * source_pitch);
                     std::ptr::copy_nonoverlapping(source as *const u8, target as *mut u8, width);
                 }
             },
+            // SAFETY: by the invariant of `Work`: `count` patterns follow each other at `target`.
             Work::Fill { target, pattern, count } => unsafe {
                 for index in 0..count {
                     let place = (target + index * pattern.len()) as *mut u8;
@@ -310,6 +318,8 @@ impl State {
                     self.run(Work::Fill { target, pattern, count: width });
                 }
             }
+            // SAFETY: by the invariant of `Work`: `x` and `y` have `len` elements. They are accessed through raw pointers only, so they
+            // may be the same.
             Work::Saxpy { a, x, y, len, record } => unsafe {
                 if setting("panic").is_some_and(|value| value.parse() == Ok(a)) {
                     panic_as_kernels_do(record);
@@ -322,6 +332,7 @@ impl State {
                     *y += a * *(x as *const f32).add(index);
                 }
             },
+            // SAFETY: as for `Saxpy`.
             Work::Mix { factor, x, y, len, failure, record } => unsafe {
                 if failure != 0 {
                     panic_with(record, format!("failure {failure}"));
@@ -334,6 +345,7 @@ impl State {
             Work::Free { pointer } => self.release(pointer),
             Work::Map { start, bytes } => graph_memory::map(start, bytes),
             Work::Unmap { start, bytes } => graph_memory::unmap(start, bytes),
+            // SAFETY: by the invariant of `Work`: the pool keeps the memory, and its last owner's work has run.
             Work::Begin { pointer, bytes } => unsafe { (pointer as *mut u8).write_bytes(0xaa, bytes) },
             Work::GiveBack { pointer, number, bytes, .. } => self.pool.has_back(pointer, number, bytes),
             Work::Record { event, version } => {
@@ -349,6 +361,7 @@ impl State {
 
     pub(crate) fn release(&mut self, pointer: usize) {
         let bytes = self.allocations.remove(&pointer).expect("freed once");
+        // SAFETY: all that is in `allocations` was allocated with this layout. It was removed, so this happens once.
         unsafe {
             (pointer as *mut u8).write_bytes(0xdd, bytes);
             dealloc(pointer as *mut u8, Layout::from_size_align(bytes, 256).unwrap());
@@ -397,6 +410,8 @@ pub(crate) fn advance(stream: usize) -> bool {
         Step::Ran => true,
         Step::Empty => false,
         Step::Call { function, data } => {
+            // SAFETY: the caller of `cuStreamAddCallback` passed both, for one call: `step` has removed the work. Nodes of graphs
+            // pass theirs for any number of calls.
             unsafe { function(std::ptr::null_mut(), SUCCESS, data as Pointer) };
             with(|state| state.calling.remove(&stream));
             true

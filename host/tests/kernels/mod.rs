@@ -72,6 +72,10 @@ fn saxpy_body(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
     }
 }
 
+/// The kernel on the CPU device.
+///
+/// # Safety
+/// `params` has the parameters of the kernel.
 unsafe fn saxpy_cpu(block: &Block, params: *const *const c_void) {
     // SAFETY: these are the parameters of `SAXPY`.
     unsafe {
@@ -227,6 +231,9 @@ pub(crate) fn dependent_saxpy<'a>(
 }
 
 /// `y <- y*factor + x`.
+///
+/// # Safety
+/// `params` has the parameters of the kernel.
 unsafe fn mix_cpu(block: &Block, params: *const *const c_void) {
     // SAFETY: these are the parameters of `SAXPY`, whose number has the size of this one.
     unsafe {
@@ -275,6 +282,9 @@ pub(crate) fn mix<'a>(
 }
 
 /// As `mix_cpu`; but if its second number is not 0, a thread panics, and names it.
+///
+/// # Safety
+/// `params` has the parameters of the kernel.
 unsafe fn fail_cpu(block: &Block, params: *const *const c_void) {
     // SAFETY: these are the parameters of `FAIL`.
     unsafe {
@@ -389,6 +399,9 @@ pub(crate) fn missing<'a>(
 }
 
 /// Adds 1 to each element, slowly, so that a missing wait reads old values.
+///
+/// # Safety
+/// `params` has the parameters of the kernel.
 unsafe fn slow_cpu(block: &Block, params: *const *const c_void) {
     // SAFETY: these are the parameters of `OUTPUT`.
     unsafe {
@@ -434,6 +447,9 @@ pub(crate) fn slow_increment<'a>(
 }
 
 /// Panics where an element is 13.
+///
+/// # Safety
+/// `params` has the parameters of the kernel.
 unsafe fn unlucky_cpu(block: &Block, params: *const *const c_void) {
     // SAFETY: these are the parameters of `OUTPUT`.
     unsafe {
@@ -474,6 +490,9 @@ pub(crate) fn unlucky<'a>(stream: &Stream, grid: Grid<1>, y: impl DeviceOutput<'
 }
 
 /// Writes `1000 * y + x` at (x, y).
+///
+/// # Safety
+/// `params` has the parameters of the kernel.
 unsafe fn coordinates_cpu(block: &Block, params: *const *const c_void) {
     // SAFETY: these are the parameters of `OUTPUT_2D`.
     unsafe {

@@ -20,6 +20,7 @@ pub extern "C" fn InitializeInjectionNvtx2(get_export_table: GetExportTable) -> 
     let callbacks = get_export_table(1).cast::<Callbacks>();
     let version = get_export_table(3).cast::<u32>();
     assert!(!version.is_null() && get_export_table(99).is_null());
+    // SAFETY: table 1 is that of the callbacks, which NVTX keeps as long as the process runs; the size is compared below.
     let callbacks = unsafe { &*callbacks };
     assert_eq!(callbacks.struct_size, size_of::<Callbacks>());
     for (module, functions) in [(1, 16), (2, 9), (3, 15), (4, 7), (5, 16), (6, 7)] {
@@ -28,12 +29,14 @@ pub extern "C" fn InitializeInjectionNvtx2(get_export_table: GetExportTable) -> 
         assert_eq!(size, functions);
         for number in 1..size as usize {
             // As tools do it: all slots must be there.
+            // SAFETY: the table has `size` entries.
             let slot = unsafe { *table.add(number) };
             let function: *const c_void = match (module, number) {
                 (1, 9) => push as *const c_void,
                 (1, 11) => pop as *const c_void,
                 _ => std::ptr::null(),
             };
+            // SAFETY: each entry points to a static slot for a function, which NVTX reads only after this returns.
             unsafe { *slot = function };
         }
     }
@@ -42,6 +45,7 @@ pub extern "C" fn InitializeInjectionNvtx2(get_export_table: GetExportTable) -> 
 }
 
 extern "C" fn push(text: *const c_char) -> c_int {
+    // SAFETY: NVTX passes on the text of `nvtxRangePushA`, which ends with a zero byte.
     let text = unsafe { CStr::from_ptr(text) };
     log(&format!("push {}", text.to_str().unwrap()));
     0

@@ -84,6 +84,9 @@ impl Here<'_> {
 }
 
 /// Runs the body in the parameters for each thread, which may wait if `WAITING`.
+///
+/// # Safety
+/// `params` has the parameters of the kernel.
 unsafe fn entry<const WAITING: bool>(block: &Block<'_>, params: *const *const c_void) {
     // SAFETY: these are the parameters that `run_on` passes; atomics may be shared between threads.
     let (body, out) = unsafe {

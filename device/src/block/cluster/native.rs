@@ -35,6 +35,8 @@ pub(super) fn sync<const R: usize>(thread: &Thread<'_, R>) {
     thread.block.cluster_barrier(thread.place());
 }
 
+/// # Safety
+/// The cluster has a block of this rank, and `start` is in the shared memory of the thread's own.
 pub(super) unsafe fn in_block<A, const R: usize>(
     thread: &Thread<'_, R>,
     start: *mut A,

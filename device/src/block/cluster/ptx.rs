@@ -80,6 +80,9 @@ pub(super) fn sync<const R: usize>(_: &Thread<'_, R>) {
 }
 
 /// The forms without `.aligned`: threads of a warp may arrive one after the other.
+///
+/// # Safety
+/// All threads of the cluster call it.
 #[inline(always)]
 pub(super) unsafe fn leave() {
     // SAFETY: all threads of the cluster come here, as the caller vouches; each arrives, then waits.

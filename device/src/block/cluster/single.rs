@@ -36,8 +36,12 @@ pub(super) fn sync<const R: usize>(thread: &Thread<'_, R>) {
     thread.sync_threads();
 }
 
+/// # Safety
+/// None: each block is a cluster of its own. Other architectures require that all threads of the cluster call it.
 pub(super) unsafe fn leave() {}
 
+/// # Safety
+/// None: there is one block. Other architectures require that the cluster has a block of this rank.
 #[inline(always)]
 pub(super) unsafe fn in_block<A, const R: usize>(_: &Thread<'_, R>, start: *mut A, _: u32) -> *const A {
     start

@@ -26,6 +26,8 @@ fn kernel_of(
     cluster: Option<[u32; 3]>,
     cluster_at_launch: bool,
 ) -> Kernel {
+    /// # Safety
+    /// None: no launch gets so far.
     unsafe fn never(_: &Block, _: *const *const c_void) {}
     static IMAGE: ModuleImage = ModuleImage::host_only();
     Kernel::new(KernelDescriptor {

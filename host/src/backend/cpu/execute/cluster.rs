@@ -34,6 +34,9 @@ pub(crate) unsafe fn run(launch: &OwnedLaunch, device: &CpuDevice) -> Result<()>
 }
 
 /// Runs these clusters one after the other on this CPU thread.
+///
+/// # Safety
+/// As for `run`; each cluster of the launch runs once.
 unsafe fn run_clusters(
     launch: &OwnedLaunch,
     device: &CpuDevice,

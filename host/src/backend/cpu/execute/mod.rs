@@ -115,6 +115,10 @@ impl OwnedLaunch {
         result.map_err(|caught| caught.into_error(self.kernel, [0; 3], [0; 3]))
     }
 
+    /// Shares `blocks` out among the threads of `pool`, in so many tasks at most.
+    ///
+    /// # Safety
+    /// As for `run`; each block of the launch runs once.
     unsafe fn run_shared(
         &self,
         pool: &ThreadPool,
@@ -143,6 +147,9 @@ impl OwnedLaunch {
     }
 
     /// Runs blocks one after the other; whether their threads may wait, which holds of all blocks or none.
+    ///
+    /// # Safety
+    /// As for `run`; each block of the launch runs once.
     unsafe fn run_blocks(
         &self,
         blocks: Range<u64>,

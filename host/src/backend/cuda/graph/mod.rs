@@ -548,6 +548,9 @@ fn fill_params(fill: &Fill<'_>) -> CUDA_MEMSET_NODE_PARAMS {
 }
 
 /// Called by a thread of the driver, once for each launch.
+///
+/// # Safety
+/// `data` points to a live [`HostNode`].
 unsafe extern "C" fn call_host(data: *mut c_void) {
     // SAFETY: `data` is the node that `Template::add` gave, which lives until its launches have run, and is
     // only read.

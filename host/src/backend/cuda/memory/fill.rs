@@ -23,6 +23,9 @@ impl CudaStream {
     }
 
     /// Writes the value once: word by word, or of many words by a copy.
+    ///
+    /// # Safety
+    /// As for `StreamMemory::fill`.
     unsafe fn write_once(&self, fill: &Fill<'_>) -> Result<()> {
         let (mut words, value) = (fill.words(), &*fill.value);
         if words.len() <= MANY_WORDS {
@@ -36,6 +39,9 @@ impl CudaStream {
     }
 
     /// Copies the first of `count` values of `bytes` bytes to the others, twice as many each time.
+    ///
+    /// # Safety
+    /// `target` is memory of `count` values, ordered for this stream, and the first value is there.
     unsafe fn double(&self, target: *mut u8, bytes: usize, count: usize) -> Result<()> {
         let mut done = 1;
         while done < count {
@@ -48,6 +54,9 @@ impl CudaStream {
     }
 
     /// `count` times the word of `fill`, side by side.
+    ///
+    /// # Safety
+    /// The target is memory of so many words, aligned to one, and ordered for this stream.
     unsafe fn fill_words(&self, fill: &Fill<'_>, count: usize) -> Result<()> {
         let (driver, start, word) = (self.driver(), address(fill.target.0), fill.word());
         let bytes = fill.value.len();

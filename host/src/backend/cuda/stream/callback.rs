@@ -70,6 +70,9 @@ fn add(device: &CudaDevice, stream: CUstream, job: Job) -> Result<()> {
 }
 
 /// Called by a thread of the driver, once.
+///
+/// # Safety
+/// `data` is a [`Job`]'s, from `Box::into_raw`, and has no other owner.
 unsafe extern "C" fn call(_stream: CUstream, code: u32, data: *mut c_void) {
     // SAFETY: `data` is from `Box::into_raw` in `add`, and the driver calls once.
     let job = unsafe { Box::from_raw(data.cast::<Job>()) };

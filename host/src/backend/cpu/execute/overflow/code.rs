@@ -39,6 +39,9 @@ struct Search {
 }
 
 /// Looks through the segments of one program or library; 1 ends the search.
+///
+/// # Safety
+/// `info` is the loader's, and `search` points to a [`Search`] that nothing else uses meanwhile.
 #[cfg(all(target_os = "linux", not(target_feature = "crt-static")))]
 unsafe extern "C" fn visit(
     info: *mut libc::dl_phdr_info,

@@ -159,7 +159,10 @@ mod platform {
         true
     }
 
-    /// Not known here.
+    /// Not implemented for this system.
+    ///
+    /// # Safety
+    /// None: it changes nothing.
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     unsafe fn leave(_: &Stack, _: Code, _: *mut c_void) -> bool {
         false
