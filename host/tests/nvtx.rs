@@ -42,7 +42,7 @@ fn tool() -> &'static Path {
     })
 }
 
-/// What a tool is told, if `path` is the one that the environment names.
+/// The ranges that a tool gets, if `path` is the one that the environment names.
 fn ranges(name: &str, path: &Path, variables: &[(&str, &str)]) -> String {
     let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvtx_{name}_{}.log", std::process::id()));
     let output = Command::new(std::env::current_exe().unwrap())

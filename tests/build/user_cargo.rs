@@ -16,7 +16,7 @@ pub fn command(program: impl AsRef<OsStr>, folder: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(folder).env("PWD", folder).env("CARGO_TARGET_DIR", target());
     command.env("CARGO_TERM_COLOR", "never").env_remove("RUSTFLAGS");
-    // Nobody debugs these builds, and each is edited once or twice.
+    // Debug information is not needed, and incremental data not worth their time: each build is edited once or twice.
     command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
     command
 }

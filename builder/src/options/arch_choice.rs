@@ -10,10 +10,10 @@ pub(crate) struct ArchChoice {
     pub(crate) origin: Origin,
 }
 
-/// Who has chosen the architectures of a build.
+/// Where the architectures of a build were chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The package, or nobody: the list of a module wins.
+    /// The package, or the default: the list of a module wins.
     Package,
     /// `FERROGRID_ARCH`: it selects from the list of a module.
     Variable,

@@ -92,7 +92,7 @@ impl PoolOptions {
         PoolOptions { reuse_allow_internal_dependencies: allowed, ..self }
     }
 
-    /// Whether memory is used again by event dependencies, by chance, and by dependencies that the driver adds.
+    /// Whether memory is reused by event dependencies, opportunistically, and by dependencies that the driver adds.
     pub(crate) fn reuse(&self) -> [bool; 3] {
         [
             self.reuse_follow_event_dependencies,

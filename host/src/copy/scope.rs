@@ -46,7 +46,7 @@ struct Wait<'a>(&'a Stream);
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        // What has failed is left to whoever waits next.
+        // A failure stays in the stream, and the next wait reports it.
         let _unwinding = self.0.inner().backend().drain();
     }
 }

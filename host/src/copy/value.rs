@@ -98,8 +98,8 @@ impl Stream {
     ///
     /// # Safety
     /// `target` must be aligned, and lead to a number in memory of this device until the stream has written it. The buffer's
-    /// own order does not know of it: nothing else may use the number meanwhile, but [`Stream::wait_value`] and atomic
-    /// operations.
+    /// own order does not cover it: until then only [`Stream::wait_value`] and atomic operations may use the
+    /// number.
     pub unsafe fn write_value<V: StreamValue>(&self, target: DevicePtrMut<V>, value: V) -> Result<()> {
         let (address, is_wide) = (target.as_raw().cast::<u8>(), size_of::<V>() == 8);
         // SAFETY: passed on.
@@ -111,7 +111,7 @@ impl Stream {
     /// no thread of the GPU does. On the CPU device the stream looks again and again.
     ///
     /// A GPU runs streams over a limited number of channels (`CUDA_DEVICE_MAX_CONNECTIONS`). Enqueue the write before the
-    /// wait where that is possible, lest it stands behind the wait in the same channel.
+    /// wait where that is possible: otherwise it may be queued behind the wait in the same channel.
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) if the device cannot wait for it, or not in this memory, as for
@@ -120,7 +120,7 @@ impl Stream {
     ///
     /// # Safety
     /// `source` must be aligned, and lead to a number in memory of this device until the stream has waited. The buffer's own
-    /// order does not know of it: whatever writes the number meanwhile does so with [`Stream::write_value`] or
+    /// order does not cover it: meanwhile the number may be written only by [`Stream::write_value`] or
     /// atomically. It must be written eventually, by work that does not come after this stream's: the buffer's other
     /// uses on other streams may.
     pub unsafe fn wait_value<V: StreamValue>(

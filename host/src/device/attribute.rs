@@ -28,7 +28,7 @@ pub struct DeviceAttribute(u32);
 
 const PREFIX: &str = "CU_DEVICE_ATTRIBUTE_";
 
-// The numbers are written out because they are fixed for ever, while the enum of the bindings has
+// The numbers are written out because they are fixed forever, while the enum of the bindings has
 // only those of the CUDA version that it is pinned to.
 macro_rules! attributes {
     ($( $name:ident = $number:literal, )*) => {

@@ -40,7 +40,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// The primary context with the handle `raw`, of whichever GPU.
+    /// The primary context with the handle `raw`, of any GPU.
     ///
     /// # Errors
     /// [`Error::ForeignContext`] if it is another than the primary context of its device; what the driver says of it; or

@@ -38,7 +38,7 @@ impl<M> Drop for GivenAway<M> {
 /// Where memory of `device` is, which on a GPU is of `kind`.
 fn place(device: &Device, kind: i32) -> DLDevice {
     let Some(ordinal) = device.ordinal() else { return DLDevice { device_type: CPU, device_id: 0 } };
-    // Page-locked memory is the host's, whichever device it was made with.
+    // Page-locked memory belongs to the host, not to the device that created it.
     let number = if kind == CUDA_HOST { 0 } else { ordinal };
     DLDevice { device_type: kind, device_id: i32::try_from(number).unwrap_or(i32::MAX) }
 }

@@ -138,7 +138,7 @@ pub enum LaunchError {
         axis: Axis,
         /// Blocks of the grid along it.
         blocks: u32,
-        /// Tiles of the output along it, the last one perhaps cut off.
+        /// Tiles of the output along it; the last one may be incomplete.
         tiles: usize,
     },
     /// A grid made with `Grid::new` or `Grid::blocks` has a negative number of blocks along an axis.

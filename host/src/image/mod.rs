@@ -59,7 +59,7 @@ impl Image {
         Ok(Image::copied(CodeType::Fatbin, bytes))
     }
 
-    /// Whichever it is by its first bytes.
+    /// The kind is recognised by the first bytes.
     pub(crate) fn any(bytes: &[u8]) -> Result<Self, ForeignError> {
         if bytes.starts_with(ELF_MAGIC) {
             return Image::cubin(bytes);

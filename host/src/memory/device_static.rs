@@ -12,8 +12,8 @@ use crate::order::Use;
 /// operations (CUDA C++: `__device__`, `cudaMemcpyToSymbolAsync`, `cudaMemcpyFromSymbolAsync`; `cuModuleGetGlobal`).
 ///
 /// Each device has a separate one, at first with the value in the source, and again after the device was reset or the module
-/// unloaded. It is ordered like a buffer that is written: launches of kernels that mention it come one after the other, on whichever
-/// streams, and so do `set` and `get`.
+/// unloaded. It is ordered like a buffer that is written: launches of kernels that mention it run one after the other,
+/// also on different streams, and so do `set` and `get`.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

@@ -298,13 +298,13 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         Ok(())
     }
 
-    /// How many of its elements find room in so many bytes.
+    /// How many of its elements fit in so many bytes.
     fn elements_in(&self, bytes: usize) -> usize {
         bytes.checked_div(size_of::<T>()).map_or(self.max_len, |len| len.min(self.max_len))
     }
 }
 
-/// A buffer that has `len` elements when this is dropped, whatever happens to those behind.
+/// A buffer that has `len` elements when this is dropped, also after a panic.
 struct Longer<'a, T: DeviceCopy> {
     buffer: &'a mut DeviceBuffer<T>,
     len: usize,

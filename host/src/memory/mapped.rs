@@ -78,8 +78,8 @@ impl<T: DeviceCopy> Mapped<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) })
     }
 
-    /// Makes `stream` wait for what a use there must come after. The use itself is not entered: whoever asks sees to it
-    /// that nobody reaches the elements before it is over.
+    /// Makes `stream` wait for what a use there must come after. The use itself is not recorded: the caller must
+    /// keep the elements unreachable until it has ended.
     pub(crate) fn follow(&self, stream: &StreamInner, usage: Use) -> Result<()> {
         match self.uses.load(Ordering::Relaxed) {
             UNUSED => Ok(()),

@@ -70,7 +70,7 @@ pub(crate) enum Origin {
     Stream(Option<Box<MemoryPool>>),
     /// Managed memory.
     Managed,
-    /// Somebody else's.
+    /// Another library's.
     Foreign,
     /// A CUDA array; the pointer is a handle, not an address.
     Array,
@@ -294,7 +294,7 @@ impl Memory {
     /// If the memory is another device's, or the device fails.
     #[inline]
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
-        // Then its device has been checked, and it is no recording: those are guests.
+        // Its device was checked at an earlier use, and it is no recording: those are guests, which are never alone.
         if self.order.is_alone(stream, usage) {
             return Ok(());
         }

@@ -278,7 +278,7 @@ impl Device {
         let (bytes, mut data) = (size_of_val(data.as_slice()), data);
         // SAFETY: a `Vec` has no null pointer.
         let start = unsafe { NonNull::new_unchecked(data.as_mut_ptr()) };
-        // SAFETY: a `Vec` that nobody touches keeps its memory; the lock ends before it is dropped.
+        // SAFETY: a `Vec` that is not changed keeps its memory; the lock ends before it is dropped.
         let locked = unsafe { Locked::lock(self, start.as_ptr().cast(), bytes)? };
         let (len, locked) = (data.len(), Some(locked));
         PinnedBuffer::of(self, start, len, Pages { locked, data: Some(data), _owner: None })

@@ -22,7 +22,7 @@
 //!   (`as_atomic`, whose views are `Copy`). A part-write is always entered into the record under the mutex, never on the
 //!   fast path. It removes no user, and every later use on another stream waits for it, with no shortcut.
 //! - [`Use::Write`] has the whole allocation to itself: when it begins, every earlier use has been enqueued. It waits for
-//!   them all, and may therefore forget them.
+//!   them all, and may therefore remove them from the record.
 //!
 //! The fast path leaves the record as it is. It is taken only when the record holds that one stream: for reads, which a
 //! later writer finds by that entry, and for exclusive writes.

@@ -2,8 +2,8 @@
 //!
 //! Each launch on the CPU device has an [`Outcome`], and memory names those of the launches that wrote it. A copy
 //! hands them on, and a launch that reads what failed work wrote fails with it. A read of memory on the host checks
-//! them after the work has run. Memory that the host writes again forgets them. So does memory that a launch overwrites as a
-//! whole, if its thread knows of the failure: then it does not rely on the contents.
+//! them after the work has run. They are cleared when the host writes the memory again, or a launch overwrites
+//! all of it, if the failure was reported to its thread: then it does not rely on the contents.
 //!
 //! On a GPU an outcome covers all launches of a stream between two waits that may panic (`cuda/stream/watch.rs`). Memory
 //! names it as well. But a launch that cannot panic, and whose memory names none, pays nothing for it.

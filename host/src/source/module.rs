@@ -67,7 +67,7 @@ impl SourceModule {
             return Err(no_native_code(device));
         }
         let entries = entries(compiled.name(), &compiled.inner().program);
-        // What is to be linked may come by `Kernel::link_with`, before the first launch.
+        // `Kernel::link_with` may add what is missing, before the first launch.
         let is_whole = unresolved(compiled.ptx()).is_empty();
         if let Some(first) = entries.first().filter(|_| is_whole) {
             first.kernel.as_raw(device)?;

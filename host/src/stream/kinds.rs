@@ -244,7 +244,7 @@ impl Stream {
     /// device's primary context; or the driver's error of the handle (`cuStreamGetCtx`).
     ///
     /// # Safety
-    /// - `raw` is a stream, and stays valid until this handle is dropped: for ever, if it is forgotten.
+    /// - `raw` is a stream, and stays valid until this handle is dropped: forever, if it is forgotten.
     /// - It is not being captured into a graph, now or while this handle is used. Else the synchronous functions of
     ///   [`Stream`] would return before their work is done.
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Stream> {

@@ -101,10 +101,10 @@ fn an_earlier_report_to_another_thread_does_not_make_the_data_valid() -> Result<
     std::thread::scope(|scope| {
         scope.spawn(|| assert_eq!(failed_at(stream.download(&other)), 1)).join().unwrap();
     });
-    // This thread has not heard of it, so what it launches works on with what is there.
+    // The failure was not reported to this thread, so its launches read the contents as they are.
     slow_increment(&stream, Grid::new(1, 1), &mut y)?;
     assert_eq!(failed_at(stream.download(&y)), 1);
-    // Now it has.
+    // Now it was reported.
     slow_increment(&stream, Grid::new(1, 1), &mut y)?;
     assert_eq!(stream.download(&y)?.len(), 8);
     Ok(())

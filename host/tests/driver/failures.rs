@@ -70,10 +70,10 @@ fn told_first() -> Result<()> {
     std::thread::scope(|scope| {
         scope.spawn(|| is_panic(stream.download(&other))).join().unwrap();
     });
-    // This thread has not heard of it, so what it launches works on with what is there.
+    // The failure was not reported to this thread, so its launches read the contents as they are.
     silent_saxpy(&stream, Grid::cover(8), GOOD, &stream.zeros::<f32>(8)?, &mut y)?;
     is_panic(stream.download(&y));
-    // Now it has.
+    // Now it was reported.
     silent_saxpy(&stream, Grid::cover(8), GOOD, &stream.zeros::<f32>(8)?, &mut y)?;
     assert_eq!(stream.download(&y)?, [1.0; 8]);
     stream.synchronize()

@@ -100,7 +100,7 @@ fn pools_have_the_requested_kind_of_memory() {
     let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pool of ")).collect();
     assert_eq!(made, ["[2, 0, 1, 0]", "[1, 0, 1, 0]", "[1, 0, 2, 0]", "[1, 0, 3, 1]"]);
     let allowed: Vec<&String> = calls.iter().filter(|call| call.contains(" allows ")).collect();
-    // The second is the device's own, which the peer is told of. Of the host's the device itself must be told.
+    // The second pool is in the device's memory, so access is granted to the peer only. Pools in the host's grant it to both.
     let expected = ["2 allows 1", "3 allows 0", "3 allows 1", "4 allows 0", "4 allows 1"];
     assert_eq!(
         allowed,

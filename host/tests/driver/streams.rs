@@ -220,7 +220,7 @@ fn foreign_streams_wait_for_each_other_from_two_threads() {
 
 const WAITS: usize = 200;
 
-/// With the two streams' locks taken in either order, this would wait for ever.
+/// With the two streams' locks taken in either order, this would wait forever.
 fn foreign_both_ways() -> Result<()> {
     let device = Device::cuda(0)?;
     let owners = [device.new_stream()?, device.new_stream()?];

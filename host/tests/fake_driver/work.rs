@@ -432,7 +432,7 @@ pub(crate) fn drain(stream: usize) {
     while advance(stream) {}
 }
 
-/// Runs whatever stream has the record that is waited for, up to it.
+/// Runs the stream with the record that is waited for, up to it.
 pub(crate) fn wait(event: usize, version: u64) {
     loop {
         let is_it = |work: &Work| matches!(work, Work::Record { event: e, version: v } if (*e, *v) == (event, version));

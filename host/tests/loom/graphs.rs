@@ -29,7 +29,7 @@ fn only_its_thread_records() {
     });
 }
 
-/// The end has all that was recorded before it, and what comes too late is told so.
+/// The end has all that was recorded before it, and later calls get an error.
 #[test]
 fn a_recording_that_another_thread_ends_has_all_announced_buffers() {
     orders(|| {

@@ -239,8 +239,8 @@ fn removing_ended_readers_waits_for_them() {
     });
 }
 
-/// One thread enqueues and lets go of its stream, while another begins to write a part: it may have waited for that
-/// stream before that enqueued, and then must not forget it.
+/// One thread enqueues and drops its stream, while another begins to write a part: that one may have waited for the
+/// stream before it enqueued, and then must keep it in the record.
 #[test]
 fn a_part_written_while_a_stream_closes_does_not_make_its_last_work_forgotten() {
     for usage in [Use::WritePart, Use::Read] {

@@ -178,7 +178,7 @@ fn foreign_shared_memory_is_opted_in_to(device: &Device) -> Outcome {
     let mut results = stream.zeros::<u32>(3)?;
     for bytes in [4, 48 << 10, most] {
         let function = function.with_dynamic_shared_memory(bytes)?;
-        // SAFETY: these are its types; it keeps to the length, and to the bytes that it is told of.
+        // SAFETY: these are its types; it stays within the length, and within the bytes that are passed.
         unsafe { function.launch(&stream, Grid::new(5, 64), (&mut results, 3_u64, bytes))? };
         expect("the last thread of each block", stream.download(&results)?, vec![63; 3])?;
         stream.copy(&stream.zeros::<u32>(3)?, &mut results)?;

@@ -29,7 +29,7 @@ apart! {
 /// The time limit of a case, which an endless loop would exceed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Ends the process if it lives much longer: a device that runs for ever cannot be stopped otherwise.
+/// Ends the process if it lives much longer: a device that runs forever cannot be stopped otherwise.
 fn limit_time() {
     thread::spawn(|| {
         thread::sleep(PATIENCE);

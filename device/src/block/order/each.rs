@@ -137,7 +137,7 @@ impl<T: Exchange, const N: usize> Slots<'_, EachThread<T, N>> {
 
     #[inline(always)]
     fn place(rank: u32) -> usize {
-        // No thread of a larger block has come by `publish_each`.
+        // `publish_each` panics in larger blocks, so no such thread comes here.
         HEAD + rank as usize % N
     }
 }

@@ -23,7 +23,7 @@ use slots::{OWN, Slots, TOTAL};
 /// for a block that already runs or has ended. A block publishes its value by [`BlockOrder::publish`] or
 /// [`BlockOrder::exclusive`]. Waits that could never end are refused:
 ///
-/// | what would wait for ever | what happens |
+/// | what would wait forever | what happens |
 /// |---|---|
 /// | for the block itself or a later one | a panic in the thread that waits |
 /// | for a block that has ended without a value | a panic in the thread that waits |

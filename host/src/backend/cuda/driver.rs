@@ -66,7 +66,7 @@ impl Code {
         self == Code::SUCCESS
     }
 
-    /// Whether the call may have been refused, before it did anything, for want of the right current context.
+    /// Whether the call may have been refused, before it did anything, because another context was current.
     #[inline]
     pub(super) fn may_lack_context(self) -> bool {
         // A destroyed context is another library's, current on this thread.

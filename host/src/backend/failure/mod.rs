@@ -132,7 +132,7 @@ impl Failure {
         taken.iter().map(|(_, fault)| fault.tell()).reduce(|first, _| first)
     }
 
-    /// Forgets what a synchronisation of the device has reported, where no stream is left that could.
+    /// Removes failures that a synchronisation of the device has reported, where no stream is left to report them.
     pub(super) fn forget_reported_by_device(&self) {
         self.lock().faults.retain(|(_, fault)| !fault.told_by_device.load(Ordering::Relaxed));
     }

@@ -47,7 +47,7 @@ fn the_last_separately_located_failure_is_reported_alone() {
     let failures = Failure::default();
     (0..=KEPT).for_each(|number| drop(failures.note(error(number))));
     assert_eq!(failures.take_until(KEPT as u64 - 1), Some(error(0)));
-    // The last two share a place, and are told when both have come.
+    // The last two share a place, and are reported when both points are reached.
     assert_eq!(failures.take_until(KEPT as u64), None);
     assert_eq!(failures.take_until(KEPT as u64 + 1), Some(error(KEPT - 1)));
 }

@@ -79,7 +79,7 @@ pub enum MemorySyncDomain {
 ///
 /// # let stream = Device::cpu().new_stream()?;
 /// let passing = stream.zeros::<f32>(1 << 20)?;
-/// // Read once: it shall not take the place of what is read again.
+/// // Read once: it must not evict what is read again.
 /// stream.set_access_policy_window(Some(AccessPolicyWindow::new(&passing, AccessProperty::Streaming)))?;
 /// # Ok(()) }
 /// ```
@@ -96,7 +96,7 @@ pub enum AccessProperty {
 
 /// Memory with a second-level cache policy, for a launch ([`Grid::with_access_policy_window`]) or for all later ones of a
 /// stream ([`Stream::set_access_policy_window`](crate::Stream::set_access_policy_window)): `CUaccessPolicyWindow`. It is a hint, and changes no result. It holds no memory:
-/// when the buffer is gone, it means whatever is there.
+/// after the buffer is freed, it applies to what is allocated there.
 ///
 /// [`Grid::with_access_policy_window`]: crate::Grid::with_access_policy_window
 ///
@@ -134,8 +134,8 @@ pub struct AccessPolicyWindow {
 }
 
 impl AccessPolicyWindow {
-    /// The same for that part of the lines, from 0 to 1, which the hardware chooses; the others are misses (`hitRatio`). Where
-    /// more memory shall persist than the cache sets aside, it keeps the lines from driving each other out.
+    /// The same for that part of the lines, from 0 to 1, which the hardware chooses; the others are misses (`hitRatio`). If
+    /// more memory is to persist than the cache sets aside, it keeps the lines from evicting each other.
     ///
     /// # Errors
     /// [`Error::HitRatio`] if it is less than 0, more than 1, or no number.

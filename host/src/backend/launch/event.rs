@@ -68,7 +68,7 @@ mod tests {
         assert!(names[0].find().is_none() && names[1].find().is_some());
     }
 
-    /// Wherever later events are, they have other names.
+    /// Later events have other names, also at the same address.
     #[test]
     fn a_name_is_that_of_one_event_only() {
         let gone = LaunchEvent::of(event().shared());

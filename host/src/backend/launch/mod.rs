@@ -59,7 +59,7 @@ impl LaunchConfig {
         self.attributes.unwrap_or_default()
     }
 
-    /// The cluster that the driver is told of: it knows that of a kernel which was compiled for one.
+    /// The cluster to pass to the driver, which knows it already for a kernel that was compiled with one.
     pub(crate) fn stated_cluster(&self, kernel: &Kernel) -> Option<[u32; 3]> {
         (self.cluster != [1; 3] && kernel.cluster().is_none()).then_some(self.cluster)
     }

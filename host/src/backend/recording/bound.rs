@@ -34,7 +34,7 @@ impl<S> Bound<S> {
         self.lock().as_mut().map(work).ok_or(Refused::Ended)
     }
 
-    /// Ends it, on whichever thread; the state, for the first who does.
+    /// Ends it, from any thread. The first call returns the state.
     pub(crate) fn end(&self) -> Option<S> {
         self.lock().take()
     }

@@ -329,7 +329,7 @@ impl State {
     }
 
     fn empty_from(&mut self, first: usize) {
-        // Allocations are freed whichever node has failed.
+        // Allocations are freed, whatever has failed.
         let fails =
             |node: &&mut Node| !matches!(*node.operation, Operation::Allocate(_) | Operation::Free { .. });
         for node in self.nodes.iter_mut().skip(first).filter(fails) {

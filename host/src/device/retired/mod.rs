@@ -31,8 +31,8 @@ pub(crate) fn drop_quietly(owner: Box<dyn Send>) {
     drop(Owner(Some(owner)));
 }
 
-/// An owner whose panic, when it is dropped, ends there, where the panic hook has shown it: whoever collects need not be
-/// whoever retired it.
+/// An owner whose panic on drop is caught after the panic hook has reported it: the thread that collects may be another than
+/// the one that retired the owner.
 struct Owner(Option<Box<dyn Send>>);
 
 impl Drop for Owner {

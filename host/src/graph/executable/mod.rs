@@ -28,7 +28,7 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// A graph that can be launched, made by [`Graph::instantiate`] (`CUgraphExec`).
 ///
 /// A launch is a use of all its buffers: it comes after what uses them on other streams, and what uses
-/// them later comes after it. Launches of one graph run one after the other, on whichever streams.
+/// them later comes after it. Launches of one graph run one after the other, also on different streams.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

@@ -120,7 +120,7 @@ impl Words {
 
 impl Drop for OrderMemory<'_> {
     fn drop(&mut self) {
-        // Whoever takes them enqueues later on the same stream. If nothing was launched, they are as they were.
+        // The next launch that takes them is enqueued later on the same stream. If nothing was launched, they are unchanged.
         if let (Some(keeper), Some(words)) = (self.keeper, self.words.take()) {
             keeper.kept_order().put(words);
         }

@@ -42,7 +42,7 @@ unsafe impl Sync for ConstantMemory {}
 pub(crate) struct Resident {
     device: DeviceBackend,
     pub(crate) memory: Memory,
-    /// How long it is there on a GPU; on the CPU for ever.
+    /// How long it exists on a GPU. On the CPU device it always does.
     lease: Option<ModuleLease>,
     next: *const Resident,
 }

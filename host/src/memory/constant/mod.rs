@@ -27,7 +27,7 @@ pub(crate) use memory::{ENQUEUERS, Running, begin_launch};
 /// (CUDA C++: `__constant__`, `cudaMemcpyToSymbolAsync`, `cudaMemcpyFromSymbolAsync`; `cuModuleGetGlobal`).
 ///
 /// Each device has a separate value, at first the one in the source. It is ordered like a buffer: a launch of a
-/// kernel that may read it comes after what set it, on whichever stream, and what sets it comes after the launches
+/// kernel that may read it comes after what set it, on any stream, and what sets it comes after the launches
 /// before.
 ///
 /// ```

@@ -130,8 +130,8 @@ fn keys_of_children_name_their_buffers(device: &Device) -> Outcome {
     assert_eq!(graph.pinned(host)?, [3; 100]);
     stream.fill_into(4, graph.view_mut(data)?)?;
     graph.pinned_mut(host)?.fill(4);
-    let (_, stranger) = filling(&stream, 1)?;
-    assert!(matches!(graph.view(stranger), Err(Error::Graph(GraphError::OtherGraph { what: "buffer" }))));
+    let (_, other_graphs) = filling(&stream, 1)?;
+    assert!(matches!(graph.view(other_graphs), Err(Error::Graph(GraphError::OtherGraph { what: "buffer" }))));
     Ok(())
 }
 

@@ -300,7 +300,7 @@ fn a_value_that_panics_when_it_is_dropped_ends_nothing(device: &Device) -> Outco
     };
     let worker = thread::spawn(work);
     match end.recv_timeout(PATIENCE) {
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => Err("a stream waits for ever".into()),
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => Err("a stream waits forever".into()),
         _ => worker.join().map_err(|_| "a panic came through".into()),
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct CpuDevice {
     peers: Mutex<Vec<u64>>,
     /// The ends of streams that were dropped with work in their queues.
     ends: Mutex<Vec<CpuMark>>,
-    /// The failures of streams that were dropped before anyone asked.
+    /// Unreported failures of streams that were dropped.
     orphaned: Mutex<VecDeque<Arc<Fault>>>,
     output: Output,
 }

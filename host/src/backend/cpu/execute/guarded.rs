@@ -14,7 +14,7 @@ pub(crate) fn run(stack: ThreadStack, work: impl FnOnce()) -> (ThreadStack, Resu
     let in_kernel = panic::in_kernel();
     let body = |_: &Yielder<(), ()>, ()| work();
     // SAFETY: what `work` borrows is alive until this returns, and by then the coroutine has ended: it never
-    // gives up its turn. If its stack was used up it is as if it hung for ever, but no thread waits for it.
+    // gives up its turn. If its stack was used up it is as if it hung forever, but no thread waits for it.
     let mut coroutine = unsafe { Coroutine::<(), (), (), ThreadStack>::with_stack_unchecked(stack, body) };
     let own = overflow::running_on(Some(coroutine.trap_handler()));
     coroutine.resume(());

@@ -329,7 +329,7 @@ impl CudaDevice {
         if code.is_success() { Ok(()) } else { Err(self.error(code, operation, object)) }
     }
 
-    /// As `check`, of a call that needs `bytes` of memory, or none that it knows of.
+    /// As `check`, for a call that allocates `bytes`, if that is known.
     pub(super) fn check_memory(
         &self,
         code: Code,

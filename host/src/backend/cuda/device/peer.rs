@@ -49,7 +49,7 @@ impl CudaDevice {
     pub(crate) fn enable_peer_access(&self, peer: &CudaDevice) -> Result<()> {
         let context = peer.context()?;
         self.bind()?;
-        // SAFETY: both contexts are retained for ever; the flags must be 0.
+        // SAFETY: both contexts are retained forever; the flags must be 0.
         let code = unsafe { self.driver().enable_peer_access(context, 0)? };
         if code != Code::PEER_ACCESS_ALREADY_ENABLED {
             self.check(code, "cuCtxEnablePeerAccess", &format_args!("{peer}"))?;
@@ -59,7 +59,7 @@ impl CudaDevice {
             peer.bind()?;
             pool::allow(peer, peer.pool()?, self)?;
         }
-        // Held until pools that are made later can know of it.
+        // Held until the peer is listed, so that pools created later allow it, too.
         let pools = lock(&peer.own_pools);
         pools.iter().try_for_each(|pool| pool::allow(peer, *pool, self))?;
         // As the pools.
@@ -91,7 +91,7 @@ impl CudaStream {
         self.bind()?;
         let stream = self.enter()?;
         let (target, source) = (address(target), address(source));
-        // SAFETY: the contexts are retained for ever; the caller vouches for the memory.
+        // SAFETY: the contexts are retained forever; the caller vouches for the memory.
         let code = unsafe { self.driver().copy_peer(target, to, source, from, bytes, stream.raw)? };
         let object = || format!("{bytes} bytes from {source_device} to {target_device}");
         if code.is_success() { Ok(()) } else { self.device().check(code, "cuMemcpyPeerAsync", &object()) }

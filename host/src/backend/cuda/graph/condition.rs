@@ -3,10 +3,10 @@
 //!
 //! On the device a condition is set by `cudaGraphSetConditional`. No library defines it: the driver itself does,
 //! when it compiles PTX that declares it. So a condition is read from memory by a kernel of this crate, and kernels of
-//! users need not know of it.
+//! users need no declaration.
 //!
 //! A thread that panics does not get to the place where it would end the loop that it is in. So a loop ends, too,
-//! once any thread of the graph has panicked since it began: otherwise it would run for ever without a report.
+//! once any thread of the graph has panicked since it began: otherwise it would run forever without a report.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_ref, null_mut};

@@ -195,7 +195,8 @@ impl DriverSide {
             Side::Memory(Place::Host, start) => {
                 DriverSide { kind: CUmemorytype::CU_MEMORYTYPE_HOST, host: start.0, device: 0, array }
             }
-            // Memory of a pool of the host is a device's for us, and not for the driver, which is told to find out.
+            // This crate counts memory of a pool on the host as the device's. For the driver it is not, so the type is `UNIFIED`, with
+            // which the driver finds out.
             Side::Memory(Place::Device, start) => {
                 let device = address(start.0);
                 DriverSide { kind: CUmemorytype::CU_MEMORYTYPE_UNIFIED, host, device, array }

@@ -162,7 +162,7 @@ fn attribute(device: &CudaDevice, number: c_uint) -> c_uint {
     if code.is_success() { value.unsigned_abs() } else { 0 }
 }
 
-/// Sets how much a pool from `create` keeps, and the ways in which it may use memory again: by event dependencies, by chance,
+/// Sets how much a pool from `create` keeps, and how it may reuse memory: by event dependencies, opportunistically, and
 /// by dependencies that the driver adds.
 pub(crate) fn configure(device: &CudaDevice, pool: RawPool, options: &PoolOptions) -> Result<()> {
     if options.release_threshold != u64::MAX {

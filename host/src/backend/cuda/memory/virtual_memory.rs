@@ -36,7 +36,7 @@ pub(crate) struct VirtualRange {
     granularity: usize,
 }
 
-/// What peers must know of it.
+/// The part of it that peers need.
 pub(crate) struct Reserved {
     start: *mut u8,
     bytes: usize,

@@ -60,7 +60,7 @@ impl Users {
         }
     }
 
-    /// Lets all forget the module.
+    /// Marks the module as unloaded, and clears the functions that its kernels have of it.
     fn forget(&self, device: &CudaDevice) {
         self.lease.0.store(true, Ordering::Release);
         let kernels = lock(&self.kernels);
@@ -142,7 +142,7 @@ impl CudaDevice {
         self.check(code, "cuModuleUnload", "")
     }
 
-    /// Lets kernels and constants forget what of them is loaded here, for ever.
+    /// Clears all references of kernels and constants to what is loaded here, for good.
     pub(super) fn forget_modules(&self) {
         for (_, Module { users, .. }) in self.modules().drain() {
             users.forget(self);

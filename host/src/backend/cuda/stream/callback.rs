@@ -2,7 +2,7 @@
 //!
 //! They are made with `cuStreamAddCallback`, not with `cuLaunchHostFunc`: once a kernel has failed, the
 //! driver drops functions of the second kind without a word (seen on an H200, driver 580), so that
-//! a thread that waits for one would wait for ever, and what it holds would leak. Those of the first kind are
+//! a thread that waits for one would wait forever, and what it holds would leak. Those of the first kind are
 //! called then, too, with the failure.
 
 use std::ffi::{c_uint, c_void};

@@ -339,8 +339,8 @@ impl Watches {
         gone.push(Gone { watch: watch.clone(), has_run: has_run() });
     }
 
-    /// Finds out how the work of streams has ended that are gone, and whose work has run; forgets those of which
-    /// everything has been told.
+    /// Settles the outcome of destroyed streams whose work has run, and removes those whose failures have all been
+    /// reported.
     pub(crate) fn settle_closed_streams(&self) {
         lock(&self.gone).retain(|Gone { watch, has_run }| {
             if watch.is_open() && has_run() {

@@ -90,8 +90,8 @@ impl Failure {
     }
 }
 
-/// Why no thread of the block can go on, where some wait. A warp operation in vain is the cause rather
-/// than the effect of a barrier in vain, so it comes first.
+/// Why no thread of the block can proceed, though some wait. A warp operation without all its lanes is the cause rather
+/// than the effect of a barrier without all its threads, so it comes first.
 pub(super) fn of_stuck_block(block: &BlockExecutor) -> Failure {
     let in_exchange = (0..block.threads.get()).find_map(|thread| match block.state(thread).waits.get() {
         Wait::Exchange { mask, site } => Some(of_lane(block, thread, mask, site)),

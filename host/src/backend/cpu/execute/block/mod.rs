@@ -55,7 +55,7 @@ enum Wait {
     },
     /// For other blocks: of the grid, or of the cluster.
     OtherBlocks(&'static Location<'static>),
-    /// For the other lanes to get as far as they can, to learn which are here too.
+    /// For the other lanes to get as far as they can: then it is known which are here, too.
     ActiveMask(&'static Location<'static>),
     /// For nothing more: it has exited.
     Exited,
