@@ -1,4 +1,6 @@
 //! Fourier transforms of complex numbers, of lengths that are powers of two.
+//!
+//! `kernels` has the device code.
 
 pub(crate) mod kernels;
 

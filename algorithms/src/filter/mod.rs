@@ -1,4 +1,6 @@
 //! Filters: correlation and convolution of signals and images with weights.
+//!
+//! `kernels` has the device code.
 
 pub(crate) mod kernels;
 

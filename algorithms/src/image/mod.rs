@@ -1,4 +1,6 @@
 //! Images: other sizes, and luminance.
+//!
+//! `kernels` has the device code.
 
 pub(crate) mod kernels;
 

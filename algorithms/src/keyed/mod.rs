@@ -1,6 +1,7 @@
 //! Runs of equal keys: their values combined, and scans that begin anew with each run.
 //!
-//! `keys` finds the runs and `values` combines their elements, so that no kernel is compiled for each pair of types.
+//! `totals` and `scans` are the functions. Of the kernels, `keys` finds the runs and `values` combines their elements, so that none is
+//! compiled for each pair of types.
 
 pub(crate) mod keys;
 mod scans;

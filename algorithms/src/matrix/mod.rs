@@ -1,4 +1,6 @@
 //! Reductions of each row or each column of a matrix.
+//!
+//! `kernels` has the device code.
 
 pub(crate) mod kernels;
 

@@ -1,4 +1,6 @@
 //! Operations on each row of a matrix: softmax and normalisations.
+//!
+//! `operations` says what becomes of a row, `kernels` has the device code, and `halves` that for 16-bit floats.
 
 #[cfg(feature = "half")]
 pub(crate) mod halves;

@@ -1,4 +1,6 @@
 //! Scans: each element combined with all before it.
+//!
+//! `running` has the kernels, `halves` those for 16-bit floats, and `native` the native bodies.
 
 #[cfg(feature = "half")]
 mod halves;

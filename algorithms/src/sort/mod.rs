@@ -1,4 +1,7 @@
 //! Stable radix sorts of keys, and of keys with values; `segmented` has those of segments.
+//!
+//! `digits` counts digits, `pass` moves elements by one, and `ranking` is what passes share with `few`, the sort of few
+//! elements by one block. `native` has the native bodies.
 
 pub(crate) mod digits;
 pub(crate) mod few;

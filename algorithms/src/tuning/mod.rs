@@ -1,6 +1,6 @@
 //! Tuned numbers: how algorithms are launched, by architecture, operation and size of elements.
 //!
-//! `table.csv` has them. The bench `tunings` tries others and writes that file anew (benches/README.md).
+//! `table.csv` has them. `choice` picks a row. The bench `tunings` tries others and writes that file anew (benches/README.md).
 //!
 //! None of them decides on the order in which floats are added, because sums have the same bits on every device. So the blocks of a
 //! reduction, the parts of a matrix, the threads of a row and the length from which a segment has a block are constants of their modules.

@@ -1,4 +1,7 @@
 //! The verbs of the command line, one file each.
+//!
+//! `new`, `setup`, `doctor`, `clean` and `completions` need no package. `run`, `test`, `inspect`, `bench` and `bundle`
+//! build one.
 
 pub(crate) mod bench;
 pub(crate) mod bundle;

@@ -2,7 +2,8 @@
 //!
 //! `properties` and `attribute` describe a device, `cpu_options` configures a virtual one. `context` is the
 //! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
-//! start, and `nvml` its temperature, power and clocks.
+//! start, and `nvml` its temperature, power and clocks. `account` counts the memory of buffers, and `retired` keeps what work
+//! still uses.
 
 pub(crate) mod account;
 pub(crate) mod attribute;

@@ -32,6 +32,9 @@
 //! # Ok(()) }
 //! ```
 
+// `export` and `outgoing` make tensors of buffers, and `incoming` buffers of tensors. `tensor` owns one, `layout` has
+// shapes and strides, `element` the types, and `ready` the order by streams.
+
 /// The structures of DLPack 1.1, as in `dlpack.h`.
 pub mod abi {
     pub use crate::dlpack_abi::*;

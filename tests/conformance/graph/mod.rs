@@ -1,4 +1,5 @@
-//! Graphs of typed launches, and loops in graphs; graphs without kernels are in `runtime/graph`.
+//! Graphs of typed launches (`graphs`), and loops in graphs (`loops`, with kernels in `loop_kernels`). Graphs without kernels are
+//! in `runtime/graph`.
 
 pub(crate) mod graphs;
 pub(crate) mod loop_kernels;

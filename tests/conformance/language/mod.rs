@@ -1,6 +1,7 @@
 //! Kernels as Rust code: signatures, the program's own types, the language itself, and random inputs.
 //!
-//! `kernels` has kernels that other folders use, too.
+//! `signatures` covers kinds of parameters, `types` types of the program, `rust_semantics` the language, and `properties` random
+//! inputs. Their kernels are in the file of each with `_kernels`; `kernels` has those that other folders use, too.
 
 pub(crate) mod kernels;
 pub(crate) mod properties;

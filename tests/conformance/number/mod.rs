@@ -1,4 +1,7 @@
 //! Numbers: mathematics, half precision and random numbers, compared with the host's.
+//!
+//! `math` has functions, `half` 16-bit floats, `random` random numbers, and `products` products of matrices.
+//! `X_kernels` has the kernels of `X`.
 
 pub(crate) mod half;
 pub(crate) mod math;

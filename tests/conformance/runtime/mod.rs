@@ -1,6 +1,8 @@
 //! The host runtime without kernels: streams, events, host functions, and all kinds of memory. The host
 //! crate's tests run these cases as well, on the CPU device and on a fake driver, so they only use the public
 //! API.
+//!
+//! `stream`, `memory` and `graph` have the cases by subject, and `stress` random work.
 
 mod graph;
 mod memory;

@@ -1,4 +1,6 @@
 //! Kernels that are written as their operation on one element: `#[elementwise]`, `#[reduction]` and `#[scan]`; `#[comparison]`.
+//!
+//! `elementwise`, `reductions`, `scans` and `comparisons` have the cases of each, and `kernels` the templates.
 
 pub(crate) mod comparisons;
 pub(crate) mod elementwise;

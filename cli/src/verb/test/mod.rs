@@ -1,4 +1,6 @@
 //! `cargo ferrogrid test`: the tests of the workspace, or of one of its packages.
+//!
+//! `side_by_side` runs the test programs, and `excerpt` repeats the failures at the end.
 
 mod excerpt;
 mod side_by_side;

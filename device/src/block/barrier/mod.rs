@@ -1,5 +1,7 @@
 //! Barriers of a block and of a grid (CUDA's `__syncthreads()` and `grid.sync()`), and the two that change
 //! the phase of shared memory.
+//!
+//! `native` and `ptx` implement them on the CPU device and on a GPU.
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;

@@ -5,6 +5,9 @@
 //! its own elements, [`Thread::publish_cluster`] lets all threads of all blocks read them,
 //! [`Thread::reclaim_cluster`] makes them writable again. A block must not exit while others read its memory,
 //! so the entry point of a kernel with clusters ends with one more barrier, [`leave_cluster`].
+//!
+//! `native` and `ptx` implement them on the CPU device and from `sm_90` on; `single` is for older GPUs, where a block
+//! is a cluster.
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;

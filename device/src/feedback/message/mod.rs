@@ -5,6 +5,8 @@
 //! most of its registers. So the build step replaces the address of each formatting function by that of a
 //! [`Description`](ferrogrid_abi::message::Description). The layout of `Arguments` is private to rustc; this file reads that of rustc 1.96
 //! (`library/core/src/fmt/mod.rs` documents it).
+//!
+//! `sending` splits the arguments into words.
 
 pub use ferrogrid_abi::message::*;
 

@@ -11,6 +11,8 @@
 //! }
 //! ```
 
+// Printing is `native` on the CPU device, and `ptx` on a GPU.
+
 use core::fmt;
 
 #[doc(hidden)]

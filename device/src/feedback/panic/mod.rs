@@ -2,7 +2,7 @@
 //! the feature `panic-trap` the whole grid traps instead.
 //!
 //! The build step redirects calls of core's panicking functions to [`direct`], where nothing is formatted. A
-//! panic that it missed reaches the handler here, and has no message.
+//! panic that it missed reaches the handler here, and has no message. `record` writes the report.
 
 #[cfg(not(feature = "panic-trap"))]
 mod direct;

@@ -41,6 +41,8 @@
 //! ferrogrid_device::cache::ldcs(&twelve_bytes);
 //! ```
 
+// `policy` has the eviction policies of L2, and `ptx` the instructions.
+
 mod policy;
 #[cfg(target_arch = "nvptx64")]
 mod ptx;

@@ -1,6 +1,6 @@
 //! Output memory that is split among threads: [`DisjointSlice`] by index here, [`DisjointChunks`],
-//! [`DisjointTiles`] and [`DisjointRows`] by block, [`DisjointWarps`] by warp, and [`ScatterSlice`] by claim
-//! in the files below.
+//! [`DisjointTiles`] and [`DisjointRows`] by block (`chunks`, `tiles`, `rows`), [`DisjointWarps`] by warp (`warps`), and
+//! [`ScatterSlice`] by claim (`scatter`).
 
 mod chunks;
 mod rows;

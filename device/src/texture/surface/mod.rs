@@ -1,5 +1,7 @@
 //! Surfaces: texture arrays that a kernel writes, each thread the element that its index names.
 
+// `native` and `ptx` write them on the CPU device and on a GPU.
+
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
 #[cfg(target_arch = "nvptx64")]

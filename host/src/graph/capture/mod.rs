@@ -1,6 +1,6 @@
 //! The public API of graph recording: a stream to launch on, buffers to launch with, and explicit
 //! nodes. `allocation` allocates memory in a graph, `child` inserts graphs, `condition` has conditional
-//! bodies, `event_node` records and awaits events.
+//! bodies, `event_node` records and awaits events. `array` has texture arrays, and `staged` page-locked memory as arguments.
 
 pub(crate) mod allocation;
 pub(crate) mod array;

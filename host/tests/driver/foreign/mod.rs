@@ -1,5 +1,7 @@
 //! Foreign kernels on a fake driver (`fake_driver/loading.rs`): queries, checks of arguments, and the
 //! order of their launches.
+//!
+//! `nodes` launches them as nodes of graphs.
 
 mod nodes;
 

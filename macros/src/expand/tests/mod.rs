@@ -1,5 +1,8 @@
 //! Expansions of modules, on both sides. Texts are compared without spaces, with `p::` for the private path
 //! of the host half, and `d::` for that of the device half.
+//!
+//! `modules` has modules as a whole, `kinds` each kind of parameter, `templates` `#[elementwise]` and the like, and
+//! `book` the expansions that the book shows.
 
 mod book;
 mod kinds;

@@ -1,4 +1,6 @@
 //! Shared memory in stages that take turns, filled by threads or by asynchronous copies.
+//!
+//! `kernels` has the kernels.
 
 pub(crate) mod kernels;
 

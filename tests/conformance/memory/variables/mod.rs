@@ -1,4 +1,5 @@
-//! Variables of a module in the memory of devices: `constants`, and `statics` of atomics.
+//! Variables of a module in the memory of devices: `constants`, and `statics` of atomics. `X_kernels` has the
+//! kernels of `X`.
 
 pub(crate) mod constant_kernels;
 pub(crate) mod constants;

@@ -1,6 +1,8 @@
 //! Mathematics: each function of `f32` and `f64` within its bound of the exact value, for ordinary,
 //! special and huge arguments; the fast ones within theirs; integer operations bit for bit. With
 //! `FERROGRID_SHOW_ERRORS=1` the cases print the largest errors that they saw.
+//!
+//! `kernels` has the kernels.
 
 mod kernels;
 

@@ -1,4 +1,7 @@
 //! Streams and events: order, waits, futures, and the legacy default stream.
+//!
+//! `streams` has their work, `events` marks in it, `awaiting` futures, `legacy` the default stream, and `values`
+//! numbers that streams write and await.
 
 pub(super) mod awaiting;
 pub(super) mod events;

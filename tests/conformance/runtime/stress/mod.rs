@@ -6,6 +6,8 @@
 //! seed, whatever the others do, except for the buffers that it gets from others, whose contents are checked
 //! all the same. `FERROGRID_STRESS_WITHOUT` names operations to leave out, as in `Replay,OwnStream`, to find
 //! which of them a failure needs.
+//!
+//! `history` is the expected contents of a buffer, `failures` has deliberate failures, and `soak` runs for a given time.
 
 mod failures;
 mod history;

@@ -4,6 +4,8 @@
 //! The thread's frames are abandoned: what they hold is leaked, not dropped. So the process ends instead where the thread
 //! may hold what others need. That is in another library (the allocator, the unwinder, the loader), in a panic, or while
 //! printed text is being delivered. It always ends on platforms without `leave`.
+//!
+//! `code` finds the code of a library, and `alternate` is the stack of the signal handler.
 
 pub(crate) use platform::holding;
 pub(crate) use platform::{Stack, go_on, happened, install, run_kernel, running_on};
