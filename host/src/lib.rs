@@ -38,7 +38,7 @@
 // `debug` has the macro for `Debug`. `error` and `image` (device code as bytes) are plain data; `library` opens dynamic
 // libraries, `toolkit` those of CUDA's toolkit; `sync` has the locks that loom replaces. `order` keeps who uses which memory,
 // `output` what kernels print.
-// `kernel` describes a kernel of the program. `backend` runs everything, on a GPU, on the CPU or into a recording.
+// `kernel` describes a kernel of the program, `properties` a device. `backend` runs everything, on a GPU, on the CPU or into a recording.
 // `device`, `stream`, `memory` and `view` are what users hold; `profile` times what they ask for.
 // `launch`, `copy`, `graph` and `texture` give streams their work. `foreign`, `source` and `dlpack` take code and memory of
 // others.
@@ -65,6 +65,7 @@ mod memory;
 mod order;
 mod output;
 pub mod profile;
+mod properties;
 #[cfg(feature = "jit")]
 mod source;
 mod stream;
@@ -79,16 +80,13 @@ pub use backend::{
 pub use copy::scope::StreamScope;
 pub use copy::transfer::Transfer;
 pub use copy::value::{StreamValue, WaitValue};
-pub use device::attribute::DeviceAttribute;
 pub use device::context::Context;
-pub use device::cpu_options::CpuOptions;
 #[cfg(feature = "nvml")]
 pub use device::nvml::{
     NvmlClock, NvmlClocks, NvmlDevice, NvmlEcc, NvmlFigures, NvmlLink, NvmlMemory, NvmlPcie, NvmlPower,
     NvmlProcess, NvmlProcessKind, NvmlTemperatures, NvmlUtilization,
 };
-pub use device::properties::{DeviceProperties, DeviceUuid, PciAddress};
-pub use device::{Device, DeviceKind, MemoryInfo};
+pub use device::{Device, DeviceKind};
 pub use error::divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
 pub use error::foreign::ForeignError;
 pub use error::graph::GraphError;
@@ -129,6 +127,10 @@ pub use memory::pool::{MemoryPool, PoolStatistics};
 /// The crate behind [`NvmlDevice`], of the version that its [`handle`](NvmlDevice::handle) is of.
 #[cfg(feature = "nvml")]
 pub use nvml_wrapper;
+pub use properties::attribute::DeviceAttribute;
+pub use properties::cpu_options::CpuOptions;
+pub use properties::memory_info::MemoryInfo;
+pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 #[cfg(feature = "jit")]
 pub use source::{CompiledSource, KernelSource, SourceArgument, SourceArguments, SourceKernel, SourceModule};
 pub use stream::Stream;

@@ -10,15 +10,15 @@ use std::ptr::{addr_eq, from_ref};
 use super::cpu::{self, CpuDevice};
 use super::cuda::{self, CudaDevice, ModuleLease};
 use super::{Limits, Prepared, StreamBackend};
-use crate::device::MemoryInfo;
-use crate::device::attribute::DeviceAttribute;
-use crate::device::cpu_options::CpuOptions;
-use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
 use crate::image::CodeType;
 use crate::kernel::Kernel;
 use crate::kernel::image::ModuleImage;
 use crate::output::Sink;
+use crate::properties::DeviceProperties;
+use crate::properties::attribute::DeviceAttribute;
+use crate::properties::cpu_options::CpuOptions;
+use crate::properties::memory_info::MemoryInfo;
 
 /// A device of either backend; devices live as long as the process, a GPU that was reset as one that refuses all calls.
 #[derive(Clone, Copy)]

@@ -1,14 +1,11 @@
 //! Devices. This file has [`Device`]: enumeration, allocation and limits.
 //!
-//! `properties` and `attribute` describe a device, `cpu_options` configures a virtual one. `context` is the
-//! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
-//! start, and `nvml` its temperature, power and clocks. `account` counts the memory of buffers, and `retired` keeps what work
-//! still uses.
+//! `properties` queries what a device is like. `context` is the CUDA context for other code, `peer` the access of devices to
+//! each other's memory, `reset` a GPU's new start, and `nvml` its temperature, power and clocks. `account` counts the memory of
+//! buffers, and `retired` keeps what work still uses.
 
 pub(crate) mod account;
-pub(crate) mod attribute;
 pub(crate) mod context;
-pub(crate) mod cpu_options;
 #[cfg(feature = "nvml")]
 pub(crate) mod nvml;
 pub(crate) mod peer;
@@ -21,8 +18,9 @@ use std::sync::Arc;
 
 use crate::backend::cuda::CudaDevice;
 use crate::backend::{DeviceBackend, Limits};
-use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
+use crate::properties::cpu_options::CpuOptions;
+use crate::properties::memory_info::MemoryInfo;
 
 /// A device that runs kernels: a CUDA GPU, or the CPU. A cheap handle; clones are the same device.
 ///
@@ -75,30 +73,6 @@ pub enum DeviceKind {
     Cuda,
     /// The machine's own processor.
     Cpu,
-}
-
-/// The memory of a device in bytes (`cuMemGetInfo`).
-///
-/// ```
-/// # use ferrogrid::prelude::*;
-/// # fn main() -> ferrogrid::Result<()> {
-/// use ferrogrid::{CpuOptions, MemoryInfo};
-///
-/// /// How many `f32` still fit, if a tenth of the memory is left to others.
-/// fn room(memory: MemoryInfo) -> u64 {
-///     memory.free.saturating_sub(memory.total / 10) / 4
-/// }
-/// let device = Device::cpu_with(CpuOptions::new().memory(1000))?;
-/// assert_eq!(device.memory_info()?.map(room), Some(225));
-/// # Ok(()) }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MemoryInfo {
-    /// Bytes free now.
-    pub free: u64,
-    /// Bytes in all.
-    pub total: u64,
 }
 
 /// The environment variable that overrides [`Device::best`].

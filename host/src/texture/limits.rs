@@ -1,8 +1,8 @@
 //! The maximum extents of textures and surfaces.
 
 use crate::device::Device;
-use crate::device::attribute::DeviceAttribute as A;
 use crate::error::{Axis, Error, Result};
+use crate::properties::attribute::DeviceAttribute as A;
 
 /// The attributes with the limits of textures, by rank.
 const TEXTURES: [&[A]; 3] = [

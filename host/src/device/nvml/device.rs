@@ -12,8 +12,8 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
 use super::{failed, figure, library};
 use crate::device::Device;
-use crate::device::properties::PciAddress;
 use crate::error::{Error, Result};
+use crate::properties::PciAddress;
 
 /// The most NVLinks that a GPU has (`NVML_NVLINK_MAX_LINKS`).
 const MOST_LINKS: u32 = 18;

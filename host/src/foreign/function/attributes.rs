@@ -2,9 +2,9 @@
 //! launch.
 
 use super::ForeignFunction;
-use crate::device::attribute::DeviceAttribute;
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
+use crate::properties::attribute::DeviceAttribute;
 
 impl ForeignFunction {
     /// The same kernel, all of whose blocks are resident at the same time in its launches

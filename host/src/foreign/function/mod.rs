@@ -14,7 +14,6 @@ use super::kernel::{ForeignKernel, ForeignParameters};
 use crate::backend::LaunchAttributes;
 use crate::backend::cuda::LoadedFunction;
 use crate::device::Device;
-use crate::device::attribute::DeviceAttribute;
 use crate::device::context::{gpu, not_null};
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
@@ -24,6 +23,7 @@ use crate::kernel::{Kernel, KernelDescriptor, Loaded, no_native_body};
 use crate::launch::grid::{Grid, IntoGrid};
 use crate::launch::parameter::list::{ALIGNMENT, Held, ParameterList};
 use crate::launch::{check_devices, enqueue};
+use crate::properties::attribute::DeviceAttribute;
 use crate::stream::Stream;
 
 /// A kernel of a [`ForeignModule`](super::ForeignModule) (`CUfunction`), from

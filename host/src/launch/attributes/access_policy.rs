@@ -4,8 +4,8 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::backend::{AccessPolicyWindow, AccessProperty, MemorySyncDomain};
 use crate::device::Device;
-use crate::device::attribute::DeviceAttribute;
 use crate::error::{Error, Result};
+use crate::properties::attribute::DeviceAttribute;
 use crate::stream::Stream;
 use crate::view::argument::DeviceInput;
 

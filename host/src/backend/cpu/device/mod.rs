@@ -21,9 +21,9 @@ use super::stream::{CpuStream, Queue};
 use crate::backend::Limits;
 use crate::backend::device::BackendDevice;
 use crate::backend::failure::Fault;
-use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
 use crate::output::{self, Output, Sink};
+use crate::properties::cpu_options::CpuOptions;
 use crate::stream::own_thread::{OwnThread, ending_thread};
 use crate::sync::lock;
 

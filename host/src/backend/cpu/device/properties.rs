@@ -4,9 +4,9 @@
 use super::CpuDevice;
 use crate::backend::Limits;
 use crate::backend::device::{BackendDevice, DeviceMemory};
-use crate::device::attribute::DeviceAttribute;
-use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
+use crate::properties::DeviceProperties;
+use crate::properties::attribute::DeviceAttribute;
 
 /// Shared memory that a block may have without opting in, as on every GPU.
 const SHARED_MEMORY_PER_BLOCK: usize = 48 * 1024;

@@ -14,9 +14,9 @@ use super::device::CpuDevice;
 use super::execute::spin;
 use crate::backend::device::DeviceMemory;
 use crate::backend::operation::{Address, Fill, MemoryCopy, ValueCondition};
-use crate::device::MemoryInfo;
 use crate::error::{Error, Result};
 use crate::memory::{ALIGNMENT, Contents};
+use crate::properties::memory_info::MemoryInfo;
 
 /// How long a stream that waits for a value sleeps between looks.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);

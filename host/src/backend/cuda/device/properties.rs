@@ -7,9 +7,9 @@ use cudarc::driver::sys::CUuuid;
 use super::CudaDevice;
 use crate::backend::cuda::driver::{self, driver};
 use crate::backend::device::BackendDevice;
-use crate::device::attribute::DeviceAttribute;
-use crate::device::properties::{DeviceProperties, DeviceUuid, PciAddress};
 use crate::error::Result;
+use crate::properties::attribute::DeviceAttribute;
+use crate::properties::{DeviceProperties, DeviceUuid, PciAddress};
 
 /// The CUDA version (major, minor) that the driver supports.
 pub(crate) fn driver_version() -> Result<(u32, u32)> {

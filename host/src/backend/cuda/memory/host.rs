@@ -13,8 +13,8 @@ use cudarc::driver::sys::{
 use crate::backend::cuda::device::{CudaDevice, address, attribute_of};
 use crate::backend::cuda::driver::Code;
 use crate::backend::device::DeviceMemory;
-use crate::device::MemoryInfo;
 use crate::error::{Error, Result};
+use crate::properties::memory_info::MemoryInfo;
 
 /// Page-locked for all contexts, and mapped for devices; for registered memory the numbers are the same. If a device cannot
 /// map it, only `mapped_address` says so.
