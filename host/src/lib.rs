@@ -36,9 +36,10 @@
 
 // From the bottom up, each on those before it:
 // `debug` has the macro for `Debug`. `error` and `image` (device code as bytes) are plain data; `library` opens dynamic
-// libraries, `toolkit` those of CUDA's toolkit; `sync` has the locks that loom replaces. `order` keeps who uses which memory,
-// `output` what kernels print.
-// `kernel` describes a kernel of the program, `properties` a device. `backend` runs everything, on a GPU, on the CPU or into a recording.
+// libraries, `toolkit` those of CUDA's toolkit; `sync` has the locks that loom replaces, `own_thread` the identity of a
+// thread. `order` keeps who uses which memory, `output` what kernels print.
+// `kernel` describes a kernel of the program, `properties` a device. `backend` runs everything, on a GPU, on the CPU or into
+// a recording.
 // `device`, `stream`, `memory` and `view` are what users hold; `profile` times what they ask for.
 // `launch`, `copy`, `graph` and `texture` give streams their work. `foreign`, `source` and `dlpack` take code and memory of
 // others.
@@ -64,6 +65,7 @@ mod library;
 mod memory;
 mod order;
 mod output;
+mod own_thread;
 pub mod profile;
 mod properties;
 #[cfg(feature = "jit")]

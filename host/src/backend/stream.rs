@@ -19,7 +19,7 @@ use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::order::writers::{Effect, Flow};
-use crate::stream::own_thread::OwnThread;
+use crate::own_thread::OwnThread;
 
 /// The identity of a stream on its device: its handle, and the threads for which the handle is valid.
 pub(crate) type StreamIdentity = (usize, Option<OwnThread>);

@@ -409,16 +409,6 @@ impl Error {
         }
         Error::DeviceMismatch { buffer: owner.to_string().into(), stream: user.to_string().into() }
     }
-
-    /// That `device`, a [`Device`] or one of a backend, cannot do `operation`.
-    #[cold]
-    pub(crate) fn unsupported(
-        operation: &'static str,
-        device: &impl fmt::Display,
-        reason: &'static str,
-    ) -> Self {
-        Error::Unsupported { operation, device: device.to_string().into(), reason }
-    }
 }
 
 impl From<DeviceBackend> for Device {

@@ -1,5 +1,7 @@
 //! [`Error`], which every fallible function of this crate returns.
 
+use std::fmt::Display;
+
 use super::display::{coordinates, for_object, free_of, suspects};
 use super::dlpack::DlpackError;
 use super::foreign::ForeignError;
@@ -572,4 +574,12 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
+}
+
+impl Error {
+    /// That `device`, of the user or of a backend, cannot do `operation`.
+    #[cold]
+    pub(crate) fn unsupported(operation: &'static str, device: &impl Display, reason: &'static str) -> Self {
+        Error::Unsupported { operation, device: device.to_string().into(), reason }
+    }
 }

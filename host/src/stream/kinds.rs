@@ -9,10 +9,10 @@ use crate::backend::StreamIdentity;
 use crate::device::Device;
 use crate::device::retired;
 use crate::error::{Error, Result};
+use crate::own_thread::ending_thread;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
 use crate::stream::options::StreamOptions;
-use crate::stream::own_thread::ending_thread;
 
 impl Device {
     /// A new stream: a queue of work that runs in order, and in parallel to other streams

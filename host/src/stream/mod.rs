@@ -2,9 +2,8 @@
 //!
 //! `kinds` makes the other streams (default, with `options`, of other libraries). `event` and `timing` mark
 //! and measure points in a stream's work, `completion` awaits them, and `order` makes streams wait for each
-//! other. `value` writes and awaits numbers in memory, `host_fn` calls host functions, `access_policy` sets what
-//! the L2 cache keeps. `bytes` describes memory as plain data. `own_thread` identifies a thread; `announcing`
-//! guards the uses of a call that a recording may refuse.
+//! other. `host_fn` calls host functions. `bytes` describes memory as plain data. `announcing` guards the uses of a call that a
+//! recording may refuse.
 
 pub(crate) mod announcing;
 pub(crate) mod bytes;
@@ -14,7 +13,6 @@ pub(crate) mod host_fn;
 pub(crate) mod kinds;
 pub(crate) mod options;
 pub(crate) mod order;
-pub(crate) mod own_thread;
 pub(crate) mod timing;
 
 use std::sync::Arc;

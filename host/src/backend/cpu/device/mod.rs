@@ -23,8 +23,8 @@ use crate::backend::device::BackendDevice;
 use crate::backend::failure::Fault;
 use crate::error::{Error, Result};
 use crate::output::{self, Output, Sink};
+use crate::own_thread::{OwnThread, ending_thread};
 use crate::properties::cpu_options::CpuOptions;
-use crate::stream::own_thread::{OwnThread, ending_thread};
 use crate::sync::lock;
 
 /// The environment variable that sets the number of threads that run blocks.

@@ -25,7 +25,7 @@ use crate::device::account::Account;
 use crate::error::{Error, Result};
 use crate::memory::Contents;
 use crate::order::writers::Flow;
-use crate::stream::own_thread::OwnThread;
+use crate::own_thread::OwnThread;
 use crate::sync::lock;
 use event::{CpuEvent, CpuMark};
 use legacy::Role;

@@ -11,7 +11,7 @@ use super::event::CudaEvent;
 use crate::backend::EventOptions;
 use crate::backend::cuda::device::CudaDevice;
 use crate::error::{Error, Result};
-use crate::stream::own_thread::{OwnThread, ending_thread};
+use crate::own_thread::{OwnThread, ending_thread};
 
 /// `CU_STREAM_PER_THREAD`, the last of the handles that mean a stream of the current context; the null stream is 0.
 pub(crate) const PER_THREAD: usize = 2;
