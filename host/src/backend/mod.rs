@@ -1,12 +1,11 @@
 //! The backends behind the public types, `cuda`, `cpu` and `recording` (of graphs), and all dispatch between
 //! them: each enum here has a variant for each backend, and methods that take plain data.
 //!
-//! `device` (with `kernel`), `stream`, `event`, `graph`, `array`, `shared_memory` and `virtual_memory` are such
-//! enums for one kind of object each. Where its traits have a method, the enum has it: a new one takes a signature and what
-//! each backend does. `launch` is what a kernel is launched with, `pool` the options of memory pools, `operation` the work that
-//! streams and graphs are given; `failure`, `host_fn` and `signal` are what the backends share.
+//! `device` (with `kernel`), `stream`, `event`, `graph` and the files of `memory` are such enums for one kind of object each.
+//! Where its traits have a method, the enum has it: a new one takes a signature and what each backend does. `launch` is what a
+//! kernel is launched with, `operation` the work that streams and graphs are given; `failure`, `host_fn` and `signal` are what
+//! the backends share.
 
-pub(crate) mod array;
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod device;
@@ -19,13 +18,11 @@ pub(crate) mod graph;
 mod host_fn;
 mod kernel;
 mod launch;
+pub(crate) mod memory;
 pub(crate) mod operation;
-mod pool;
 pub(crate) mod recording;
-mod shared_memory;
 mod signal;
 pub(crate) mod stream;
-pub(crate) mod virtual_memory;
 
 use std::ptr::null_mut;
 
@@ -38,12 +35,11 @@ pub(crate) use graph::{GraphBackend, MemoryNodes};
 pub(crate) use host_fn::HostFn;
 pub use launch::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub(crate) use launch::{Launch, LaunchAttributes, LaunchConfig, LaunchEvent};
+pub(crate) use memory::{ALIGNMENT, Contents, SharedMemory, VirtualMemory};
+pub use memory::{PoolKind, PoolOptions};
 pub(crate) use operation::{Fill, MemoryCopy, Place, Rows, Side};
-pub use pool::{PoolKind, PoolOptions};
-pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
 pub(crate) use stream::{StreamBackend, StreamIdentity};
-pub(crate) use virtual_memory::VirtualMemory;
 
 use crate::kernel::Loaded;
 

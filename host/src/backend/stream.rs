@@ -13,11 +13,11 @@ use super::{
     AccessPolicyWindow, DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, MemorySyncDomain, Prepared,
     cpu, cuda,
 };
+use crate::backend::Contents;
 use crate::device::account::Account;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
-use crate::memory::Contents;
 use crate::order::writers::{Effect, Flow};
 use crate::own_thread::OwnThread;
 

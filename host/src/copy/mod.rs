@@ -13,8 +13,8 @@ pub(crate) mod value;
 use bytemuck::{NoUninit, Zeroable};
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Contents;
 use crate::error::{Error, Result};
-use crate::memory::Contents;
 use crate::memory::access::enqueue;
 use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;

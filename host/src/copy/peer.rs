@@ -2,9 +2,9 @@
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Contents;
 use crate::backend::recording::refusal::not_recordable;
 use crate::error::Result;
-use crate::memory::Contents;
 use crate::memory::access::{Access, enqueue};
 use crate::memory::buffer::DeviceBuffer;
 use crate::profile::{self, Work};

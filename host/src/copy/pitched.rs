@@ -2,10 +2,10 @@
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Place;
 use crate::error::Result;
 use crate::memory::access::enqueue;
 use crate::stream::Stream;
-use crate::stream::bytes::Place;
 use crate::view::pitched::{PitchedView, PitchedViewMut, Shape};
 
 impl Stream {

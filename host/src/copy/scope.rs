@@ -6,11 +6,11 @@ use std::sync::Mutex;
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Place;
 use crate::error::Result;
 use crate::memory::access::enqueue;
 use crate::order::writers::Sources;
 use crate::stream::Stream;
-use crate::stream::bytes::Place;
 use crate::sync::lock;
 use crate::view::agree;
 use crate::view::argument::{DeviceInput, DeviceOutput};

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Place;
 use crate::device::retired;
 use crate::error::Result;
 use crate::memory::access::enqueue;
@@ -15,7 +16,6 @@ use crate::memory::pinned::PinnedBuffer;
 use crate::order::Use;
 use crate::order::writers::Sources;
 use crate::stream::Stream;
-use crate::stream::bytes::Place;
 use crate::stream::completion::Completion;
 use crate::view::agree;
 use crate::view::argument::{DeviceInput, DeviceOutput};

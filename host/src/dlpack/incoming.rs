@@ -10,15 +10,14 @@ use super::abi::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDevice};
 use super::element::DlpackElement;
 use super::layout::Gather;
 use super::tensor::DlpackTensor;
+use crate::backend::{Contents, Place, Rows};
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::dlpack::DlpackError;
-use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::managed::ManagedBuffer;
 use crate::memory::pinned::PinnedBuffer;
 use crate::stream::Stream;
-use crate::stream::bytes::{Place, Rows};
 use crate::view::argument::read_by_view;
 
 /// A tensor of another library in device memory, to read only: launches and copies take `&buffer`, and views of it.

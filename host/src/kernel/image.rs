@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use const_panic::concat_panic;
 use ferrogrid_device::constant::LIMIT;
 
+use crate::backend::ALIGNMENT;
 use crate::kernel::Loaded;
-use crate::memory::ALIGNMENT;
 
 /// The build step's description of a module's entry points: name, (size, alignment) of each parameter, and the numbers of
 /// their layouts.

@@ -4,10 +4,10 @@ use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::fold::{BLOCKS, TILE};
 use ferrogrid_device::shared::AnyBits;
 
+use crate::backend::Contents;
 use crate::error::Result;
 use crate::launch::grid::Grid;
 use crate::launch::temporary::Temporary;
-use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};

@@ -6,10 +6,11 @@ use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::recording::refusal::not_recordable;
+use crate::backend::{ALIGNMENT, Contents};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::kind::{parts_to_read, parts_to_write};
-use crate::memory::{ALIGNMENT, Contents, Memory, Origin};
+use crate::memory::{Memory, Origin};
 use crate::stream::Stream;
 use crate::view::pointer::DevicePtrMut;
 use crate::view::{DeviceView, DeviceViewMut};

@@ -4,11 +4,12 @@ use bytemuck::Zeroable;
 use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Contents;
 use crate::error::Result;
+use crate::memory::Memory;
 use crate::memory::access::enqueue;
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::kind::over_device_buffer;
-use crate::memory::{Contents, Memory};
 use crate::order::Use;
 use crate::profile::{self, Work};
 use crate::stream::Stream;

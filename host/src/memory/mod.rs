@@ -24,8 +24,8 @@ pub(crate) mod uninit;
 use std::mem::offset_of;
 use std::sync::{Arc, Mutex};
 
-use crate::backend::PoolKind;
 use crate::backend::recording::refusal::not_recordable;
+use crate::backend::{ALIGNMENT, Contents, Place, PoolKind};
 use crate::device::Device;
 use crate::device::account::Account;
 use crate::device::retired::{drop_quietly, retire};
@@ -35,13 +35,8 @@ use crate::memory::pool::MemoryPool;
 use crate::order::writers::Writers;
 use crate::order::{Order, OrderedStream, Use};
 use crate::profile::{self, Work};
-pub(crate) use crate::stream::bytes::Contents;
-use crate::stream::bytes::Place;
 use crate::stream::{Stream, StreamInner};
 use crate::sync::lock;
-
-/// The alignment of every allocation in bytes, on every device.
-pub(crate) const ALIGNMENT: usize = 256;
 
 /// The address of empty memory: dangling, but aligned.
 const NOTHING: *mut u8 = std::ptr::without_provenance_mut(ALIGNMENT);

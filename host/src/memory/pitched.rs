@@ -4,8 +4,8 @@ use bytemuck::Zeroable;
 use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Contents;
 use crate::error::{Error, Result};
-use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
 use crate::view::DeviceViewMut;

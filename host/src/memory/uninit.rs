@@ -4,8 +4,8 @@ use std::mem::MaybeUninit;
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Contents;
 use crate::error::Result;
-use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
 use crate::view::argument::DeviceInput;

@@ -11,7 +11,7 @@ use super::argument::{ArrayInput, ArrayOutput};
 use super::limits::{check_surface, check_texture};
 use super::sampler::Sampler;
 use super::view::{SurfaceViewMut, TextureView, check};
-use crate::backend::array::{ArrayBackend, ArrayShape, TextureObject};
+use crate::backend::memory::array::{ArrayBackend, ArrayShape, TextureObject};
 use crate::backend::{MemoryCopy, Place, Side};
 use crate::copy::room_for;
 use crate::device::Device;

@@ -5,9 +5,9 @@ use std::ops::RangeBounds;
 use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Rows;
 use crate::error::{Error, Result};
 use crate::memory::access::Access;
-use crate::stream::bytes::Rows;
 use crate::view::{DeviceView, DeviceViewMut, resolve};
 
 /// `height` rows of `width` elements of a device buffer, `pitch` elements from start to start, to read.

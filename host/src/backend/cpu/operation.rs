@@ -3,9 +3,9 @@
 use super::device::CpuDevice;
 use super::graph::Marks;
 use super::memory;
+use crate::backend::Contents;
 use crate::backend::failure::Failure;
 use crate::backend::operation::{Allocation, ConditionalNode, Node, Operation, Repeat};
-use crate::memory::Contents;
 
 /// Where failures are noted.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Copies as plain data: their rows, and where their memory is.
 
 use super::Address;
-use crate::backend::array::ArrayShape;
+use crate::backend::memory::array::ArrayShape;
 
 /// Where memory is, as the device sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,13 @@ pub(crate) struct Rows {
     /// From the start of a row to that of the next.
     pub(crate) source_pitch: usize,
     pub(crate) target_pitch: usize,
+}
+
+impl Rows {
+    /// How many bytes are copied.
+    pub(crate) fn bytes(&self) -> usize {
+        self.width * self.height
+    }
 }
 
 /// A side of a copy: memory, or an array.
@@ -81,7 +88,7 @@ impl MemoryCopy {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.rows.width * self.rows.height * self.layers
+        self.rows.bytes() * self.layers
     }
 
     pub(crate) fn has_array(&self) -> bool {

@@ -14,10 +14,9 @@ pub(crate) use fill::Fill;
 pub(crate) use params::CopiedParams;
 pub(crate) use value::ValueCondition;
 
-use crate::backend::{Failure, Launch, LaunchConfig, Prepared, host_fn};
+use crate::backend::{Contents, Failure, Launch, LaunchConfig, Prepared, host_fn};
 use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::memory::Contents;
 use crate::order::Use;
 use crate::stream::event::Event;
 use crate::sync::lock;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::refusal::not_recordable;
 use super::{Adopted, RecordingStream};
+use crate::backend::Contents;
 use crate::backend::operation::Node;
 use crate::device::Device;
 use crate::error::Result;
-use crate::memory::{Contents, Memory};
+use crate::memory::Memory;
 use crate::stream::Stream;
 use crate::sync::lock;
 

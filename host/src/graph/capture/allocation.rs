@@ -7,13 +7,13 @@ use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use super::{Capture, recording};
+use crate::backend::Contents;
 use crate::backend::operation::{Allocation, Operation};
 use crate::backend::recording::RecordingStream;
 use crate::device::account::Charge;
 use crate::error::Result;
 use crate::graph::GraphNode;
 use crate::graph::buffer::{GraphBuffer, GraphKey, special_key};
-use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 
 /// Names the buffer of an allocation node, for use in an update:

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use super::InitialValue;
 use super::enqueueing::{Enqueueing, Enqueuers};
-use crate::backend::DeviceBackend;
 use crate::backend::cuda::ModuleLease;
+use crate::backend::{Contents, DeviceBackend};
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::image::ModuleImage;
-use crate::memory::{Contents, Memory, Origin};
+use crate::memory::{Memory, Origin};
 use crate::order::Use;
 use crate::stream::StreamInner;
 use crate::sync::lock;

@@ -8,13 +8,12 @@ use std::marker::PhantomData;
 
 use ferrogrid_device::{Constant, DeviceCopy};
 
+use crate::backend::{Contents, Place};
 use crate::error::Result;
-use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
-use crate::stream::bytes::Place;
 use crate::view::DeviceView;
 use crate::view::agree;
 use crate::view::argument::DeviceInput;

@@ -12,14 +12,14 @@ use bytemuck::{NoUninit, Zeroable};
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::cuda::{CudaDevice, OwnPool, RawPool};
-use crate::backend::{PoolKind, PoolOptions};
+use crate::backend::{Contents, PoolKind, PoolOptions};
 use crate::device::Device;
 use crate::device::account::Account;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
+use crate::memory::Memory;
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::managed::ManagedBuffer;
-use crate::memory::{Contents, Memory};
 use crate::stream::Stream;
 
 /// A pool that buffers of a device are allocated from, in stream order: that of the device

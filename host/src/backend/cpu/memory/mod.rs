@@ -14,8 +14,8 @@ use super::device::CpuDevice;
 use super::execute::spin;
 use crate::backend::device::DeviceMemory;
 use crate::backend::operation::{Address, Fill, MemoryCopy, ValueCondition};
+use crate::backend::{ALIGNMENT, Contents};
 use crate::error::{Error, Result};
-use crate::memory::{ALIGNMENT, Contents};
 use crate::properties::memory_info::MemoryInfo;
 
 /// How long a stream that waits for a value sleeps between looks.

@@ -11,7 +11,7 @@ mod unix {
 
     use crate::backend::cpu::device::CpuDevice;
     use crate::backend::cpu::memory::out_of_memory;
-    use crate::backend::virtual_memory::BackendRange;
+    use crate::backend::memory::virtual_memory::BackendRange;
     use crate::error::Result;
 
     /// A multiple of the pages of all systems.
@@ -89,7 +89,7 @@ mod unix {
 #[cfg(not(unix))]
 mod nowhere {
     use crate::backend::cpu::device::CpuDevice;
-    use crate::backend::virtual_memory::BackendRange;
+    use crate::backend::memory::virtual_memory::BackendRange;
     use crate::error::{Error, Result};
 
     /// There is none on this system.

@@ -24,6 +24,7 @@ use super::stream::CudaStream;
 use super::stream::attributes::AttributeList;
 use super::stream::event::CudaEvent;
 use super::stream::watch::with_record;
+use crate::backend::Contents;
 use crate::backend::graph::BackendGraph;
 use crate::backend::operation::{
     Address, Allocation, ConditionalNode, Fill, HostNode, MemoryCopy, Node, Operation, OwnedLaunch, Repeat,
@@ -31,7 +32,6 @@ use crate::backend::operation::{
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
-use crate::memory::Contents;
 use crate::order::writers::Effect;
 use crate::stream::event::Event;
 use condition::{ConditionalParams, SetterArguments};

@@ -12,9 +12,9 @@ use cudarc::driver::sys::{
 };
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
-use crate::backend::array::{ArrayShape, TextureObject};
 use crate::backend::cuda::device::{CudaDevice, Handle, address, bind};
 use crate::backend::cuda::stream::CudaStream;
+use crate::backend::memory::array::{ArrayShape, TextureObject};
 use crate::backend::operation::{MemoryCopy, Place, Side};
 use crate::error::Result;
 use crate::sync::lock;

@@ -23,12 +23,12 @@ use super::device::address;
 use super::driver::Code;
 use super::stream::CudaStream;
 use super::stream::per_thread::PER_THREAD;
+use crate::backend::Contents;
 use crate::backend::device::DeviceMemory;
 use crate::backend::operation::{Fill, MemoryCopy, Place, Rows, ValueCondition};
 use crate::backend::stream::StreamMemory;
 use crate::device::account::Account;
 use crate::error::{Error, Result};
-use crate::memory::Contents;
 use array::DriverSide;
 use pool::RawPool;
 

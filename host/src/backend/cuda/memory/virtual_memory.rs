@@ -8,7 +8,7 @@ use cudarc::driver::sys::{CUdevice_attribute, CUmemAllocationGranularity_flags};
 
 use super::pool::PoolAccess;
 use crate::backend::cuda::device::{CudaDevice, address, attribute_of, devices};
-use crate::backend::virtual_memory::BackendRange;
+use crate::backend::memory::virtual_memory::BackendRange;
 use crate::error::{Error, Result};
 use crate::sync::lock;
 

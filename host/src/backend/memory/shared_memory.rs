@@ -1,6 +1,6 @@
 //! Memory that processes share, of either backend: allocated or opened, and freed on drop.
 
-use super::{DeviceBackend, cpu, cuda};
+use crate::backend::{DeviceBackend, cpu, cuda};
 use crate::device::Device;
 use crate::device::account::Charge;
 use crate::error::ipc::IpcError;

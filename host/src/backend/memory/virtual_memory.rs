@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::{DeviceBackend, cpu, cuda};
+use crate::backend::{DeviceBackend, cpu, cuda};
 use crate::device::Device;
 use crate::device::account::Charge;
 use crate::error::Result;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
-use super::cuda;
+use crate::backend::Contents;
+use crate::backend::cuda;
 use crate::backend::recording::refusal::allocation;
 use crate::error::Result;
-use crate::memory::{Contents, Memory, Origin};
+use crate::memory::{Memory, Origin};
 use crate::stream::StreamInner;
 
 /// What an array is like.

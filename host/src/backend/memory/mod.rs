@@ -1,0 +1,23 @@
+//! Memory of either backend: `array` (of textures), `shared_memory` (between processes) and `virtual_memory` (mapped piece
+//! by piece). `pool` has the options of memory pools. This file has what all allocations have in common.
+
+pub(crate) mod array;
+mod pool;
+mod shared_memory;
+pub(crate) mod virtual_memory;
+
+pub use pool::{PoolKind, PoolOptions};
+pub(crate) use shared_memory::SharedMemory;
+pub(crate) use virtual_memory::VirtualMemory;
+
+/// The alignment of every allocation in bytes, on every device.
+pub(crate) const ALIGNMENT: usize = 256;
+
+/// What fresh memory holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Anything; it must be written before it is read.
+    Uninitialised,
+    /// Bytes of value 0.
+    Zeroed,
+}
