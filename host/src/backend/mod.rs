@@ -3,8 +3,8 @@
 //!
 //! `device` (with `kernel`), `stream`, `event`, `graph` and the files of `memory` are such enums for one kind of object each.
 //! Where its traits have a method, the enum has it: a new one takes a signature and what each backend does. `launch` is what a
-//! kernel is launched with, `operation` the work that streams and graphs are given; `failure`, `host_fn` and `signal` are what
-//! the backends share.
+//! kernel is launched with, `operation` the work that streams and graphs are given, `retired` keeps what work still uses;
+//! `failure`, `host_fn` and `signal` are what the backends share.
 
 pub(crate) mod cpu;
 pub(crate) mod cuda;
@@ -21,6 +21,7 @@ mod launch;
 pub(crate) mod memory;
 pub(crate) mod operation;
 pub(crate) mod recording;
+pub(crate) mod retired;
 mod signal;
 pub(crate) mod stream;
 
@@ -35,7 +36,7 @@ pub(crate) use graph::{GraphBackend, MemoryNodes};
 pub(crate) use host_fn::HostFn;
 pub use launch::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub(crate) use launch::{Launch, LaunchAttributes, LaunchConfig, LaunchEvent};
-pub(crate) use memory::{ALIGNMENT, Contents, SharedMemory, VirtualMemory};
+pub(crate) use memory::{ALIGNMENT, Account, Charge, Contents, SharedMemory, VirtualMemory};
 pub use memory::{PoolKind, PoolOptions};
 pub(crate) use operation::{Fill, MemoryCopy, Place, Rows, Side};
 pub(crate) use signal::Signal;

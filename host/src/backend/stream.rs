@@ -13,8 +13,7 @@ use super::{
     AccessPolicyWindow, DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, MemorySyncDomain, Prepared,
     cpu, cuda,
 };
-use crate::backend::Contents;
-use crate::device::account::Account;
+use crate::backend::{Account, Contents};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;

@@ -8,8 +8,7 @@ use std::task::{Context, Poll};
 
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::Place;
-use crate::device::retired;
+use crate::backend::{Place, retired};
 use crate::error::Result;
 use crate::memory::access::enqueue;
 use crate::memory::pinned::PinnedBuffer;

@@ -1,17 +1,14 @@
 //! Devices. This file has [`Device`]: enumeration, allocation and limits.
 //!
 //! `properties` queries what a device is like. `context` is the CUDA context for other code, `peer` the access of devices to
-//! each other's memory, `reset` a GPU's new start, and `nvml` its temperature, power and clocks. `account` counts the memory of
-//! buffers, and `retired` keeps what work still uses.
+//! each other's memory, `reset` a GPU's new start, and `nvml` its temperature, power and clocks.
 
-pub(crate) mod account;
 pub(crate) mod context;
 #[cfg(feature = "nvml")]
 pub(crate) mod nvml;
 pub(crate) mod peer;
 pub(crate) mod properties;
 pub(crate) mod reset;
-pub(crate) mod retired;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Reset of a GPU to its state at the start of the process.
 
+use crate::backend::retired;
 use crate::device::Device;
-use crate::device::retired;
 use crate::error::{Error, Result};
 
 impl Device {

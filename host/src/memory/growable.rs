@@ -83,7 +83,7 @@ impl Stream {
     pub fn growable<T: DeviceCopy>(&self, max_len: usize) -> Result<GrowableBuffer<T>> {
         let bytes = DeviceBuffer::<T>::bytes_of(max_len)?;
         refuse_recording(self)?;
-        let range = Arc::new(VirtualMemory::reserve(self.device(), bytes)?);
+        let range = Arc::new(VirtualMemory::reserve(self.device().backend(), bytes)?);
         let start = range.start().cast();
         // SAFETY: addresses of the stream's device that nothing uses, reserved until the owner is dropped. There are no
         // elements yet; those that come have memory.

@@ -25,10 +25,9 @@ use std::mem::offset_of;
 use std::sync::{Arc, Mutex};
 
 use crate::backend::recording::refusal::not_recordable;
-use crate::backend::{ALIGNMENT, Contents, Place, PoolKind};
+use crate::backend::retired::{drop_quietly, retire};
+use crate::backend::{ALIGNMENT, Account, Contents, Place, PoolKind};
 use crate::device::Device;
-use crate::device::account::Account;
-use crate::device::retired::{drop_quietly, retire};
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 use crate::memory::pool::MemoryPool;
@@ -406,7 +405,7 @@ fn charged(
     if bytes == 0 {
         return Ok(NOTHING);
     }
-    account.take(bytes, stream.device())?;
+    account.take(bytes, stream.device().backend())?;
     allocate().inspect_err(|_| account.give_back(bytes))
 }
 

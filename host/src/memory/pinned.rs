@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::retired;
 use crate::device::Device;
-use crate::device::retired;
 use crate::error::{Error, Result};
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::mapped::Mapped;

@@ -5,9 +5,8 @@ use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::backend::StreamIdentity;
+use crate::backend::{StreamIdentity, retired};
 use crate::device::Device;
-use crate::device::retired;
 use crate::error::{Error, Result};
 use crate::own_thread::ending_thread;
 use crate::profile::{self, Work};

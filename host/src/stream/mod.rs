@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::refusal::host_memory;
-use crate::backend::{EventBackend, EventOptions, Fill, MemoryCopy, Place, Rows, Side, StreamBackend};
+use crate::backend::{
+    Account, EventBackend, EventOptions, Fill, MemoryCopy, Place, Rows, Side, StreamBackend, retired,
+};
 use crate::device::Device;
-use crate::device::account::Account;
-use crate::device::retired;
 use crate::error::Result;
 use crate::launch::parameter::block_order::KeptOrder;
 use crate::order::OrderedStream;
@@ -74,7 +74,8 @@ impl Stream {
     pub(crate) fn new(device: &Device, backend: impl Into<StreamBackend>) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let (device, account, closed) = (device.clone(), Account::of(device), AtomicBool::new(false));
+        let (device, account, closed) =
+            (device.clone(), Account::of(device.backend()), AtomicBool::new(false));
         let (backend, kept_order) = (backend.into(), KeptOrder::default());
         Stream { inner: Arc::new(StreamInner { id, device, backend, account, closed, kept_order }) }
     }

@@ -1,6 +1,6 @@
 //! The accounts of memory: several threads allocate and free at the same time, from a device and from its pools.
 
-#[path = "../../src/device/account/balance.rs"]
+#[path = "../../src/backend/memory/account/balance.rs"]
 mod balance;
 
 use balance::{Balance, Exceeded};

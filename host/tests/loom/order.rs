@@ -5,7 +5,7 @@
 //! Threads do to one allocation at the same time what the borrow checker lets them do: all read, or use parts of their
 //! own; a write begins when all others are over.
 
-#[path = "../../src/device/retired/list.rs"]
+#[path = "../../src/backend/retired/list.rs"]
 mod list;
 #[path = "../../src/order/record.rs"]
 mod record;

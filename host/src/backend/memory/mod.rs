@@ -1,11 +1,14 @@
 //! Memory of either backend: `array` (of textures), `shared_memory` (between processes) and `virtual_memory` (mapped piece
-//! by piece). `pool` has the options of memory pools. This file has what all allocations have in common.
+//! by piece). `pool` has the options of memory pools, `account` the bytes that buffers use on each device. This file has what
+//! all allocations have in common.
 
+mod account;
 pub(crate) mod array;
 mod pool;
-mod shared_memory;
+pub(crate) mod shared_memory;
 pub(crate) mod virtual_memory;
 
+pub(crate) use account::{Account, Charge};
 pub use pool::{PoolKind, PoolOptions};
 pub(crate) use shared_memory::SharedMemory;
 pub(crate) use virtual_memory::VirtualMemory;

@@ -2,16 +2,14 @@
 
 use std::sync::Mutex;
 
-use crate::backend::{DeviceBackend, cpu, cuda};
-use crate::device::Device;
-use crate::device::account::Charge;
+use crate::backend::{Charge, DeviceBackend, cpu, cuda};
 use crate::error::Result;
 use crate::sync::lock;
 
 /// Addresses that are reserved, the first of which have memory. All of it goes when this is dropped, which must be after
 /// all work that uses it.
 pub(crate) struct VirtualMemory {
-    device: Device,
+    device: DeviceBackend,
     range: Box<dyn BackendRange>,
     pieces: Mutex<Vec<Piece>>,
 }
@@ -40,12 +38,12 @@ struct Piece {
 
 impl VirtualMemory {
     /// At least `bytes` of addresses, none of which have memory.
-    pub(crate) fn reserve(device: &Device, bytes: usize) -> Result<Self> {
-        let range: Box<dyn BackendRange> = match device.backend() {
+    pub(crate) fn reserve(device: DeviceBackend, bytes: usize) -> Result<Self> {
+        let range: Box<dyn BackendRange> = match device {
             DeviceBackend::Cuda(device) => Box::new(cuda::VirtualRange::reserve(device, bytes)?),
             DeviceBackend::Cpu(device) => Box::new(cpu::VirtualRange::reserve(device, bytes)?),
         };
-        Ok(VirtualMemory { device: device.clone(), range, pieces: Mutex::new(Vec::new()) })
+        Ok(VirtualMemory { device, range, pieces: Mutex::new(Vec::new()) })
     }
 
     /// The first byte.
@@ -73,7 +71,7 @@ impl VirtualMemory {
     /// Memory for the bytes from `used` to `end`.
     fn add(&self, used: usize, end: usize) -> Result<Piece> {
         let bytes = end - used;
-        let charge = Charge::take(&self.device, bytes)?;
+        let charge = Charge::take(self.device, bytes)?;
         self.range.map(used, bytes)?;
         Ok(Piece { bytes, _charge: charge })
     }

@@ -10,8 +10,7 @@ use crate::backend::event::BackendEvent;
 use crate::backend::operation::fill::MANY_WORDS;
 use crate::backend::operation::{Fill, MemoryCopy, Operation, Place, Side, ValueCondition};
 use crate::backend::stream::{BackendStream, StreamMemory};
-use crate::backend::{AccessPolicyWindow, Contents, HostFn, MemorySyncDomain, Signal};
-use crate::device::account::Account;
+use crate::backend::{AccessPolicyWindow, Account, Contents, HostFn, MemorySyncDomain, Signal};
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 

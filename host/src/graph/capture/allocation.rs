@@ -7,10 +7,9 @@ use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
 
 use super::{Capture, recording};
-use crate::backend::Contents;
 use crate::backend::operation::{Allocation, Operation};
 use crate::backend::recording::RecordingStream;
-use crate::device::account::Charge;
+use crate::backend::{Charge, Contents};
 use crate::error::Result;
 use crate::graph::GraphNode;
 use crate::graph::buffer::{GraphBuffer, GraphKey, special_key};
@@ -212,7 +211,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
             let node = self.name(line.add(Operation::Empty)?);
             return Ok((node, GraphBuffer::new(key.view_mut(memory), AllocationKey::new(key))));
         }
-        let charge = Charge::of_graph(self.device(), bytes)?;
+        let charge = Charge::of_graph(self.device().backend(), bytes)?;
         let (start, owner) = line.new_memory(bytes)?;
         let (memory, key) = self.keep_allocation(start, Box::new((owner, charge)), len)?;
         let (node, lifetime) = line.allocate(key.of(self.id())?, Allocation { start, bytes, contents })?;

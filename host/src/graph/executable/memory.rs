@@ -1,7 +1,7 @@
 //! The memory that a device reserves for allocation nodes of graphs.
 
+use crate::backend::Account;
 use crate::device::Device;
-use crate::device::account::Account;
 use crate::error::Result;
 use crate::memory::pool::PoolStatistics;
 
@@ -46,7 +46,7 @@ impl GraphMemory {
     pub fn statistics(&self) -> Result<PoolStatistics> {
         let figures = self.device.backend().graph_memory()?;
         let [reserved, reserved_high, used, used_high] = figures.unwrap_or_else(|| {
-            let account = Account::of_graphs(&self.device);
+            let account = Account::of_graphs(self.device.backend());
             let (used, high) = (account.balance.used(), account.balance.high());
             [used, high, used, high]
         });
@@ -59,7 +59,7 @@ impl GraphMemory {
     /// If the device fails.
     pub fn reset_statistics(&self) -> Result<()> {
         if !self.device.backend().reset_graph_memory()? {
-            Account::of_graphs(&self.device).balance.reset_high();
+            Account::of_graphs(self.device.backend()).balance.reset_high();
         }
         Ok(())
     }

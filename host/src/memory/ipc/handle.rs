@@ -1,9 +1,7 @@
 //! Handles of shared buffers and events, as bytes for other processes.
 
+use crate::backend::memory::shared_memory::{CUDA_HANDLE, IpcMemoryOrigin};
 use crate::error::ipc::IpcError;
-
-/// The bytes of the driver's handles.
-const CUDA_HANDLE: usize = 64;
 
 /// Identifies a buffer for another process; made by [`IpcBuffer::ipc_handle`](crate::IpcBuffer::ipc_handle).
 ///
@@ -26,17 +24,6 @@ const CUDA_HANDLE: usize = 64;
 pub struct IpcMemoryHandle {
     pub(crate) origin: IpcMemoryOrigin,
     pub(crate) bytes: usize,
-}
-
-/// Where a shared buffer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IpcMemoryOrigin {
-    /// The driver's `CUipcMemHandle`.
-    Cuda([u8; CUDA_HANDLE]),
-    /// The driver's `CUmemPoolPtrExportData`, of a shareable pool.
-    Pool([u8; CUDA_HANDLE]),
-    /// An open file of a process, and what tells it from later ones of the same number.
-    Cpu { process: u32, file: u32, inode: u64 },
 }
 
 /// Identifies an event for another process; made by [`Event::ipc_handle`](crate::Event::ipc_handle).

@@ -16,7 +16,6 @@ use crate::memory::kind::over_device_buffer;
 use crate::stream::Stream;
 use crate::stream::event::{Event, no_events};
 
-pub(crate) use handle::IpcMemoryOrigin;
 pub use handle::{IpcEventHandle, IpcMemoryHandle};
 
 /// A buffer that other processes can open: made by [`Stream::ipc_zeros`], opened by [`Stream::ipc_open`].
@@ -83,7 +82,7 @@ impl Stream {
         if bytes == 0 {
             return Err(IpcError::Empty.into());
         }
-        let (shared, origin) = SharedMemory::allocate(self.device(), bytes)?;
+        let (shared, origin) = SharedMemory::allocate(self.device().backend(), bytes)?;
         let handle = IpcMemoryHandle { origin, bytes };
         // SAFETY: the memory is this device's and new, zeroed (which is an element of `T`).
         unsafe { IpcBuffer::of(self, shared, len, handle) }
@@ -121,7 +120,7 @@ impl Stream {
     pub unsafe fn ipc_open<T: DeviceCopy>(&self, handle: &IpcMemoryHandle) -> Result<IpcBuffer<T>> {
         refuse_recording(self)?;
         let (bytes, len) = (handle.byte_len(), handle.elements::<T>()?);
-        let shared = SharedMemory::open(self.device(), &handle.origin, bytes)?;
+        let shared = SharedMemory::open(self.device().backend(), &handle.origin, bytes)?;
         // SAFETY: the memory is this device's; the caller vouches for the elements, and for what other processes do.
         unsafe { IpcBuffer::of(self, shared, len, handle.clone()) }
     }

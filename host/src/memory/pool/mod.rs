@@ -12,9 +12,8 @@ use bytemuck::{NoUninit, Zeroable};
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::cuda::{CudaDevice, OwnPool, RawPool};
-use crate::backend::{Contents, PoolKind, PoolOptions};
+use crate::backend::{Account, Contents, PoolKind, PoolOptions};
 use crate::device::Device;
-use crate::device::account::Account;
 use crate::device::context::{gpu, not_null};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
@@ -118,7 +117,7 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn memory_pool(&self) -> MemoryPool {
-        MemoryPool::new(self, Account::of(self), Which::OfDevice)
+        MemoryPool::new(self, Account::of(self.backend()), Which::OfDevice)
     }
 
     /// A new pool, beside that of the device (`cuMemPoolCreate`): for a part of the program that is to have a limit,
@@ -148,7 +147,7 @@ impl Device {
             }
             None => None,
         };
-        let account = Account::of_pool(self, options.max_size);
+        let account = Account::of_pool(self.backend(), options.max_size);
         let (kind, shareable) = (options.kind, options.shareable);
         Ok(MemoryPool { kind, shareable, ..MemoryPool::new(self, account, Which::Own(own)) })
     }
@@ -360,7 +359,7 @@ impl MemoryPool {
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<MemoryPool> {
         gpu(device, "MemoryPool::from_raw")?;
         let which = Which::Foreign(RawPool::new(not_null(raw)?));
-        Ok(MemoryPool::new(device, Account::of_pool(device, None), which))
+        Ok(MemoryPool::new(device, Account::of_pool(device.backend(), None), which))
     }
 
     /// The most bytes that buffers may use; `None` if there is no limit.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::cuda::{OpenedMemory, OwnPool};
+use crate::backend::memory::shared_memory::IpcMemoryOrigin;
 use crate::device::Device;
 use crate::device::context::gpu;
 use crate::error::ipc::IpcError;
 use crate::error::{Error, Result};
 use crate::memory::buffer::{DeviceBuffer, refuse_recording};
-use crate::memory::ipc::{IpcMemoryHandle, IpcMemoryOrigin};
+use crate::memory::ipc::IpcMemoryHandle;
 use crate::memory::pool::{MemoryPool, Which};
 use crate::stream::Stream;
 

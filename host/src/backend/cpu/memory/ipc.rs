@@ -14,10 +14,9 @@ mod linux {
 
     use crate::backend::cpu::device::CpuDevice;
     use crate::backend::cpu::memory::out_of_memory;
-    use crate::device::Device;
+    use crate::backend::memory::shared_memory::IpcMemoryOrigin;
     use crate::error::ipc::IpcError;
     use crate::error::{Error, Result};
-    use crate::memory::ipc::IpcMemoryOrigin;
 
     /// A mapping of a file in memory, and the file, which others open by way of this process.
     pub(crate) struct IpcMemory {
@@ -43,11 +42,7 @@ mod linux {
     unsafe impl Send for IpcMemory {}
 
     impl IpcMemory {
-        pub(crate) fn allocate(
-            _: &Device,
-            device: &'static CpuDevice,
-            bytes: usize,
-        ) -> Result<(Self, IpcMemoryOrigin)> {
+        pub(crate) fn allocate(device: &'static CpuDevice, bytes: usize) -> Result<(Self, IpcMemoryOrigin)> {
             let out_of_memory = || out_of_memory(device, bytes);
             if !device.reserve(bytes) {
                 return Err(out_of_memory());
@@ -77,7 +72,7 @@ mod linux {
             Ok((memory, origin))
         }
 
-        pub(crate) fn open(_: &Device, process: u32, file: u32, inode: u64, bytes: usize) -> Result<Self> {
+        pub(crate) fn open(_: &CpuDevice, process: u32, file: u32, inode: u64, bytes: usize) -> Result<Self> {
             let gone = |reason: String| Error::from(IpcError::Gone { process, reason: reason.into() });
             let path = format!("/proc/{process}/fd/{file}");
             let opened = OpenOptions::new().read(true).write(true).open(path);
@@ -114,24 +109,19 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod nowhere {
-    use crate::device::Device;
-    use crate::error::ipc::IpcError;
+    use crate::backend::cpu::device::CpuDevice;
+    use crate::backend::memory::shared_memory::IpcMemoryOrigin;
     use crate::error::{Error, Result};
-    use crate::memory::ipc::IpcMemoryOrigin;
 
     /// There is none on this system.
     pub(crate) enum IpcMemory {}
 
     impl IpcMemory {
-        pub(crate) fn allocate(
-            device: &Device,
-            _: &'static CpuDevice,
-            _: usize,
-        ) -> Result<(Self, IpcMemoryOrigin)> {
+        pub(crate) fn allocate(device: &'static CpuDevice, _: usize) -> Result<(Self, IpcMemoryOrigin)> {
             Err(unsupported(device))
         }
 
-        pub(crate) fn open(device: &Device, _: u32, _: u32, _: u64, _: usize) -> Result<Self> {
+        pub(crate) fn open(device: &CpuDevice, _: u32, _: u32, _: u64, _: usize) -> Result<Self> {
             Err(unsupported(device))
         }
 
@@ -140,7 +130,7 @@ mod nowhere {
         }
     }
 
-    fn unsupported(device: &Device) -> Error {
+    fn unsupported(device: &CpuDevice) -> Error {
         Error::unsupported("memory for several processes", device, "it shares memory on Linux only")
     }
 }

@@ -25,11 +25,11 @@ use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
 use crate::backend::event::BackendEvent;
 use crate::backend::host_fn::HostFn;
+use crate::backend::retired::retire;
 use crate::backend::stream::BackendStream;
 use crate::backend::{
     AccessPolicyWindow, EndedIntervals, EventBackend, EventOptions, Fault, MemorySyncDomain, StreamIdentity,
 };
-use crate::device::retired::retire;
 use crate::error::{Error, Result};
 use crate::sync::lock;
 use event::{CudaEvent, UNTIMED};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use balance::{Balance, Exceeded};
 
-use crate::device::Device;
+use crate::backend::DeviceBackend;
 use crate::error::{Error, Result};
 
 /// The bytes that buffers of one device, or of one of its pools, use.
@@ -15,7 +15,7 @@ pub(crate) struct Account {
     pub(crate) balance: Arc<Balance>,
 }
 
-type Accounts = Mutex<Vec<(Device, Arc<Account>)>>;
+type Accounts = Mutex<Vec<(DeviceBackend, Arc<Account>)>>;
 
 /// Bytes that are entered in the account of a device until this is dropped.
 #[derive(Debug)]
@@ -26,16 +26,16 @@ pub(crate) struct Charge {
 
 impl Charge {
     /// Enters `bytes`, if the limit allows it.
-    pub(crate) fn take(device: &Device, bytes: usize) -> Result<Self> {
+    pub(crate) fn take(device: DeviceBackend, bytes: usize) -> Result<Self> {
         Charge::in_account(Account::of(device), device, bytes)
     }
 
     /// As `take`, for memory that nodes of a graph allocate.
-    pub(crate) fn of_graph(device: &Device, bytes: usize) -> Result<Self> {
+    pub(crate) fn of_graph(device: DeviceBackend, bytes: usize) -> Result<Self> {
         Charge::in_account(Account::of_graphs(device), device, bytes)
     }
 
-    fn in_account(account: Arc<Account>, device: &Device, bytes: usize) -> Result<Self> {
+    fn in_account(account: Arc<Account>, device: DeviceBackend, bytes: usize) -> Result<Self> {
         account.take(bytes, device)?;
         Ok(Charge { account, bytes })
     }
@@ -53,34 +53,34 @@ impl Account {
     }
 
     /// The account of a new pool of `device`, in whose own account the pool's bytes count as well.
-    pub(crate) fn of_pool(device: &Device, limit: Option<u64>) -> Arc<Account> {
+    pub(crate) fn of_pool(device: DeviceBackend, limit: Option<u64>) -> Arc<Account> {
         Account::new(limit, Some(Account::of(device).balance.clone()))
     }
 
     /// The account of `device`.
-    pub(crate) fn of(device: &Device) -> Arc<Account> {
+    pub(crate) fn of(device: DeviceBackend) -> Arc<Account> {
         static ACCOUNTS: Accounts = Mutex::new(Vec::new());
         Account::known(&ACCOUNTS, device, || Account::new(None, None))
     }
 
     /// The account of what nodes of graphs allocate, which counts for `device` as well.
-    pub(crate) fn of_graphs(device: &Device) -> Arc<Account> {
+    pub(crate) fn of_graphs(device: DeviceBackend) -> Arc<Account> {
         static ACCOUNTS: Accounts = Mutex::new(Vec::new());
         Account::known(&ACCOUNTS, device, || Account::of_pool(device, None))
     }
 
-    fn known(accounts: &Accounts, device: &Device, new: impl FnOnce() -> Arc<Account>) -> Arc<Account> {
+    fn known(accounts: &Accounts, device: DeviceBackend, new: impl FnOnce() -> Arc<Account>) -> Arc<Account> {
         let mut accounts = accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, account)) = accounts.iter().find(|(known, _)| known == device) {
+        if let Some((_, account)) = accounts.iter().find(|(known, _)| *known == device) {
             return account.clone();
         }
         let account = new();
-        accounts.push((device.clone(), account.clone()));
+        accounts.push((device, account.clone()));
         account
     }
 
     /// Enters an allocation, if the limit allows it.
-    pub(crate) fn take(&self, bytes: usize, device: &Device) -> Result<()> {
+    pub(crate) fn take(&self, bytes: usize, device: DeviceBackend) -> Result<()> {
         let requested = bytes as u64;
         self.balance.take(requested).map_err(|Exceeded { used, limit }| Error::MemoryLimit {
             device: device.to_string().into(),
