@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use bytemuck::Zeroable;
 use ferrogrid_device::{AddressMode, ReadAs, Reading, Texel, TextureElement};
@@ -12,15 +13,16 @@ use super::limits::{check_surface, check_texture};
 use super::sampler::Sampler;
 use super::view::{SurfaceViewMut, TextureView, check};
 use crate::backend::memory::array::{ArrayBackend, ArrayShape, TextureObject};
-use crate::backend::{MemoryCopy, Place, Side};
+use crate::backend::recording::refusal::allocation;
+use crate::backend::{Contents, MemoryCopy, Place, Side};
 use crate::copy::room_for;
 use crate::device::Device;
 use crate::error::Result;
-use crate::memory::Memory;
 use crate::memory::access::{Access, enqueue};
 use crate::memory::buffer::DeviceBuffer;
+use crate::memory::{Memory, Origin};
 use crate::order::Use;
-use crate::stream::Stream;
+use crate::stream::{Stream, StreamInner};
 use crate::view::agree;
 use crate::view::argument::{DeviceInput, DeviceOutput};
 
@@ -90,7 +92,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
         };
         let length = extent.iter().fold(1_usize, |length, &extent| length.saturating_mul(extent));
         DeviceBuffer::<T>::bytes_of(length)?;
-        let (memory, backend) = ArrayBackend::allocate(stream.inner(), &shape)?;
+        let (memory, backend) = array_with_memory(stream.inner(), &shape)?;
         // No limit of textures has more bits.
         let extent = extent.map(|extent| extent as u32);
         Ok(TextureArray { extent, shape, backend, memory, elements: PhantomData })
@@ -152,7 +154,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
             has_normalized_coordinates,
             is_normalized: T::IS_NORMALIZED,
         };
-        let handle = self.backend.texture(&self.memory, object)?;
+        let handle = self.backend.texture(self.memory.pointer(), object)?;
         Ok(TextureView::new(handle, reading.to_word(), self.extent, self.access(Use::Read)))
     }
 
@@ -170,7 +172,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
         if !self.shape.has_surface {
             check_surface(self.device(), &self.extent())?;
         }
-        let handle = self.backend.surface(&self.memory)?;
+        let handle = self.backend.surface(self.memory.pointer())?;
         Ok(SurfaceViewMut::new(handle, self.extent, self.access(Use::Write)))
     }
 
@@ -378,4 +380,21 @@ impl<T, const R: usize> fmt::Debug for TextureArray<T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TextureArray").field("extent", &self.extent).finish_non_exhaustive()
     }
+}
+
+/// The memory of an array and the array itself, whose elements are not initialised.
+fn array_with_memory(stream: &Arc<StreamInner>, shape: &ArrayShape) -> Result<(Memory, ArrayBackend)> {
+    if stream.recording().is_some() {
+        return Err(allocation());
+    }
+    let array = ArrayBackend::new(stream.device().backend(), shape)?;
+    let memory = match array.as_raw() {
+        None => Memory::allocate(stream, None, shape.bytes(), Contents::Uninitialised)?,
+        Some(handle) => {
+            let owner = Box::new(array.clone());
+            // SAFETY: the handle of an array, which `owner` keeps, and nothing uses yet.
+            unsafe { Memory::owned(stream, Origin::Array, handle.cast(), shape.bytes(), owner) }
+        }
+    };
+    Ok((memory, array))
 }

@@ -6,12 +6,8 @@ use std::sync::Arc;
 
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
-use crate::backend::Contents;
-use crate::backend::cuda;
-use crate::backend::recording::refusal::allocation;
+use crate::backend::{DeviceBackend, cuda};
 use crate::error::Result;
-use crate::memory::{Memory, Origin};
-use crate::stream::StreamInner;
 
 /// What an array is like.
 #[derive(Debug, Clone, Copy)]
@@ -45,23 +41,14 @@ pub(crate) struct TextureObject {
 }
 
 /// What an array has beyond its memory: on a GPU the CUDA array, and nothing on the CPU device.
+#[derive(Clone)]
 pub(crate) struct ArrayBackend(Option<Arc<cuda::CudaArray>>);
 
 impl ArrayBackend {
     /// An array, whose elements are not initialised.
-    pub(crate) fn allocate(stream: &Arc<StreamInner>, shape: &ArrayShape) -> Result<(Memory, Self)> {
-        let bytes = shape.bytes();
-        if stream.recording().is_some() {
-            return Err(allocation());
-        }
-        let Some(device) = stream.device().backend().as_cuda() else {
-            return Ok((Memory::allocate(stream, None, bytes, Contents::Uninitialised)?, ArrayBackend(None)));
-        };
-        let array = Arc::new(cuda::CudaArray::new(device, shape)?);
-        let (handle, owner) = (array.as_raw().cast(), Box::new(array.clone()));
-        // SAFETY: the handle of an array, which `owner` keeps, and nothing uses yet.
-        let memory = unsafe { Memory::owned(stream, Origin::Array, handle, bytes, owner) };
-        Ok((memory, ArrayBackend(Some(array))))
+    pub(crate) fn new(device: DeviceBackend, shape: &ArrayShape) -> Result<Self> {
+        let array = device.as_cuda().map(|device| cuda::CudaArray::new(device, shape)).transpose()?;
+        Ok(ArrayBackend(array.map(Arc::new)))
     }
 
     /// The driver's handle; `None` on the CPU device.
@@ -69,17 +56,14 @@ impl ArrayBackend {
         self.0.as_ref().map(|array| array.as_raw().cast())
     }
 
-    /// What a kernel reads it by: the texture object, or `memory`. It is there as long as the array.
-    pub(crate) fn texture(&self, memory: &Memory, object: TextureObject) -> Result<*const ()> {
-        self.0.as_ref().map_or(Ok(start_of(memory)), |array| array.texture(object))
+    /// What a kernel reads it by: the texture object, or `start`, the first byte of its memory. It is there as long as the
+    /// array.
+    pub(crate) fn texture(&self, start: *const u8, object: TextureObject) -> Result<*const ()> {
+        self.0.as_ref().map_or(Ok(start.cast()), |array| array.texture(object))
     }
 
     /// What a kernel writes it by; the array has a surface.
-    pub(crate) fn surface(&self, memory: &Memory) -> Result<*const ()> {
-        self.0.as_ref().map_or(Ok(start_of(memory)), |array| array.surface())
+    pub(crate) fn surface(&self, start: *const u8) -> Result<*const ()> {
+        self.0.as_ref().map_or(Ok(start.cast()), |array| array.surface())
     }
-}
-
-fn start_of(memory: &Memory) -> *const () {
-    memory.pointer().cast_const().cast()
 }
