@@ -108,11 +108,12 @@ pub use graph::{
 pub use image::{CodeType, JitCacheMode, JitOptions, LinkInput, LinkedImage, Parameter};
 pub use kernel::Kernel;
 pub use kernel::attributes::{CacheConfig, KernelAttributes};
+pub use kernel::dimensions::Dimensions;
 pub use kernel::math_library::MathLibrary;
 pub use kernel::occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
-pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid};
+pub use launch::grid::{Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
 pub use launch::temporary::Temporary;
 pub use memory::buffer::DeviceBuffer;

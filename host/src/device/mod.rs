@@ -1,9 +1,11 @@
 //! Devices. This file has [`Device`]: enumeration, allocation and limits.
 //!
-//! `properties` queries what a device is like. `context` is the CUDA context for other code, `peer` the access of devices to
-//! each other's memory, `reset` a GPU's new start, and `nvml` its temperature, power and clocks.
+//! `properties` queries what a device is like, `kernel` what kernels are on it. `context` is the CUDA context for other code,
+//! `peer` the access of devices to each other's memory, `reset` a GPU's new start, and `nvml` its temperature, power and
+//! clocks.
 
 pub(crate) mod context;
+mod kernel;
 #[cfg(feature = "nvml")]
 pub(crate) mod nvml;
 pub(crate) mod peer;

@@ -1,14 +1,15 @@
 //! A kernel as a static of the program: its descriptor, and its loaded form on each device.
 //!
 //! `image` is the embedded code that it comes from, `math_library` and `extern_function` what that code was
-//! linked with. `attributes`, `questions` and `occupancy` are what can be asked of it on a device.
+//! linked with. `attributes` and `occupancy` are answers about it on a device, `dimensions` the numbers of its blocks and
+//! threads.
 
 pub(crate) mod attributes;
+pub(crate) mod dimensions;
 pub(crate) mod extern_function;
 pub(crate) mod image;
 pub(crate) mod math_library;
 pub(crate) mod occupancy;
-pub(crate) mod questions;
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -16,8 +17,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ferrogrid_device::native::Block;
 
-use crate::device::Device;
-use crate::error::Result;
 use crate::kernel::image::ModuleImage;
 use crate::kernel::math_library::MathLibrary;
 use crate::memory::constant::ConstantMemory;
@@ -258,32 +257,6 @@ impl Kernel {
     /// pins one with `math` in `[package.metadata.ferrogrid]` or `ferrogrid_build::Build::math`.
     pub fn math_library(&self) -> Option<MathLibrary> {
         self.ptx().and_then(MathLibrary::of_ptx)
-    }
-
-    /// The driver's handle (`CUfunction`) on `device`, for calls such as `cuFuncGetAttribute` and `cuFuncGetModule`; it
-    /// is loaded if it was not, and valid until it is unloaded by [`Kernel::unload`]. `None` on the CPU device.
-    ///
-    /// A launch by that handle passes the parameters that the generated launch function would, in the order of the `.param`s of
-    /// its PTX: at the end of those of a kernel that may panic, `__ferrogrid_record`, which is 0. A panic is then a trap.
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # #[ferrogrid::module(host_only)]
-    /// # mod kernels {
-    /// # use ferrogrid::device::prelude::*;
-    /// # #[kernel]
-    /// # pub fn step(_t: Thread<1>) {}
-    /// # }
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// assert_eq!(kernels::step::kernel().as_raw(&Device::cpu())?, None);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// If the kernel does not load, as at a launch.
-    pub fn as_raw(&'static self, device: &Device) -> Result<Option<*mut c_void>> {
-        let device = device.backend();
-        Ok(device.is_cuda().then(|| device.prepare(self)).transpose()?.map(|loaded| loaded.function))
     }
 
     pub(crate) fn descriptor(&self) -> &KernelDescriptor {

@@ -3,8 +3,8 @@
 use super::ForeignFunction;
 use crate::error::Result;
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};
+use crate::kernel::dimensions::Dimensions;
 use crate::kernel::occupancy::{BlockSuggestion, Occupancy};
-use crate::launch::grid::Dimensions;
 
 /// Its attributes, with the dynamic shared memory of this handle
 /// ([`ForeignFunction::with_dynamic_shared_memory`]) where that matters.

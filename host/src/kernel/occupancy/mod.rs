@@ -1,9 +1,9 @@
 //! Occupancy: the number of blocks of a kernel per multiprocessor, and its limiting resource. `rules` is
-//! the arithmetic, which needs no device; `query` asks devices.
+//! the arithmetic, which needs no device; `suggestion` is the block size that fills a multiprocessor.
 
-mod query;
 mod rules;
+mod suggestion;
 
-pub use query::BlockSuggestion;
-pub(crate) use query::{fullest, padded};
 pub use rules::{BlockResources, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits};
+pub use suggestion::BlockSuggestion;
+pub(crate) use suggestion::fullest;

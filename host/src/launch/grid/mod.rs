@@ -12,6 +12,7 @@ use shape::{
 use crate::backend::{LaunchAttributes, LaunchConfig, Limits};
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
+use crate::kernel::dimensions::Dimensions;
 
 /// The shape of a launch of rank `R` (1, 2 or 3): the elements to cover, or the exact blocks.
 ///
@@ -99,54 +100,6 @@ impl<const R: usize> Extent<R> for [usize; R] {
         self
     }
 }
-
-/// A number of blocks or threads along each axis: a `u32` or `usize` for rank 1, `[u32; R]` or `[usize; R]` for any
-/// rank; and `i32`, the default type of literals.
-///
-/// A number that exceeds the device's limits or 32 bits, or is negative, is an error of the launch.
-///
-/// ```
-/// # use ferrogrid::prelude::*;
-/// # fn main() -> ferrogrid::Result<()> {
-/// # let stream = Device::cpu().new_stream()?;
-/// use ferrogrid::Dimensions;
-///
-/// assert_eq!(256.dimensions(), [256]); // a literal without a type
-/// assert_eq!([32_u32, 8].dimensions(), [32, 8]);
-/// let blocks: usize = 1000_usize.div_ceil(256); // as `div_ceil` gives it, without a conversion
-/// assert_eq!(Grid::<1>::new(blocks, 256), Grid::new(4_u32, 256_u32));
-/// # Ok(()) }
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the number of blocks or threads of this grid",
-    label = "expected `u32` or `usize`, or an array of them",
-    note = "a grid of rank 1 takes numbers, `Grid::new(blocks, 256)`, of rank 2 `[x, y]`, of rank 3 `[x, y, z]`; of other integers `usize::try_from` makes one",
-    note = "for a thread for each of `n` elements there is `Grid::cover(n)`"
-)]
-pub trait Dimensions<const R: usize> {
-    /// The number along each axis, x first.
-    fn dimensions(self) -> [i128; R];
-}
-
-macro_rules! dimensions {
-    ($($number:ty),*) => { $(
-        impl Dimensions<1> for $number {
-            #[inline]
-            fn dimensions(self) -> [i128; 1] {
-                [self as i128]
-            }
-        }
-
-        impl<const R: usize> Dimensions<R> for [$number; R] {
-            #[inline]
-            fn dimensions(self) -> [i128; R] {
-                self.map(|number| number as i128)
-            }
-        }
-    )* };
-}
-
-dimensions!(u32, usize, i32);
 
 /// The numbers in 32 bits, and the first that exceeds them or is negative, which is replaced by 0.
 fn narrow<const R: usize>(numbers: [i128; R], counted: Counted) -> ([u32; R], Option<Unfit>) {

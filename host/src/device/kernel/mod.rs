@@ -1,45 +1,128 @@
-//! Occupancy of a kernel of this program on a device: the driver's numbers, and the record that names the
-//! limiting resource.
+//! Queries about kernels on a device, and their preferences there, as methods of [`Device`]. `queries` has those of
+//! [`Kernel`], which answer them.
+
+mod queries;
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::kernel::occupancy::rules::Occupancy;
-use crate::launch::grid::Dimensions;
-
-/// A block size that fills the device, from [`Device::max_potential_block_size`].
-///
-/// ```
-/// # use ferrogrid::prelude::*;
-/// # #[ferrogrid::module(host_only)]
-/// # mod kernels {
-/// # use ferrogrid::device::prelude::*;
-/// # /// x <- 2x
-/// # #[kernel(max_threads = 512)]
-/// # pub fn double(t: Thread<1>, mut x: DisjointSlice<u32>) {
-/// #     if let Some(x) = x.get_mut(t.index()) {
-/// #         *x *= 2;
-/// #     }
-/// # }
-/// # }
-/// # fn main() -> ferrogrid::Result<()> {
-/// let device = Device::cpu();
-/// let suggested = device.max_potential_block_size(kernels::double::kernel(), |_| 0, None)?;
-/// assert_eq!(suggested.block_size, 512); // the kernel's limit
-/// // One block on each worker at a time: with fewer, some have nothing to do.
-/// assert_eq!(suggested.min_grid_size, device.properties()?.multiprocessor_count);
-/// # Ok(()) }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BlockSuggestion {
-    /// Threads in a block.
-    pub block_size: u32,
-    /// Blocks of that size that the whole device runs at a time; a smaller grid leaves some of it idle.
-    pub min_grid_size: u32,
-}
+use crate::kernel::attributes::{CacheConfig, KernelAttributes};
+use crate::kernel::dimensions::Dimensions;
+use crate::kernel::occupancy::{BlockSuggestion, Occupancy};
 
 impl Device {
+    /// The attributes of `kernel` on this device (`cuFuncGetAttribute`); it is loaded if it was not.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel(max_threads = 256)]
+    /// # pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+    /// #     let i = t.index();
+    /// #     if let Some(y) = y.get_mut(i) {
+    /// #         *y += a * x[i.get()];
+    /// #     }
+    /// # }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let attributes = stream.device().attributes(kernels::saxpy::kernel())?;
+    /// println!("{} registers, {} bytes of stack", attributes.num_regs, attributes.local_size_bytes);
+    /// assert_eq!(attributes.max_threads_per_block, 256); // as the kernel says: `max_threads = 256`
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn attributes(&self, kernel: &'static Kernel) -> Result<KernelAttributes> {
+        kernel.attributes(self)
+    }
+
+    /// Says how `kernel` would rather have the L1 cache and shared memory divided
+    /// (`cuFuncSetCacheConfig`). The driver may do otherwise. No effect on the CPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn stencil(t: Thread<1>, mut y: DisjointSlice<f32>) {
+    /// #     let _ = y.get_mut(t.index());
+    /// # }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::CacheConfig;
+    ///
+    /// stream.device().set_cache_config(kernels::stencil::kernel(), CacheConfig::L1)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn set_cache_config(&self, kernel: &'static Kernel, config: CacheConfig) -> Result<()> {
+        kernel.set_cache_config(self, config)
+    }
+
+    /// Says how much of the L1 cache `kernel` would rather have as shared memory, in per cent
+    /// (`CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`); `None` leaves it to the driver. The
+    /// driver rounds up to what the hardware can. No effect on the CPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 1024]>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (device, kernel) = (Device::cpu(), kernels::tiled::kernel());
+    /// device.set_preferred_shared_memory_carveout(kernel, Some(50))?; // half of it, and the other half for the cache
+    /// println!("{:?}", device.attributes(kernel)?.preferred_shared_memory_carveout); // Some(50) on a GPU
+    /// device.set_preferred_shared_memory_carveout(kernel, None)?; // as the driver thinks best
+    /// assert_eq!(device.attributes(kernel)?.preferred_shared_memory_carveout, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch; the driver's error for more than 100.
+    pub fn set_preferred_shared_memory_carveout(
+        &self,
+        kernel: &'static Kernel,
+        percent: Option<u32>,
+    ) -> Result<()> {
+        kernel.set_preferred_shared_memory_carveout(self, percent)
+    }
+
+    /// Allows launches of `kernel` up to `bytes` of dynamic shared memory
+    /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`). Launches by this crate do it themselves; it is
+    /// for other libraries that launch the same function. No effect on the CPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn sized(_t: Thread<1>, _tile: SharedSlice<f32>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (device, kernel) = (Device::cpu(), kernels::sized::kernel());
+    /// device.set_max_dynamic_shared_size_bytes(kernel, 64 << 10)?; // before another library launches it with 64 KiB
+    /// assert!(device.attributes(kernel)?.max_dynamic_shared_size_bytes >= 64 << 10);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch; the driver's error for more than the device has.
+    pub fn set_max_dynamic_shared_size_bytes(&self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
+        kernel.set_max_dynamic_shared_size_bytes(self, bytes)
+    }
+
     /// How many blocks of `threads` threads a multiprocessor runs at a time, with `dynamic_shared` bytes of
     /// shared memory for the kernel's `SharedSlice` parameters, and what limits that: the published rules, applied to the
     /// kernel's attributes and the device's properties.
@@ -238,73 +321,5 @@ impl Device {
         dynamic_shared: u32,
     ) -> Result<u32> {
         kernel.max_potential_cluster_size(self, block, dynamic_shared)
-    }
-}
-
-/// The (blocks, threads per block) with most threads in all, of at most `most` threads in a block; the
-/// largest such block. As the driver does, it tries whole warps, and `most` itself.
-pub(crate) fn fullest(
-    most: u32,
-    warp: u32,
-    full: u32,
-    blocks_of: impl Fn(u32) -> Result<u32>,
-) -> Result<(u32, u32)> {
-    let mut best = (0, 0);
-    for warps in (1..=most.div_ceil(warp)).rev() {
-        let threads = (warps * warp).min(most);
-        let blocks = blocks_of(threads)?;
-        if blocks * threads > best.0 * best.1 {
-            best = (blocks, threads);
-        }
-        if blocks * threads >= full {
-            break;
-        }
-    }
-    Ok(best)
-}
-
-/// With 1 along further axes. A number that has not 32 bits fits no device, as neither does the one that stands for it.
-pub(crate) fn padded<const R: usize>(dimensions: impl Dimensions<R>) -> [u32; 3] {
-    let dimensions = dimensions.dimensions();
-    std::array::from_fn(|axis| {
-        dimensions.get(axis).map_or(1, |&number| u32::try_from(number.max(0)).unwrap_or(u32::MAX))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::occupancy::{BlockResources, MultiprocessorLimits};
-
-    /// A kernel with 40 registers on Ampere, whose blocks have `shared(threads)` bytes.
-    fn suggestion(most: u32, shared: impl Fn(u32) -> usize) -> (u32, u32) {
-        let limits = MultiprocessorLimits::for_architecture("sm_86").unwrap();
-        let blocks = |threads| {
-            let block =
-                BlockResources::new(threads).with_registers(40).with_shared_memory(0, shared(threads));
-            Ok(limits.occupancy(&block).active_blocks)
-        };
-        fullest(most, 32, limits.max_threads_per_multiprocessor, blocks).unwrap()
-    }
-
-    #[test]
-    fn the_largest_block_that_fills_the_multiprocessor_is_suggested() {
-        assert_eq!(suggestion(1024, |_| 0), (2, 768));
-        assert_eq!(suggestion(500, |_| 0), (4, 384));
-        assert_eq!(suggestion(20, |_| 0), (16, 20));
-    }
-
-    #[test]
-    fn dimensions_are_padded_with_ones_and_fit_no_device_if_they_fit_no_number() {
-        assert_eq!(padded(7_u32), [7, 1, 1]);
-        assert_eq!(padded([2_u32, 3]), [2, 3, 1]);
-        assert_eq!(padded([2_i32, -3, 4]), [2, 0, 4]);
-        assert_eq!(padded([1_usize << 32, u32::MAX as usize]), [u32::MAX, u32::MAX, 1]);
-    }
-
-    #[test]
-    fn shared_memory_that_grows_with_the_block_counts() {
-        assert_eq!(suggestion(1024, |threads| 128 * threads as usize), (1, 768));
-        assert_eq!(suggestion(1024, |_| 200_000), (0, 0));
     }
 }

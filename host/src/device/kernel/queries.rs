@@ -1,13 +1,15 @@
 //! Queries about a kernel, of this program or foreign, and its preferences. [`Device`] and
 //! [`ForeignFunction`](crate::ForeignFunction) pass them on to here.
 
+use std::ffi::c_void;
+
 use crate::device::Device;
 use crate::error::{Error, LaunchError, Result};
 use crate::image::CodeType;
 use crate::kernel::Kernel;
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};
-use crate::kernel::occupancy::{BlockResources, BlockSuggestion, Occupancy, fullest, padded};
-use crate::launch::grid::Dimensions;
+use crate::kernel::dimensions::{Dimensions, padded};
+use crate::kernel::occupancy::{BlockResources, BlockSuggestion, Occupancy, fullest};
 
 /// The attributes of a kernel on a device: each call loads it there if it was not, and fails if it does not load, as a launch
 /// does.
@@ -39,6 +41,32 @@ use crate::launch::grid::Dimensions;
 /// # Ok(()) }
 /// ```
 impl Kernel {
+    /// The driver's handle (`CUfunction`) on `device`, for calls such as `cuFuncGetAttribute` and `cuFuncGetModule`; it
+    /// is loaded if it was not, and valid until it is unloaded by [`Kernel::unload`]. `None` on the CPU device.
+    ///
+    /// A launch by that handle passes the parameters that the generated launch function would, in the order of the `.param`s of
+    /// its PTX: at the end of those of a kernel that may panic, `__ferrogrid_record`, which is 0. A panic is then a trap.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn step(_t: Thread<1>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// assert_eq!(kernels::step::kernel().as_raw(&Device::cpu())?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn as_raw(&'static self, device: &Device) -> Result<Option<*mut c_void>> {
+        let device = device.backend();
+        Ok(device.is_cuda().then(|| device.prepare(self)).transpose()?.map(|loaded| loaded.function))
+    }
+
     /// The image of its module that was loaded on `device`: [`CodeType::Cubin`] if the build made machine code for that very
     /// architecture, else [`CodeType::Ptx`], which the driver compiled. `None` on the CPU device.
     ///
