@@ -1,10 +1,11 @@
-//! Arguments of a foreign launch whose types the caller vouches for: values, and pointers to buffers.
+//! Arguments of a foreign launch whose types the caller vouches for: values, pointers to buffers, textures and surfaces.
 
-use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::{DeviceCopy, Texel, TextureElement};
 
 use crate::error::Result;
-use crate::launch::parameter::list::{Elements, Held, Value, for_each_tuple};
+use crate::launch::parameter::list::{Elements, Held, ParameterList, Value, for_each_tuple};
 use crate::stream::Stream;
+use crate::texture::{SurfaceViewMut, TextureView};
 use crate::view::DeviceView;
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::pointer::{DevicePtr, DevicePtrMut};
@@ -67,7 +68,6 @@ impl<'a, T: DeviceCopy> LaunchArgument for DeviceAtomicView<'a, T> {
     }
 }
 
-/// A texture or surface object, as C++ takes it.
 // SAFETY of the two below: an address as 8 bytes; what it leads to is vouched for at the launch.
 impl<T: 'static> LaunchArgument for DevicePtr<T> {
     type Held = Value<u64>;
@@ -82,6 +82,27 @@ impl<T: 'static> LaunchArgument for DevicePtrMut<T> {
         Ok(Value(self.as_raw().expose_provenance() as u64))
     }
 }
+
+/// A texture or surface object, as C++ takes it.
+macro_rules! texture_arguments {
+    ($View:ident, $Element:path) => {
+        impl<T, const R: usize> Held for $View<'_, T, R> {
+            fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
+                list.push_pointer(self.params()[0], self.access());
+            }
+        }
+
+        impl<T: $Element, const R: usize> LaunchArgument for $View<'_, T, R> {
+            type Held = Self;
+            fn hold(self, stream: &Stream) -> Result<Self> {
+                self.on(stream)
+            }
+        }
+    };
+}
+
+texture_arguments!(TextureView, Texel);
+texture_arguments!(SurfaceViewMut, TextureElement);
 
 /// The arguments of a foreign launch: a tuple of up to 24 of [`LaunchArgument`], in the kernel's order.
 ///
