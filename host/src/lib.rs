@@ -35,11 +35,10 @@
 #![deny(missing_docs)]
 
 // From the bottom up, each on those before it:
-// `debug` has the macro for `Debug`. `error` and `image` (device code as bytes) are plain data; `library` opens dynamic
-// libraries, `toolkit` those of CUDA's toolkit; `sync` has the locks that loom replaces, `own_thread` the identity of a
-// thread. `order` keeps who uses which memory, `output` what kernels print.
-// `kernel` describes a kernel of the program, `properties` a device. `backend` runs everything, on a GPU, on the CPU or into
-// a recording.
+// `debug` has the macro for `Debug`. `error`, `image` (device code as bytes) and `properties` (of devices) are plain data;
+// `library` opens dynamic libraries, `toolkit` those of CUDA's toolkit; `sync` has the locks that loom replaces,
+// `own_thread` the identity of a thread. `order` keeps who uses which memory, `output` what kernels print.
+// `kernel` describes a kernel of the program. `backend` runs everything, on a GPU, on the CPU or into a recording.
 // `device`, `stream`, `memory` and `view` are what users hold; `profile` times what they ask for.
 // `launch`, `copy`, `graph` and `texture` give streams their work. `foreign`, `source` and `dlpack` take code and memory of
 // others.

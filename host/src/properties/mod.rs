@@ -8,7 +8,6 @@ pub(crate) mod memory_info;
 use std::fmt;
 
 use crate::error::Result;
-use crate::kernel::occupancy::MultiprocessorLimits;
 use attribute::DeviceAttribute;
 
 /// The properties of a device: CUDA's `cudaDeviceProp`, from
@@ -188,22 +187,6 @@ impl DeviceProperties {
             cluster_launch: is(A::CLUSTER_LAUNCH)?,
             memory_pools_supported: is(A::MEMORY_POOLS_SUPPORTED)?,
         })
-    }
-
-    /// The terms of occupancy calculations for this device.
-    pub fn multiprocessor_limits(&self) -> MultiprocessorLimits {
-        MultiprocessorLimits {
-            compute_capability: self.compute_capability.unwrap_or_default(),
-            warp_size: self.warp_size,
-            max_threads_per_block: self.max_threads_per_block,
-            max_threads_per_multiprocessor: self.max_threads_per_multiprocessor,
-            max_blocks_per_multiprocessor: self.max_blocks_per_multiprocessor,
-            registers_per_block: self.registers_per_block,
-            registers_per_multiprocessor: self.registers_per_multiprocessor,
-            shared_memory_per_block_optin: self.shared_memory_per_block_optin,
-            shared_memory_per_multiprocessor: self.shared_memory_per_multiprocessor,
-            reserved_shared_memory_per_block: self.reserved_shared_memory_per_block,
-        }
     }
 
     /// The bytes per second that the memory bus moves at its peak, both clock edges counted; `None`

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::properties::DeviceProperties;
+
 /// The resources of one multiprocessor of an architecture: the inputs of occupancy calculations.
 ///
 /// ```
@@ -44,6 +46,24 @@ const REGISTER_GRANULARITY: u64 = 256;
 
 /// A thread cannot have more registers than this.
 const MAX_REGISTERS_PER_THREAD: u32 = 255;
+
+impl DeviceProperties {
+    /// The terms of occupancy calculations for this device.
+    pub fn multiprocessor_limits(&self) -> MultiprocessorLimits {
+        MultiprocessorLimits {
+            compute_capability: self.compute_capability.unwrap_or_default(),
+            warp_size: self.warp_size,
+            max_threads_per_block: self.max_threads_per_block,
+            max_threads_per_multiprocessor: self.max_threads_per_multiprocessor,
+            max_blocks_per_multiprocessor: self.max_blocks_per_multiprocessor,
+            registers_per_block: self.registers_per_block,
+            registers_per_multiprocessor: self.registers_per_multiprocessor,
+            shared_memory_per_block_optin: self.shared_memory_per_block_optin,
+            shared_memory_per_multiprocessor: self.shared_memory_per_multiprocessor,
+            reserved_shared_memory_per_block: self.reserved_shared_memory_per_block,
+        }
+    }
+}
 
 impl MultiprocessorLimits {
     /// The limits of an architecture by name: `sm_75`, `sm_90a`, `compute_100` and so on, from 7.0 to
