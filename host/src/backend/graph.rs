@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::{DeviceBackend, StreamBackend, cpu, cuda};
 use crate::backend::operation::{Address, Node, Operation};
+use crate::backend::writers::{Effect, Flow};
 use crate::error::Result;
-use crate::order::writers::{Effect, Flow};
 
 /// An instantiated graph of either backend.
 pub(crate) enum GraphBackend {

@@ -1,10 +1,10 @@
 //! The backends behind the public types, `cuda`, `cpu` and `recording` (of graphs), and all dispatch between
 //! them: each enum here has a variant for each backend, and methods that take plain data.
 //!
-//! `device` (with `kernel`), `stream`, `event`, `graph` and the files of `memory` are such enums for one kind of object each.
+//! `device`, `stream`, `event`, `graph` and the files of `memory` are such enums for one kind of object each.
 //! Where its traits have a method, the enum has it: a new one takes a signature and what each backend does. `launch` is what a
-//! kernel is launched with, `operation` the work that streams and graphs are given, `retired` keeps what work still uses;
-//! `failure`, `host_fn` and `signal` are what the backends share.
+//! kernel is launched with, `operation` the work that streams and graphs are given, `retired` keeps what work still uses,
+//! `writers` names the work that wrote memory; `failure`, `host_fn` and `signal` are what the backends share.
 
 pub(crate) mod cpu;
 pub(crate) mod cuda;
@@ -16,7 +16,6 @@ mod failure;
 mod failure_tests;
 pub(crate) mod graph;
 mod host_fn;
-mod kernel;
 mod launch;
 pub(crate) mod memory;
 pub(crate) mod operation;
@@ -24,6 +23,7 @@ pub(crate) mod recording;
 pub(crate) mod retired;
 mod signal;
 pub(crate) mod stream;
+pub(crate) mod writers;
 
 use std::ptr::null_mut;
 

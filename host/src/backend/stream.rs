@@ -13,11 +13,11 @@ use super::{
     AccessPolicyWindow, DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, MemorySyncDomain, Prepared,
     cpu, cuda,
 };
+use crate::backend::writers::{Effect, Flow};
 use crate::backend::{Account, Contents};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
-use crate::order::writers::{Effect, Flow};
 use crate::own_thread::OwnThread;
 
 /// The identity of a stream on its device: its handle, and the threads for which the handle is valid.

@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::Place;
+use crate::backend::writers::Sources;
 use crate::error::Result;
 use crate::memory::access::enqueue;
-use crate::order::writers::Sources;
 use crate::stream::Stream;
 use crate::sync::lock;
 use crate::view::agree;

@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::writers::Sources;
 use crate::backend::{Place, retired};
 use crate::error::Result;
 use crate::memory::access::enqueue;
 use crate::memory::pinned::PinnedBuffer;
 use crate::order::Use;
-use crate::order::writers::Sources;
 use crate::stream::Stream;
 use crate::stream::completion::Completion;
 use crate::view::agree;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::backend::recording::Adopted;
+use crate::backend::writers::Effect;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::memory::Memory;
 use crate::memory::constant::{ENQUEUERS, Enqueueing};
 use crate::order::Use;
-use crate::order::writers::Effect;
 use crate::stream::StreamInner;
 
 /// One buffer of a graph.

@@ -1,10 +1,10 @@
 //! Launches of prepared kernels by the backends of streams, and what they do to memory.
 
 use crate::backend::Launch;
+use crate::backend::writers::Effect;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::memory::access::Access;
-use crate::order::writers::Effect;
 use crate::profile::{self, Work};
 use crate::stream::StreamInner;
 use crate::stream::announcing::Announcing;

@@ -5,10 +5,10 @@ use std::num::NonZero;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::backend::writers::Effect;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
-use crate::order::writers::Effect;
 use crate::stream::StreamInner;
 use crate::stream::announcing::Announcing;
 

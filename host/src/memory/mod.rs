@@ -26,12 +26,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::retired::{drop_quietly, retire};
+use crate::backend::writers::Writers;
 use crate::backend::{ALIGNMENT, Account, Contents, Place, PoolKind};
 use crate::device::Device;
 use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 use crate::memory::pool::MemoryPool;
-use crate::order::writers::Writers;
 use crate::order::{Order, OrderedStream, Use};
 use crate::profile::{self, Work};
 use crate::stream::{Stream, StreamInner};

@@ -33,7 +33,6 @@
 //! Pointers taken with `as_device_ptr` are outside all this; that is what their `unsafe` says.
 
 mod record;
-pub(crate) mod writers;
 
 pub(crate) use record::{Order, OrderedStream, Use};
 

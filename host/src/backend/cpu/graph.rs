@@ -11,9 +11,9 @@ use super::stream::{CpuStream, Queue};
 use crate::backend::failure::Failure;
 use crate::backend::graph::BackendGraph;
 use crate::backend::operation::{Address, Node, Operation};
+use crate::backend::writers::Flow;
 use crate::backend::{EventBackend, host_fn};
 use crate::error::{Error, Result};
-use crate::order::writers::Flow;
 use crate::stream::event::Event;
 
 /// An instantiated graph. Launches that have not run keep the steps that they were given.

@@ -29,10 +29,10 @@ use crate::backend::graph::BackendGraph;
 use crate::backend::operation::{
     Address, Allocation, ConditionalNode, Fill, HostNode, MemoryCopy, Node, Operation, OwnedLaunch, Repeat,
 };
+use crate::backend::writers::Effect;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
-use crate::order::writers::Effect;
 use crate::stream::event::Event;
 use condition::{ConditionalParams, SetterArguments};
 use memory::{MemoryNode, MemoryNodes, OwnGraph};

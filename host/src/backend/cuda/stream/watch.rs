@@ -1,6 +1,6 @@
 //! Finds the work of a stream that has panicked. The launches of a stream that may panic, from one wait for the stream to the
 //! next, are an interval with one outcome. They get a separate failure record, so a panic that is found
-//! there is theirs alone; the memory that an interval wrote names it (`crate::order::writers`).
+//! there is theirs alone; the memory that an interval wrote names it (`crate::backend::writers`).
 //!
 //! An interval has ended well if a wait for its stream has come to its end, and there is no panic in its record then.
 //! Launches that other threads enqueue meanwhile are no part of it: those under way are counted, and the interval
@@ -21,8 +21,8 @@ use crate::backend::Launch;
 use crate::backend::cuda::feedback::Lent;
 use crate::backend::event::BackendEvent;
 use crate::backend::failure::{Failure, Fault};
+use crate::backend::writers::{Effect, Outcome, are_named, name};
 use crate::error::{Error, Result};
-use crate::order::writers::{Effect, Outcome, are_named, name};
 use crate::sync::lock;
 
 /// The most streams that are gone and whose unreported failures a device remembers.

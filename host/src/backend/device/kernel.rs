@@ -4,7 +4,7 @@
 use cudarc::driver::sys::CUfunction;
 
 use super::DeviceBackend;
-use super::cuda::CudaDevice;
+use crate::backend::cuda::CudaDevice;
 use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};

@@ -1,5 +1,7 @@
 //! A device of either backend. [`BackendDevice`] has the operations of each; features that the CPU lacks are `None`, or
-//! do nothing.
+//! do nothing. `kernel` has what a kernel is asked on it.
+
+mod kernel;
 
 use std::ffi::c_void;
 use std::fmt::{self, Display};
@@ -7,9 +9,9 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::ptr::{addr_eq, from_ref};
 
-use super::cpu::{self, CpuDevice};
-use super::cuda::{self, CudaDevice, ModuleLease};
-use super::{Limits, Prepared, StreamBackend};
+use crate::backend::cpu::{self, CpuDevice};
+use crate::backend::cuda::{self, CudaDevice, ModuleLease};
+use crate::backend::{Limits, Prepared, StreamBackend};
 use crate::error::{Error, Result};
 use crate::image::CodeType;
 use crate::kernel::Kernel;
