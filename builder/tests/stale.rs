@@ -56,6 +56,26 @@ fn every_file_that_a_helper_crate_is_made_of_is_seen() {
 }
 
 #[test]
+fn files_that_one_architecture_reads_are_watched() {
+    let package = Package::new(
+        "[package.metadata.ferrogrid]\narch = [\"sm_75\", \"sm_90\"]\n[dependencies.helper]\npath = \"helper\"",
+        &[
+            ("src/main.rs", &program("helper::value()")),
+            ("helper/Cargo.toml", "[package]\nname = \"helper\"\nversion = \"0.1.0\"\nedition = \"2024\"\n"),
+            (
+                "helper/src/lib.rs",
+                "#![no_std]\n#[cfg(target_feature = \"sm_90\")]\nmod hopper;\n#[cfg(not(target_feature = \"sm_90\"))]\nmod hopper { pub fn value() -> u32 { 1 } }\npub use hopper::value;\n",
+            ),
+            ("helper/src/hopper.rs", "pub fn value() -> u32 { 2 }\n"),
+        ],
+    );
+    let output = package.built();
+    let watched =
+        |it: &String| it.starts_with("cargo::rerun-if-changed=") && it.ends_with("helper/src/hopper.rs");
+    assert!(output.directives.iter().any(watched), "{:#?}", output.directives);
+}
+
+#[test]
 fn a_patched_dependency_of_ferrogrids_own_is_used_on_the_device() {
     // `sin` of the device comes from `libm` here, a crate that `ferrogrid-device` depends on.
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -122,8 +122,10 @@ impl Step<'_> {
         let archs = scan.archs();
         let compilers = self.compilers(&archs, &plan, &folders)?;
         output.directives.extend(self.caches.warning());
-        // A tool's device crate may no longer exist.
-        output.directives.extend(compilers.iter().take(1).flat_map(|it| it.externs.inputs.directives()));
+        // A tool's device crate may no longer exist. Some files are read for some architectures only.
+        let inputs: BTreeSet<String> =
+            compilers.iter().flat_map(|it| it.externs.inputs.directives()).collect();
+        output.directives.extend(inputs);
         let mut outcomes = compile_all(&scan, &compilers, &self.cubins);
         // These are not the kernels' errors, which stay recorded until an input changes.
         if let Some(failure) = take_failure_of_machine(&mut outcomes) {
