@@ -86,6 +86,34 @@ fn barriers_that_some_threads_may_miss_are_refused_at_their_line() {
     assert!(!errors.contains("device/src"), "a note names a line of the library\n{errors}");
 }
 
+/// A block multiplies with all of its threads, and waits for nothing else meanwhile.
+fn check_products(arch: &str) {
+    const PRODUCTS: &str = include_str!("barriers/products.rs");
+    let Err(errors) = single::built(PRODUCTS, "", Build::new().arch([arch])) else {
+        panic!("nothing is refused")
+    };
+    let (expected, found) = (expected(PRODUCTS), found(&errors));
+    let lines = |places: &mut dyn Iterator<Item = usize>| places.collect::<BTreeSet<_>>();
+    assert_eq!(
+        lines(&mut found.iter().map(|(line, _)| *line)),
+        lines(&mut expected.iter().map(|(line, _)| *line)),
+        "{errors}"
+    );
+    let message = expected.first().unwrap().1;
+    assert!(found.iter().all(|(_, error)| error.starts_with(message)), "{errors}");
+}
+
+#[test]
+fn barriers_within_a_product_of_a_block_are_refused() {
+    check_products("sm_90");
+}
+
+#[test]
+#[ignore = "builds `core` for `sm_90a`; `.ci/run` runs it"]
+fn barriers_within_a_product_by_warpgroups_are_refused() {
+    check_products("sm_90a");
+}
+
 #[test]
 fn barriers_that_all_threads_reach_are_accepted() {
     let ptx = single::built(ACCEPTED, "", Build::new().arch(["sm_90"]))

@@ -169,6 +169,7 @@ pub mod __private {
     pub use crate::launch::parameter::block_output::{rows_for_blocks, tiles_for_blocks};
     pub use crate::launch::parameter::shared::SharedLayout;
     pub use crate::launch::parameter::sized_params::{read_param, sized_addresses, sized_shapes};
+    pub use crate::launch::parameter::tensor_map::LaunchMap;
     pub use crate::launch::parameter::zeros::LaunchZeros;
     pub use crate::launch::reduction::{in_steps, in_two_steps, value_of};
     pub use crate::memory::access::Access;

@@ -104,6 +104,7 @@ fn main() -> std::process::ExitCode {
         number::half::CASES,
         number::math::CASES,
         number::products::CASES,
+        number::tiles::CASES,
         number::random::CASES,
         templates::comparisons::CASES,
         templates::elementwise::CASES,

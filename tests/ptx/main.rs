@@ -12,6 +12,7 @@ mod operations;
 mod orders;
 mod products;
 mod speed;
+mod tiles;
 
 use std::sync::LazyLock;
 

@@ -15,6 +15,7 @@
 //! | `launch_bounds.rs` | the launch bounds of kernels, as directives |
 //! | `arithmetic.rs` | `ftz`, `approx_div` and the like, as modifiers |
 //! | `lines.rs` | the line table: paths that are the same on every machine |
+//! | `tensor_maps.rs` | the alignment of parameters that are tensor maps |
 //! | `in_order.rs` | numbers for blocks in the order in which they start |
 
 mod arithmetic;
@@ -30,6 +31,7 @@ mod panics;
 mod peephole;
 mod record;
 mod symbols;
+mod tensor_maps;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -89,6 +91,8 @@ const PASSES: &[Pass] = &[
     pass("launch bounds", &["formatters", "layouts"], launch_bounds::declare),
     pass("arithmetic", &["formatters"], arithmetic::apply),
     pass("lines", &["formatters"], lines::rewrite),
+    // Another pass replaces whole lists of parameters.
+    pass("tensor maps", &["record"], |module, _, edits| tensor_maps::align(module, edits)),
     // The block's number comes after the wait for other grids, and no other pass may replace instructions
     // that read the index.
     pass("in order", &["launch bounds", "peephole"], in_order::number),

@@ -181,6 +181,10 @@ fn travels(parameter: &Parameter, numbers: &mut impl Iterator<Item = u64>) -> Op
         || Some(Facts { size: Some((numbers.next()?, numbers.next()?)), layout: numbers.next()? });
     Some(match &parameter.kind {
         ParameterKind::Thread { .. } => Travels::Nowhere,
+        ParameterKind::Input { is_mapped: true, .. } => {
+            element()?;
+            Travels::Otherwise
+        }
         ParameterKind::Input { rank, .. } => Travels::Input { facts: element()?, rank: *rank },
         ParameterKind::Output {
             division: Division::Tiles | Division::Chunks | Division::Warps | Division::Claimed,

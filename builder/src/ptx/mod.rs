@@ -42,9 +42,12 @@ pub struct Entry {
 pub struct Param {
     /// Size in bytes.
     pub size: usize,
-    /// Alignment in bytes.
+    /// Alignment in bytes, as rustc chose it: a pass may align a parameter more.
     pub align: usize,
 }
+
+/// The greatest alignment of a parameter that rustc passes.
+const MOST_ALIGNED: usize = 16;
 
 /// The functions that the driver provides to every program.
 const RUN_TIME: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
@@ -127,7 +130,7 @@ impl Entry {
 
 impl Param {
     fn of(parameter: &Declaration<'_>) -> Option<Self> {
-        Some(Param { size: parameter.size()?, align: parameter.alignment()? })
+        Some(Param { size: parameter.size()?, align: parameter.alignment()?.min(MOST_ALIGNED) })
     }
 }
 

@@ -33,7 +33,7 @@ pub fn built_with(
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let manifest = format!(
         "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{settings}\n[workspace]\n\
-         [dependencies.ferrogrid-device]\npath = {:?}\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
+         [dependencies.ferrogrid-device]\npath = {:?}\nfeatures = [\"half\"]\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
         repository.join("device"),
         repository.join("macros"),
     );

@@ -1,6 +1,8 @@
 //! Products of matrices by tensor cores: the threads of a warp hold parts of matrices, fragments, and multiply them together.
-//! `element` has the types of elements, `ptx` the instructions, and `steps` what computes the same without them.
+//! `element` has the types of elements, `ptx` the instructions, and `steps` what computes the same without them. `block` multiplies by a
+//! whole block.
 
+mod block;
 mod element;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
 mod ptx;
@@ -9,6 +11,7 @@ mod steps;
 
 use core::marker::PhantomData;
 
+pub use block::{ProductElement, ProductSums, Products};
 pub use element::MatrixElement;
 
 use crate::element::aligned::Aligned16;

@@ -4,6 +4,7 @@ use crate::memory::disjoint::{
     DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, ScatterSlice,
 };
 use crate::memory::plane::Plane;
+use crate::memory::tensor_map::TensorMap;
 use crate::memory::volume::Volume;
 use crate::order::{BlockOrder, OrderValue};
 use crate::shared::{Shared, SharedSlice};
@@ -35,6 +36,7 @@ pub trait Lent<'l> {}
 impl<'l, T> Lent<'l> for &'l [T] {}
 impl<'l, T> Lent<'l> for &'l mut [T] {}
 impl<'l, T> Lent<'l> for Plane<'l, T> {}
+impl<'l, T, const W: usize, const H: usize> Lent<'l> for TensorMap<'l, T, W, H> {}
 impl<'l, T> Lent<'l> for Volume<'l, T> {}
 impl<'l, T, const R: usize> Lent<'l> for DisjointSlice<'l, T, R> {}
 impl<'l, T> Lent<'l> for DisjointRows<'l, T> {}

@@ -141,6 +141,37 @@ pub enum LaunchError {
         /// Tiles of the output along it; the last one may be incomplete.
         tiles: usize,
     },
+    /// The rows of a plane that is copied by a tensor map (`TensorMap`) do not all begin at a multiple of 16 bytes.
+    #[error(
+        "kernel `{kernel}`: rows of `{argument}` have {row} bytes, and the first begins {start} bytes after a multiple of 16: \
+         a `TensorMap` needs rows of a multiple of 16 bytes that begin at one"
+    )]
+    TensorMapUnaligned {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The parameter's name.
+        argument: &'static str,
+        /// The bytes of a row.
+        row: usize,
+        /// The bytes from a multiple of 16 to the first row.
+        start: usize,
+    },
+    /// A plane that is copied by a tensor map (`TensorMap`) has too many elements along an axis.
+    #[error(
+        "kernel `{kernel}`: `{argument}` has {value} elements along {axis}, and a `TensorMap` at most {limit}"
+    )]
+    TensorMapTooLarge {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The parameter's name.
+        argument: &'static str,
+        /// The axis.
+        axis: Axis,
+        /// Elements along it.
+        value: usize,
+        /// The most that there may be.
+        limit: usize,
+    },
     /// A grid made with `Grid::new` or `Grid::blocks` has a negative number of blocks along an axis.
     #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}; a grid has 0 or more")]
     GridNegative {

@@ -63,7 +63,10 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let chosen = generic::aliased(instance, alias);
     let cfgs: Vec<_> = kernel.cfgs_of(instance).collect();
     let parameters = kernel.entry_parameters().map(|(i, parameter)| entry_parameters(kernel, i, parameter));
-    let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(kernel, i, parameter));
+    let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| {
+        let map = || generic::renamed(map_address(kernel, &entry, i), &rename);
+        argument(kernel, i, parameter, map)
+    });
     let thread = thread(kernel);
     // All threads of a cluster leave together: a block must not release its shared memory while others read
     // it.
@@ -173,6 +176,24 @@ fn claims(position: usize, division: Division) -> Option<Ident> {
     (division == Division::Claimed).then(|| part(position, "claims"))
 }
 
+/// The name of a tensor map.
+fn tensor_map(position: usize) -> Ident {
+    part(position, "map")
+}
+
+/// The address of a tensor map, the last of the parameters that the entry point has for it.
+fn map_address(kernel: &Kernel, entry: &Ident, position: usize) -> TokenStream {
+    let before = kernel.entry_parameters().take_while(|(other, _)| *other != position);
+    let numbers = before.map(|(_, parameter)| {
+        let (all, values) = (parameter.kind.flattened(), parameter.values());
+        let others = all - values.len();
+        // Values without bytes are left out.
+        quote!(+ #others #(+ (::core::mem::size_of::<#values>() != 0) as usize)*)
+    });
+    let (name, last) = (entry.to_string(), kernel.parameters[position].kind.flattened() - 1);
+    quote!(::ferrogrid::device::__address_of_parameter!(#name, #last #(#numbers)*))
+}
+
 fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
     let start = part(position, "start");
     let extent = extent_type(kernel);
@@ -208,9 +229,10 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
         // A shared reference is `noalias readonly` to LLVM, which makes the loads `ld.global.nc`; a
         // mutable one is `noalias` and never null, which spares checks and lets accesses be merged.
         // An array of no elements is what a pointer to an empty buffer may be borrowed as.
-        ParameterKind::Input { element, rank } => {
+        ParameterKind::Input { element, rank, is_mapped } => {
             let extents = extents(position, *rank);
-            quote!(#start: &[#element; 0], #(#extents: #extent,)*)
+            let map = is_mapped.then(|| tensor_map(position)).into_iter();
+            quote!(#start: &[#element; 0], #(#extents: #extent,)* #(#map: ::ferrogrid::device::Encoded,)*)
         }
         ParameterKind::Output { element, rank, division } => {
             let (extents, claims) = (extents(position, *rank), claims(position, *division));
@@ -222,7 +244,12 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
 
 /// The argument of the kernel's call. The host passes what each `from_raw_parts` requires: that is the
 /// contract of the launch.
-fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
+fn argument(
+    kernel: &Kernel,
+    position: usize,
+    parameter: &Parameter,
+    map_address: impl FnOnce() -> TokenStream,
+) -> TokenStream {
     // The launch of a kernel that is not `wide` refuses 2^32 elements. A row or a chunk is found by a single
     // product in either case, and an index of rank 1 by none.
     let one_product = matches!(
@@ -266,10 +293,17 @@ fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStr
             let length = shape(1);
             quote!(::core::slice::from_raw_parts(#start.as_ptr(), #(#length)* as usize))
         }
-        ParameterKind::Input { rank, .. } => {
+        ParameterKind::Input { rank, is_mapped, .. } => {
             let extents = shape(*rank);
             let ty = format_ident!("{}", if *rank == 2 { "Plane" } else { "Volume" });
-            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow)
+            let plane = quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow);
+            match is_mapped {
+                false => plane,
+                true => {
+                    let address = map_address();
+                    quote!(::ferrogrid::device::TensorMap::from_raw_parts(#plane, #address))
+                }
+            }
         }
         ParameterKind::Output { rank, division, .. } => {
             let ty = format_ident!("{}", division.type_name());

@@ -66,12 +66,14 @@ pub enum ParameterKind {
         /// Its members.
         members: Members,
     },
-    /// `&[T]`, in rank 2 `Plane<T>`, in rank 3 `Volume<T>`: read-only elements.
+    /// `&[T]`, in rank 2 `Plane<T>` or `TensorMap<T, W, H>`, in rank 3 `Volume<T>`: read-only elements.
     Input {
         /// The element type `T`.
         element: Type,
         /// 1 to 3.
         rank: usize,
+        /// Whether it is a `TensorMap`.
+        is_mapped: bool,
     },
     /// `DisjointSlice<T, R>`: elements that each belong to one thread.
     Output {
@@ -135,6 +137,8 @@ impl ParameterKind {
             ParameterKind::SharedSlice { .. } => 2,
             // One more for the claims.
             ParameterKind::Output { rank, division: Division::Claimed, .. } => 2 + rank,
+            // One more for the tensor map.
+            ParameterKind::Input { rank, is_mapped: true, .. } => 2 + rank,
             // One more for how the CPU device reads it.
             ParameterKind::Texture { rank, .. } => 2 + rank,
             ParameterKind::Input { rank, .. }
@@ -224,7 +228,7 @@ fn reference_kind(reference: &syn::TypeReference) -> Result<ParameterKind> {
                 "`&mut [T]` would alias: every thread of the grid would hold it at once; write `DisjointSlice<T>`, which gives each thread its own elements",
             ));
         }
-        return Ok(ParameterKind::Input { element: (*slice.elem).clone(), rank: 1 });
+        return Ok(ParameterKind::Input { element: (*slice.elem).clone(), rank: 1, is_mapped: false });
     }
     if matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str")) {
         return Err(Error::new(reference.span(), "a kernel cannot take `&str`: pass its bytes as `&[u8]`"));
@@ -261,11 +265,11 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         return Ok(ParameterKind::Order { element });
     }
     // A type of the user with that name has no element type.
-    for (name, rank) in [("Plane", 2), ("Volume", 3)] {
+    for (name, rank, is_mapped) in [("Plane", 2, false), ("TensorMap", 2, true), ("Volume", 3, false)] {
         if last.ident == name
             && let Some(element) = element_argument(&last.arguments)
         {
-            return Ok(ParameterKind::Input { element, rank });
+            return Ok(ParameterKind::Input { element, rank, is_mapped });
         }
     }
     if last.ident == "DisjointSlice" {

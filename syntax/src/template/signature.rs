@@ -225,7 +225,9 @@ fn role(ty: &Type) -> Result<Role> {
     }
     match kind_of(ty, false)? {
         ParameterKind::Scalar | ParameterKind::Tuple { .. } => Ok(Role::Value),
-        kind @ (ParameterKind::Input { .. } | ParameterKind::Texture { .. }) => Ok(Role::Whole(kind)),
+        kind @ (ParameterKind::Input { is_mapped: false, .. } | ParameterKind::Texture { .. }) => {
+            Ok(Role::Whole(kind))
+        }
         _ => Err(Error::new(
             ty.span(),
             "a template computes one element, without other threads: it takes values, elements (`&T`, `&mut T`) and memory to read (`&[T]`, `Plane<T>`, `Volume<T>`, `Texture<V, R>`); for anything else write a `#[kernel]`",

@@ -9,3 +9,5 @@ pub(crate) mod product_kernels;
 pub(crate) mod products;
 pub(crate) mod random;
 pub(crate) mod random_kernels;
+pub(crate) mod tile_kernels;
+pub(crate) mod tiles;

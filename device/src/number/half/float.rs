@@ -4,6 +4,7 @@ use core::fmt::{Debug, Display};
 use core::iter::{Product, Sum};
 use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign};
 
+use super::packed::{Bf16x2, F16x2};
 use super::{bf16, f16};
 use crate::element::device_copy::DeviceCopy;
 use crate::math::{FastMath, Float};
@@ -109,6 +110,14 @@ pub trait HalfFloat:
     /// The nearest number to `value`, ties to even (CUDA's `__float2half`, `__float2bfloat16`; PTX `cvt.rn.f16.f32`,
     /// `cvt.rn.bf16.f32`).
     fn from_f32(value: f32) -> Self;
+    /// The bits of the nearest numbers to two, of the first in the lower half (CUDA's `__floats2half2_rn`, `__floats2bfloat162_rn`; PTX
+    /// `cvt.rn.f16x2.f32`, `cvt.rn.bf16x2.f32`).
+    ///
+    /// ```
+    /// use ferrogrid_device::half::{HalfFloat, bf16};
+    /// assert_eq!(bf16::pair_to_bits([1.0, -2.0]), 0xC000_3F80);
+    /// ```
+    fn pair_to_bits(numbers: [f32; 2]) -> u32;
     /// The same number (CUDA's `__half2float`, `__bfloat162float`; PTX `cvt.f32.f16`, a shift for `bf16`).
     fn to_f32(self) -> f32;
     /// The number with these bits (CUDA's `__ushort_as_half`, `__ushort_as_bfloat16`).
@@ -204,7 +213,7 @@ macro_rules! those_of_f32 {
 }
 
 macro_rules! half_float {
-    ($ty:ident) => {
+    ($ty:ident, $pair:ident) => {
         impl HalfFloat for $ty {
             const ZERO: Self = $ty::ZERO;
             const ONE: Self = $ty::ONE;
@@ -219,6 +228,11 @@ macro_rules! half_float {
             #[inline(always)]
             fn from_f32(value: f32) -> Self {
                 $ty::from_f32(value)
+            }
+
+            #[inline(always)]
+            fn pair_to_bits(numbers: [f32; 2]) -> u32 {
+                $pair::from_f32(numbers).to_bits()
             }
 
             #[inline(always)]
@@ -280,5 +294,5 @@ macro_rules! half_float {
     };
 }
 
-half_float!(f16);
-half_float!(bf16);
+half_float!(f16, F16x2);
+half_float!(bf16, Bf16x2);

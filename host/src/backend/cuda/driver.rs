@@ -292,6 +292,7 @@ driver_calls! {
     memory_release = cuMemRelease(handle: c_ulonglong) since (12, 0);
     memory_map = cuMemMap(start: CUdeviceptr, bytes: usize, offset: usize, handle: c_ulonglong, flags: c_ulonglong) since (12, 0);
     memory_unmap = cuMemUnmap(start: CUdeviceptr, bytes: usize) since (12, 0);
+    tensor_map_encode = cuTensorMapEncodeTiled(map: *mut c_void, kind: c_uint, rank: c_uint, start: *mut c_void, extent: *const u64, pitch: *const u64, tile: *const c_uint, strides: *const c_uint, interleave: c_uint, swizzle: c_uint, promotion: c_uint, fill: c_uint) since (12, 0);
     memory_set_access = cuMemSetAccess(start: CUdeviceptr, bytes: usize, access: *const PoolAccess, count: usize) since (12, 0);
   }
 }

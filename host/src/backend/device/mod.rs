@@ -11,6 +11,7 @@ use std::ptr::{addr_eq, from_ref};
 
 use crate::backend::cpu::{self, CpuDevice};
 use crate::backend::cuda::{self, CudaDevice, ModuleLease};
+use crate::backend::memory::tensor_map::{Encoded, Tiled};
 use crate::backend::{Limits, Prepared, StreamBackend};
 use crate::error::{Error, Result};
 use crate::image::CodeType;
@@ -237,6 +238,11 @@ impl DeviceBackend {
 
 /// Streams, and the device as a whole.
 impl DeviceBackend {
+    /// The tensor map of a plane; one that is not used where tiles are not copied by it.
+    pub(crate) fn encode(self, tiled: &Tiled) -> Result<Encoded> {
+        self.as_cuda().map_or(Ok(Encoded::UNUSED), |device| device.encode(tiled))
+    }
+
     pub(crate) fn new_stream(self, ordered_with_legacy: bool, priority: i32) -> Result<StreamBackend> {
         let role = if ordered_with_legacy { cpu::Role::Ordered } else { cpu::Role::Independent };
         match self {

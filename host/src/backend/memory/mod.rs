@@ -1,11 +1,12 @@
 //! Memory of either backend: `array` (of textures), `shared_memory` (between processes) and `virtual_memory` (mapped piece
-//! by piece). `pool` has the options of memory pools, `account` the bytes that buffers use on each device. This file has what
+//! by piece). `tensor_map` describes planes whose tiles GPUs copy. `pool` has the options of memory pools, `account` the bytes that buffers use on each device. This file has what
 //! all allocations have in common.
 
 mod account;
 pub(crate) mod array;
 mod pool;
 pub(crate) mod shared_memory;
+pub(crate) mod tensor_map;
 pub(crate) mod virtual_memory;
 
 pub(crate) use account::{Account, Charge};

@@ -77,7 +77,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                 reads.push(quote!(let #local: (*const (), [u32; #rank]) = (#start, [#(#extents),*]);));
                 arguments[number] = Some(borrowed(&quote!(#ty::from_raw_parts(#local.0, #local.1))));
             }
-            ParameterKind::Input { element, rank } => {
+            ParameterKind::Input { element, rank, is_mapped } => {
                 let start = read(quote!(*const #element));
                 let extents = (0..*rank).map(|_| read(extent.clone()));
                 reads.push(if *rank == 1 {
@@ -87,7 +87,16 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                     let plane = quote!(::ferrogrid::__private::device::#ty);
                     quote!(let #local: #plane<#element> = #plane::from_raw_parts(#start, [#(#extents as usize),*]);)
                 });
-                arguments[number] = Some(borrowed(&quote!(#local)));
+                arguments[number] = Some(if *is_mapped {
+                    let map = quote!(::ferrogrid::__private::device::Encoded);
+                    let skipped = read(map.clone());
+                    reads.push(quote!(let _: #map = #skipped;));
+                    borrowed(
+                        &quote!(::ferrogrid::__private::device::TensorMap::from_raw_parts(#local, ::core::ptr::null())),
+                    )
+                } else {
+                    borrowed(&quote!(#local))
+                });
             }
             ParameterKind::Output { element, rank, division } => {
                 let ty = format_ident!("{}", division.type_name());

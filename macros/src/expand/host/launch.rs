@@ -25,6 +25,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     let prepare = numbered().map(|it| prepare(it, &stream));
     let narrow = check_narrow(kernel);
     let claims = numbered().filter_map(|it| claim(it, &stream));
+    let maps = numbered().filter_map(|it| map(kernel, it, &stream));
     let for_blocks = numbered().filter_map(|it| for_blocks(kernel, it, &stream));
     let same_shapes = kernel.shapes.groups.iter().map(|group| same_shape(kernel, group));
     let finish = numbered().filter_map(|it| finish(it, &stream));
@@ -85,6 +86,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             #narrow
             #(#same_shapes)*
             #(#claims)*
+            #(#maps)*
             let __grid = #grid;
             #(#for_blocks)*
             #params
@@ -160,7 +162,7 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
             let ty = &parameter.ty;
             quote!(#ty)
         }
-        ParameterKind::Input { element, rank } => {
+        ParameterKind::Input { element, rank, .. } => {
             quote!(impl ::ferrogrid::__private::LaunchInput<#lifetime, #element, #rank>)
         }
         ParameterKind::Output { element, rank, .. } => {
@@ -199,6 +201,16 @@ fn staged(number: usize) -> Ident {
 /// Whether its elements belong to the threads that claim them.
 pub(super) fn is_claimed(parameter: &Parameter) -> bool {
     matches!(parameter.kind, ParameterKind::Output { division: Division::Claimed, .. })
+}
+
+/// Whether the launch makes a tensor map for it.
+pub(super) fn is_mapped(parameter: &Parameter) -> bool {
+    matches!(parameter.kind, ParameterKind::Input { is_mapped: true, .. })
+}
+
+/// The tensor map of a `TensorMap`.
+fn tensor_map(number: usize) -> Ident {
+    format_ident!("__map{number}")
 }
 
 /// The claims of a `ScatterSlice`.
@@ -266,6 +278,15 @@ fn claim((number, parameter): (usize, &Parameter), stream: &Ident) -> Option<Tok
         .then(|| quote!(let #claims = ::ferrogrid::__private::LaunchZeros::claim_bits(&#local, #stream)?;))
 }
 
+/// Makes the tensor map of a `TensorMap`.
+fn map(kernel: &Kernel, (number, parameter): (usize, &Parameter), stream: &Ident) -> Option<TokenStream> {
+    let (chosen, local, map) = (chosen(kernel), local(number), tensor_map(number));
+    let (name, ty) = (parameter.name.to_string(), &parameter.ty);
+    is_mapped(parameter).then(
+        || quote!(let #map = ::ferrogrid::__private::LaunchMap::new(#chosen, #stream, #name, &#local, <#ty>::TILE)?;),
+    )
+}
+
 /// Refuses a grid in which a block has no row or tile of an output that belongs to blocks; makes the state
 /// of a `BlockOrder`.
 fn for_blocks(
@@ -320,9 +341,14 @@ fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
             places.map(|local| quote!(::core::ptr::from_ref(&#local).cast::<::core::ffi::c_void>())).collect()
         }
         other => {
-            let claims = is_claimed(parameter).then(|| claims(number)).map(|claims| quote!(#claims.param()));
-            let parts = other.flattened() - usize::from(claims.is_some());
-            (0..parts).map(|part| quote!(#local.params()[#part])).chain(claims).collect()
+            let last = match (is_claimed(parameter), is_mapped(parameter)) {
+                (true, _) => Some(claims(number)),
+                (_, true) => Some(tensor_map(number)),
+                _ => None,
+            };
+            let last = last.map(|last| quote!(#last.param()));
+            let parts = other.flattened() - usize::from(last.is_some());
+            (0..parts).map(|part| quote!(#local.params()[#part])).chain(last).collect()
         }
     }
 }

@@ -276,9 +276,11 @@ fn sizes(kernel: &Kernel, parameter: &Parameter) -> Vec<TokenStream> {
         ParameterKind::Input { .. } | ParameterKind::Output { .. } => {
             let extent = if kernel.bounds.wide { quote!((8, 8)) } else { quote!((4, 4)) };
             let claims = launch::is_claimed(parameter).then(|| quote!((8, 8)));
-            let extents =
-                std::iter::repeat_n(extent, parameter.kind.flattened() - 1 - usize::from(claims.is_some()));
-            std::iter::once(quote!((8, 8))).chain(extents).chain(claims).collect()
+            let map = launch::is_mapped(parameter)
+                .then(|| size(&syn::parse_quote!(::ferrogrid::__private::device::Encoded)));
+            let last: Vec<_> = claims.into_iter().chain(map).collect();
+            let extents = std::iter::repeat_n(extent, parameter.kind.flattened() - 1 - last.len());
+            std::iter::once(quote!((8, 8))).chain(extents).chain(last).collect()
         }
         ParameterKind::Texture { .. } | ParameterKind::Surface { .. } => {
             let numbers = std::iter::repeat_n(quote!((4, 4)), parameter.kind.flattened() - 1);

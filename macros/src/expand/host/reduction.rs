@@ -108,7 +108,7 @@ fn parameter((number, argument): (usize, &TemplateArgument)) -> Option<TokenStre
     let (name, lifetime) = (&argument.name, lifetime((number, argument)));
     Some(match &argument.role {
         Role::Input(element) => quote!(#name: impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>),
-        Role::Whole(ParameterKind::Input { element, rank }) => {
+        Role::Whole(ParameterKind::Input { element, rank, .. }) => {
             quote!(#name: impl ::ferrogrid::__private::LaunchInput<#lifetime, #element, #rank>)
         }
         Role::Whole(ParameterKind::Texture { value, rank }) => {

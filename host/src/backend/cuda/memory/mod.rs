@@ -11,6 +11,7 @@ pub(crate) mod own_pool;
 pub(crate) mod pool;
 #[cfg(unix)]
 pub(crate) mod shared_pool;
+mod tensor_map;
 pub(crate) mod virtual_memory;
 
 use std::ffi::c_uint;

@@ -1,0 +1,513 @@
+//! Products by the instructions of `sm_90a`: tiles are copied by tensor maps, and multiplied from shared memory.
+//!
+//! One thread of the first group copies, the other groups multiply. Each stage has two barriers in shared memory (`mbarrier`), of
+//! which each ends a phase in each round through the stages: `full` when its tiles have arrived, `empty` when all groups have
+//! multiplied them. The thread that copies also writes the place of a product, so all groups have the same.
+//!
+//! While the tensor cores compute, no thread may branch on its own or end: ptxas would wait after each instruction (its message
+//! C7510 and the following). So the threads of a warp decide together, and a thread ends between products.
+
+use core::arch::asm;
+
+use super::{
+    ALIGNMENT, Barriers, END, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, Products, ROW, first_sum,
+};
+use crate::feedback::panic::{give_up, is_reported};
+use crate::shared::Shared;
+use crate::thread::Thread;
+
+/// The rows of 128 bytes after which the pattern of a swizzled tile repeats.
+const PATTERN: usize = 8;
+/// The warps of a group.
+const WARPS: usize = GROUP / 32;
+/// The bytes of 16 elements, the depth of one instruction.
+const DEPTH: usize = 32;
+
+/// The addresses of the stages within shared memory.
+#[derive(Clone, Copy)]
+struct Addresses {
+    stages: u32,
+    barriers: u32,
+    agreed: u32,
+}
+
+/// A stage, and the phase of its barriers that comes next.
+#[derive(Clone, Copy)]
+struct Turn {
+    stage: u32,
+    phase: u32,
+}
+
+impl Turn {
+    const FIRST: Turn = Turn { stage: 0, phase: 0 };
+
+    /// The next of `S` stages.
+    #[inline(always)]
+    fn next<const S: usize>(&mut self) {
+        self.stage += 1;
+        if self.stage == S as u32 {
+            *self = Turn { stage: 0, phase: self.phase ^ 1 };
+        }
+    }
+}
+
+/// The barrier at an address in shared memory (`mbarrier`).
+#[derive(Clone, Copy)]
+struct Barrier(u32);
+
+impl Barrier {
+    /// # Safety
+    /// It is the address of 8 bytes for a barrier that no thread uses before a barrier of the block.
+    #[inline(always)]
+    unsafe fn begin(self, count: usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            asm!("mbarrier.init.shared.b64 [{}], {};", in(reg32) self.0, in(reg32) count as u32, options(nostack, preserves_flags))
+        };
+    }
+
+    /// Waits until the phase of that parity has ended; one thread alone.
+    #[inline(always)]
+    fn wait(self, phase: u32) {
+        let mut turns = 0;
+        while !self.has_ended(phase) {
+            if is_panicking(&mut turns) {
+                linger();
+                give_up();
+            }
+        }
+    }
+
+    /// Waits until the phase of that parity has ended, and returns whether it has: not if a thread has panicked, which may be the one that
+    /// this waits for. All threads of the warp get the same answer.
+    #[inline(always)]
+    fn ends(self, phase: u32) -> bool {
+        let mut turns = 0;
+        while !warp_all(self.has_ended(phase)) {
+            if !warp_all(!is_panicking(&mut turns)) {
+                linger();
+                return warp_all(self.has_ended(phase));
+            }
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn has_ended(self, phase: u32) -> bool {
+        let ended: u32;
+        // SAFETY: the barrier was begun. The hardware lets the thread sleep for a while.
+        unsafe {
+            asm!(
+                "{{ .reg .pred %done; mbarrier.try_wait.parity.shared.b64 %done, [{1}], {2}; selp.b32 {0}, 1, 0, %done; }}",
+                out(reg32) ended, in(reg32) self.0, in(reg32) phase, options(nostack, preserves_flags),
+            );
+        }
+        ended != 0
+    }
+
+    /// Arrives if `counts`, for what the thread has done so far. There is no branch: behind one, the other threads of the warp might
+    /// wait, and keep this thread from arriving.
+    #[inline(always)]
+    fn arrive(self, counts: bool) {
+        // SAFETY: the barrier was begun.
+        unsafe {
+            asm!(
+                "{{ .reg .pred %counts; setp.ne.b32 %counts, {1}, 0; @%counts mbarrier.arrive.shared.b64 _, [{0}]; }}",
+                in(reg32) self.0, in(reg32) u32::from(counts), options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    /// Arrives, and lets the phase end only when `bytes` have been copied.
+    #[inline(always)]
+    fn arrive_for(self, bytes: u32) {
+        // SAFETY: the barrier was begun.
+        unsafe {
+            asm!("mbarrier.arrive.expect_tx.shared.b64 _, [{}], {};", in(reg32) self.0, in(reg32) bytes, options(nostack, preserves_flags));
+        }
+    }
+}
+
+impl Addresses {
+    #[inline(always)]
+    fn full(self, turn: Turn) -> Barrier {
+        Barrier(self.barriers + turn.stage * size_of::<Barriers>() as u32)
+    }
+
+    #[inline(always)]
+    fn empty(self, turn: Turn) -> Barrier {
+        Barrier(self.full(turn).0 + core::mem::offset_of!(Barriers, empty) as u32)
+    }
+
+    #[inline(always)]
+    fn place(self, turn: Turn) -> u32 {
+        self.full(turn).0 + core::mem::offset_of!(Barriers, place) as u32
+    }
+
+    /// What the warps of a group wait for before a product.
+    #[inline(always)]
+    fn agreed(self, group: usize) -> Barrier {
+        Barrier(self.agreed + (group * size_of::<u64>()) as u32)
+    }
+
+    /// # Safety
+    /// The thread copies to this stage.
+    #[inline(always)]
+    unsafe fn set_place(self, turn: Turn, [row, column]: [u32; 2]) {
+        // SAFETY: the word belongs to the stage, which no other thread uses meanwhile.
+        unsafe {
+            asm!(
+                "st.shared.v2.b32 [{}], {{{}, {}}};",
+                in(reg32) self.place(turn), in(reg32) row, in(reg32) column, options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    /// # Safety
+    /// The thread has waited for the stage to be full.
+    #[inline(always)]
+    unsafe fn place_of(self, turn: Turn) -> [u32; 2] {
+        let (row, column): (u32, u32);
+        // SAFETY: the word was written before, and is not again before all have multiplied the stage.
+        unsafe {
+            asm!(
+                "ld.shared.v2.b32 {{{}, {}}}, [{}];",
+                out(reg32) row, out(reg32) column, in(reg32) self.place(turn), options(nostack, preserves_flags),
+            );
+        }
+        [row, column]
+    }
+}
+
+#[track_caller]
+#[inline(always)]
+pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
+    thread: &Thread<'_, 1>,
+    memory: Shared<'_, Products<T, M, N, S>, ID>,
+    maps: [*const u8; 2],
+    [steps, width]: [usize; 2],
+    tiles: impl Iterator<Item = [u32; 2]>,
+    each: impl FnMut([usize; 2], &ProductSums<N>),
+) {
+    let start = address(memory.start.cast());
+    let first = (start + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
+    let barriers = start + core::mem::offset_of!(Products<T, M, N, S>, barriers) as u32;
+    let agreed = start + core::mem::offset_of!(Products<T, M, N, S>, agreed) as u32;
+    let addresses = Addresses { stages: first, barriers, agreed };
+    let rank = thread.thread_rank() as usize;
+    if rank == 0 {
+        for stage in 0..S as u32 {
+            let turn = Turn { stage, phase: 0 };
+            // SAFETY: in the memory of this call, for the barrier of the block below.
+            unsafe {
+                addresses.full(turn).begin(1);
+                addresses.empty(turn).begin(M / GROUP_ROWS * WARPS);
+            }
+        }
+        for group in 0..M / GROUP_ROWS {
+            // SAFETY: as above.
+            unsafe { addresses.agreed(group).begin(WARPS) };
+        }
+        // SAFETY: it orders accesses: the hardware that copies sees the barriers.
+        unsafe {
+            asm!(
+                "fence.mbarrier_init.release.cluster;",
+                "fence.proxy.async.shared::cta;",
+                options(nostack, preserves_flags)
+            )
+        };
+    }
+    thread.sync_for(&memory);
+    if rank == 0 {
+        copy::<M, N, S>(addresses, maps, [steps, width], tiles);
+    }
+    if rank >= GROUP {
+        add::<T, M, N, S>(addresses, rank - GROUP, steps, each);
+    }
+}
+
+/// Copies the tiles of one product after the other.
+#[inline(always)]
+fn copy<const M: usize, const N: usize, const S: usize>(
+    addresses: Addresses,
+    [a, b]: [*const u8; 2],
+    [steps, width]: [usize; 2],
+    tiles: impl Iterator<Item = [u32; 2]>,
+) {
+    let mut turn = Turn::FIRST;
+    for place in tiles {
+        for step in 0..steps.max(1) {
+            addresses.empty(turn).wait(turn.phase ^ 1);
+            let full = addresses.full(turn);
+            // SAFETY: the stage is empty, so this thread alone uses it. Tiles lie within it, and the maps are those of the tiles' sizes.
+            // The block ends after all groups have waited for the copies, or after `linger`.
+            unsafe {
+                addresses.set_place(turn, place);
+                if steps == 0 {
+                    full.arrive(true);
+                } else {
+                    full.arrive_for(((M + N) * ROW) as u32);
+                    let to = addresses.stages + turn.stage * ((M + N) * ROW) as u32;
+                    start(to, a, [step * width, place[0] as usize], full);
+                    start(to + (M * ROW) as u32, b, [step * width, place[1] as usize], full);
+                }
+            }
+            turn.next::<S>();
+        }
+    }
+    addresses.empty(turn).wait(turn.phase ^ 1);
+    // SAFETY: as above.
+    unsafe { addresses.set_place(turn, END) };
+    addresses.full(turn).arrive(true);
+}
+
+/// Multiplies what is copied, until there is no more.
+#[inline(always)]
+fn add<T: ProductElement, const M: usize, const N: usize, const S: usize>(
+    addresses: Addresses,
+    number: usize,
+    steps: usize,
+    mut each: impl FnMut([usize; 2], &ProductSums<N>),
+) {
+    let (group, is_first) = (number / GROUP, number % 32 == 0);
+    let (mut turn, mut product) = (Turn::FIRST, 0);
+    loop {
+        // A product is begun by all threads of the group: none has panicked in the last `each`, or before.
+        let (agreed, warp_is_whole) = (addresses.agreed(group), warp_all(true));
+        agreed.arrive(is_first && warp_is_whole);
+        if !warp_is_whole || !agreed.ends(product & 1) || !addresses.full(turn).ends(turn.phase) {
+            give_up();
+        }
+        product += 1;
+        // SAFETY: just waited for; the thread that reads it arrives at `empty`.
+        let place = warp_first(if is_first { unsafe { addresses.place_of(turn) } } else { END });
+        if place == END {
+            break;
+        }
+        let mut sums = ProductSums { sums: [[0.0; 4]; 32], first: first_sum(number) };
+        let (mut last, mut has_all) = (turn, true);
+        let multiply = |sums: &mut [[f32; 4]; 32], turn: Turn, order| {
+            let a = addresses.stages + turn.stage * ((M + N) * ROW) as u32;
+            let b = a + (M * ROW) as u32;
+            let a = a + (group * GROUP_ROWS * ROW) as u32;
+            // SAFETY: all threads of the group come here, in the same order: the branch and the loops depend on its number, on what one
+            // thread has written, and on the width of the matrices. The tiles have arrived, and nothing is copied there before all
+            // warps have arrived at `empty`.
+            unsafe {
+                for k in 0..ROW / DEPTH {
+                    let depth = (k * DEPTH) as u32;
+                    T::add::<N>(
+                        sums,
+                        descriptor(a + depth),
+                        descriptor(b + depth),
+                        if k == 0 { order } else { Order::Following },
+                    );
+                }
+                asm!("wgmma.commit_group.sync.aligned;", options(nostack, preserves_flags));
+            }
+        };
+        if steps > 0 {
+            multiply(&mut sums.sums, turn, Order::First);
+        }
+        turn.next::<S>();
+        for _ in 1..steps {
+            has_all = addresses.full(turn).ends(turn.phase);
+            if !has_all {
+                break; // to end when no product is on its way
+            }
+            multiply(&mut sums.sums, turn, Order::Fenced);
+            // SAFETY: it waits for the product before this one.
+            unsafe { asm!("wgmma.wait_group.sync.aligned 1;", options(nostack, preserves_flags)) };
+            addresses.empty(last).arrive(is_first);
+            last = turn;
+            turn.next::<S>();
+        }
+        wait_for::<N>(&mut sums.sums);
+        if !has_all {
+            give_up();
+        }
+        addresses.empty(last).arrive(is_first);
+        each(place.map(|axis| axis as usize), &sums);
+        reconverge();
+    }
+}
+
+/// Whether a thread of the launch has panicked, looked up in one of many turns: the record is in the host's memory, and when many warps
+/// read it, each waits so long that the next wait takes as many turns, and so on.
+#[inline(always)]
+fn is_panicking(turns: &mut u32) -> bool {
+    *turns = turns.wrapping_add(1);
+    turns.is_multiple_of(1024) && is_reported()
+}
+
+/// The threads of the warp go on together.
+#[inline(always)]
+fn reconverge() {
+    // SAFETY: all threads of the warp come here that have not ended.
+    unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack, preserves_flags)) };
+}
+
+/// The place that the first thread of the warp passes.
+#[inline(always)]
+fn warp_first(place: [u32; 2]) -> [u32; 2] {
+    place.map(|axis| {
+        let first: u32;
+        // SAFETY: all threads of the warp come here.
+        unsafe {
+            asm!("shfl.sync.idx.b32 {}, {}, 0, 31, 0xffffffff;", out(reg32) first, in(reg32) axis, options(nostack, preserves_flags));
+        }
+        first
+    })
+}
+
+/// Whether `holds` is true in all 32 threads of the warp, of which none has ended.
+#[inline(always)]
+fn warp_all(holds: bool) -> bool {
+    let all: u32;
+    // SAFETY: all threads of the warp come here that have not ended.
+    unsafe {
+        asm!(
+            "{{ .reg .pred %holds; setp.ne.b32 %holds, {1}, 0; vote.sync.ballot.b32 {0}, %holds, 0xffffffff; }}",
+            out(reg32) all, in(reg32) u32::from(holds), options(nostack, preserves_flags),
+        );
+    }
+    all == u32::MAX
+}
+
+/// Waits for some 100 milliseconds, before a thread ends because another has panicked. Copies to the block's shared memory take less;
+/// when all of its threads have ended, that goes to another block. And the other warps of a group are never so far behind: if one
+/// multiplied without this one, the launch would fail with an illegal instruction instead of the panic.
+#[inline(always)]
+fn linger() {
+    for _ in 0..100 {
+        // SAFETY: it waits for at most 2 milliseconds.
+        unsafe { asm!("nanosleep.u32 1000000;", options(nomem, nostack, preserves_flags)) };
+    }
+}
+
+/// The address within shared memory.
+#[inline(always)]
+fn address(start: *mut u8) -> u32 {
+    let within: u64;
+    // SAFETY: it computes with an address.
+    unsafe {
+        asm!("cvta.to.shared.u64 {}, {};", out(reg64) within, in(reg64) start, options(pure, nomem, nostack, preserves_flags));
+    }
+    within as u32
+}
+
+/// Starts to copy the tile whose first element is at `[column, row]`.
+///
+/// # Safety
+/// `to` is the address of a tile's bytes in shared memory that nothing else uses before `full` has ended its phase, and `map` that
+/// of a tensor map for such tiles.
+#[inline(always)]
+unsafe fn start(to: u32, map: *const u8, [column, row]: [usize; 2], full: Barrier) {
+    // SAFETY: the caller's.
+    unsafe {
+        asm!(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{}], [{}, {{{}, {}}}], [{}];",
+            in(reg32) to, in(reg64) map, in(reg32) column as u32, in(reg32) row as u32, in(reg32) full.0,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The descriptor of an operand: rows of 128 bytes, swizzled in patterns of 8 rows.
+#[inline(always)]
+fn descriptor(address: u32) -> u64 {
+    const SWIZZLE_128: u64 = 1 << 62;
+    const STRIDE: u64 = ((PATTERN * ROW / 16) as u64) << 32;
+    const LEADING: u64 = 1 << 16; // not used with this swizzle
+    (u64::from(address & 0x3_FFFF) >> 4) | LEADING | STRIDE | SWIZZLE_128
+}
+
+/// A repetition per number of 8 columns.
+macro_rules! each {
+    ($n:literal $text:literal) => {
+        $text
+    };
+}
+
+macro_rules! columns {
+    ($macro:ident 32 $($arguments:tt)*) => { $macro!($($arguments)* 0: 1 2 3) };
+    ($macro:ident 64 $($arguments:tt)*) => { $macro!($($arguments)* 0: 1 2 3 4 5 6 7) };
+    ($macro:ident 128 $($arguments:tt)*) => { $macro!($($arguments)* 0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15) };
+    ($macro:ident 256 $($arguments:tt)*) => {
+        $macro!($($arguments)* 0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    };
+}
+
+/// One `wgmma`, behind `$before`, which adds to the sums (`inout`, 1) or sets them (`out`, 0).
+macro_rules! product {
+    ($before:literal $how:ident $adds:literal $t:literal $columns:literal $sums:ident $a:ident $b:ident $first:literal: $($n:literal)*) => {
+        asm!(
+            concat!(
+                $before, "wgmma.mma_async.sync.aligned.m64n", $columns, "k16.f32.", $t, ".", $t, " {{{}, {}, {}, {}",
+                $(each!($n ", {}, {}, {}, {}"),)* "}}, {}, {}, ", $adds, ", 1, 1, 0, 0;"
+            ),
+            $how(reg32) $sums[$first][0], $how(reg32) $sums[$first][1], $how(reg32) $sums[$first][2], $how(reg32) $sums[$first][3],
+            $($how(reg32) $sums[$n][0], $how(reg32) $sums[$n][1], $how(reg32) $sums[$n][2], $how(reg32) $sums[$n][3],)*
+            in(reg64) $a, in(reg64) $b, options(nostack, preserves_flags),
+        )
+    };
+}
+
+macro_rules! products {
+    ($($name:ident $t:literal;)*) => { $(
+        #[doc = "See [`ProductElement::add`]."]
+        ///
+        /// # Safety
+        /// As there.
+        #[inline(always)]
+        pub(super) unsafe fn $name<const N: usize>(sums: &mut [[f32; 4]; 32], a: u64, b: u64, order: Order) {
+            macro_rules! of {
+                ($columns:tt) => {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        match order {
+                            Order::First => columns!(product $columns "wgmma.fence.sync.aligned; " out "0" $t $columns sums a b),
+                            Order::Fenced => columns!(product $columns "wgmma.fence.sync.aligned; " inout "1" $t $columns sums a b),
+                            Order::Following => columns!(product $columns "" inout "1" $t $columns sums a b),
+                        }
+                    }
+                };
+            }
+            match N {
+                32 => of!(32),
+                64 => of!(64),
+                128 => of!(128),
+                _ => of!(256),
+            }
+        }
+    )* };
+}
+
+products! {
+    f16 "f16";
+    bf16 "bf16";
+}
+
+/// Waits for all products of the group, whose sums no instruction reads before.
+#[inline(always)]
+fn wait_for<const N: usize>(sums: &mut [[f32; 4]; 32]) {
+    macro_rules! wait {
+        ($first:literal: $($n:literal)*) => {
+            asm!(
+                concat!("wgmma.wait_group.sync.aligned 0; // {} {} {} {}" $(, each!($n " {} {} {} {}"))*),
+                inout(reg32) sums[$first][0], inout(reg32) sums[$first][1], inout(reg32) sums[$first][2], inout(reg32) sums[$first][3],
+                $(inout(reg32) sums[$n][0], inout(reg32) sums[$n][1], inout(reg32) sums[$n][2], inout(reg32) sums[$n][3],)*
+                options(nostack, preserves_flags),
+            )
+        };
+    }
+    // SAFETY: it waits.
+    unsafe {
+        match N {
+            32 => columns!(wait 32),
+            64 => columns!(wait 64),
+            128 => columns!(wait 128),
+            _ => columns!(wait 256),
+        }
+    }
+}

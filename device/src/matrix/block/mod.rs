@@ -1,0 +1,302 @@
+//! Products of matrices by a whole block: [`Products`]. `hopper` has the instructions of `sm_90a`, `steps` what computes the same
+//! elsewhere.
+
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+mod hopper;
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+mod steps;
+
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+use super::{COLUMNS, MatrixElement, ROWS, unrolled};
+use crate::memory::tensor_map::TensorMap;
+use crate::shared::{Shared, without_elements};
+use crate::thread::Thread;
+use crate::warp::Warp;
+
+/// The bytes of a row of a tile.
+const ROW: usize = 128;
+/// The rows that a group of threads multiplies together.
+const GROUP_ROWS: usize = 64;
+/// The threads of such a group, four warps (CUDA's warpgroup).
+const GROUP: usize = 128;
+/// The most groups: a block has at most 1024 threads, of which 128 copy.
+const MOST_GROUPS: usize = 7;
+/// The alignment of tiles, which the layout of `wgmma` needs.
+const ALIGNMENT: usize = 1024;
+
+/// Shared memory for products of a block, of which each has `M` rows and `N` columns: `S` stages with a tile of either factor, of
+/// which some are multiplied while copies to the others are on their way. See [`multiply_tiles`](Thread::multiply_tiles).
+///
+/// `M` is a multiple of 64, and `N` is 32, 64, 128 or 256: other numbers are compile errors. A stage takes `128 * (M + N)` bytes.
+///
+/// ```compile_fail,E0080
+/// use ferrogrid_device::half::bf16;
+/// use ferrogrid_device::matrix::Products;
+/// use ferrogrid_device::{Shared, TensorMap, Thread};
+///
+/// fn multiply(t: &Thread<1>, a: TensorMap<bf16, 64, 64>, b: TensorMap<bf16, 64, 48>, memory: Shared<Products<bf16, 64, 48, 2>>) {
+///     t.multiply_tiles(memory, a, b, [[0, 0]], |_, _| ());
+/// }
+/// # let used: fn(&Thread<1>, TensorMap<bf16, 64, 64>, TensorMap<bf16, 64, 48>, Shared<Products<bf16, 64, 48, 2>>) = multiply;
+/// # assert!(used as usize != 0);
+/// ```
+#[repr(C)]
+pub struct Products<T, const M: usize, const N: usize, const S: usize> {
+    /// The tiles begin at the first multiple of 1024 bytes.
+    before: MaybeUninit<[u8; ALIGNMENT]>,
+    stages: [Stage<M, N>; S],
+    barriers: [Barriers; S],
+    /// What the warps of a group wait for before a product.
+    agreed: [u64; MOST_GROUPS],
+    elements: PhantomData<T>,
+}
+
+/// A tile of either factor.
+#[repr(C)]
+struct Stage<const M: usize, const N: usize> {
+    a: [[u8; ROW]; M],
+    b: [[u8; ROW]; N],
+}
+
+/// What threads wait for at a stage.
+#[repr(C)]
+struct Barriers {
+    /// Whether the tiles have arrived.
+    full: u64,
+    /// Whether they have been multiplied.
+    empty: u64,
+    /// Row and column of the product that they belong to, or [`END`].
+    place: [u32; 2],
+}
+
+/// Repeats a block for each number of 8 columns.
+macro_rules! each_column {
+    ($n:ident, $columns:expr, $body:block) => {
+        unrolled!(high in 4, {
+            unrolled!(low in 8, {
+                let $n = high * 8 + low;
+                if $n * $crate::matrix::COLUMNS < $columns {
+                    $body
+                }
+            });
+        })
+    };
+}
+use each_column;
+
+/// The place that tells the groups to stop.
+const END: [u32; 2] = [u32::MAX; 2];
+
+without_elements!([T: MatrixElement, const M: usize, const N: usize, const S: usize] Products<T, M, N, S>, T);
+
+/// The sums of one product of a block, of which each thread holds some: those of 64 rows and `N` columns for each 128 threads.
+/// [`multiply_tiles`](Thread::multiply_tiles) makes them.
+pub struct ProductSums<const N: usize> {
+    /// Of each 8 columns two neighbours of a row, and below them two of the eighth row after it.
+    sums: [[f32; 4]; 32],
+    /// The row and the column of the first.
+    first: [usize; 2],
+}
+
+impl<const N: usize> ProductSums<N> {
+    /// Calls `f` for each pair of neighbours in a row that the thread holds, with row and column of the left one within the product;
+    /// the column is even.
+    #[inline(always)]
+    pub fn for_each_pair(&self, mut f: impl FnMut(usize, usize, [f32; 2])) {
+        let [row, column] = self.first;
+        each_column!(n, N, {
+            let [a, b, c, d] = self.sums[n];
+            f(row, column + n * COLUMNS, [a, b]);
+            f(row + ROWS / 2, column + n * COLUMNS, [c, d]);
+        });
+    }
+}
+
+impl<const N: usize> ProductSums<N> {
+    /// Calls `f` for each four neighbours in a row, with the row within the product and the number of the four in it. The threads of a
+    /// warp exchange what they hold, and so make half as many stores of twice the size as with
+    /// [`for_each_pair`](Self::for_each_pair). All of them make the call together.
+    ///
+    /// # Panics
+    /// As any operation of a [`Tile`](crate::Tile).
+    #[track_caller]
+    #[inline(always)]
+    pub fn for_each_four(&self, warp: &Warp, mut f: impl FnMut(usize, usize, [f32; 4])) {
+        let [row, column] = self.first;
+        // Of two threads side by side the first one gets the left 8 columns of 16, the second one the right ones.
+        let is_second = column % 4 != 0;
+        let four = column / 4 + if is_second { COLUMNS / 4 } else { 0 };
+        each_column!(n, N, {
+            if n & 1 == 0 {
+                let (left, right) = (self.sums[n], self.sums[n + 1]);
+                unrolled!(half in 2, {
+                    let [left, right] = [left, right].map(|sums| (sums[half * 2], sums[half * 2 + 1]));
+                    let other: (f32, f32) = warp.shuffle_xor(if is_second { left } else { right }, 1);
+                    let ((a, b), (c, d)) = if is_second { (other, right) } else { (left, other) };
+                    f(row + half * (ROWS / 2), four + n * (COLUMNS / 4), [a, b, c, d]);
+                });
+            }
+        });
+    }
+}
+
+/// Where a product stands among those that are added to the same sums.
+#[doc(hidden)]
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+#[derive(Clone, Copy)]
+pub enum Order {
+    /// The first one: it sets the sums.
+    First,
+    /// It comes after other work of the thread, which may have used the sums.
+    Fenced,
+    /// It comes directly after another product.
+    Following,
+}
+
+/// An element of matrices that groups of four warps multiply: `f16` and `bf16`, with the feature `half`.
+#[diagnostic::on_unimplemented(
+    message = "blocks multiply no matrices of `{Self}`",
+    label = "not a `ProductElement`",
+    note = "elements are `f16` and `bf16`, with the feature `half`"
+)]
+pub trait ProductElement: MatrixElement<Sum = f32> {
+    /// Starts to add the product of 64 x 16 and 16 x `N` elements to the sums of the threads of a group.
+    ///
+    /// # Safety
+    /// As `wgmma.mma_async` requires of all threads of the group, with these descriptors of its operands.
+    #[doc(hidden)]
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    unsafe fn add<const N: usize>(sums: &mut [[f32; 4]; 32], a: u64, b: u64, order: Order);
+}
+
+impl<T: ProductElement, const M: usize, const N: usize, const S: usize> Products<T, M, N, S> {
+    /// The threads of a block.
+    const THREADS: usize = {
+        assert!(M > 0 && M.is_multiple_of(GROUP_ROWS), "the rows of `Products` are a multiple of 64");
+        assert!(M <= MOST_GROUPS * GROUP_ROWS, "`Products` have at most 448 rows");
+        assert!(matches!(N, 32 | 64 | 128 | 256), "the columns of `Products` are 32, 64, 128 or 256");
+        assert!(S >= 2, "one stage is written while another is multiplied: `Products` has at least two");
+        GROUP + M / GROUP_ROWS * GROUP
+    };
+}
+
+impl Thread<'_, 1> {
+    /// Multiplies tiles of matrices as a block: for each place that `tiles` yields, row and column of an element, the sums of `M`
+    /// rows and `N` columns of `a b^T` that begin there, all of `a`'s and `b`'s columns multiplied. Then `each` gets the place and the
+    /// thread's own part of the sums.
+    ///
+    /// The block has 128 threads, which copy, and 128 more for each 64 rows of `M`, which multiply and call `each`. They are one after the
+    /// other on the CPU device. On GPUs of compute capability 9.0, in code for `sm_90a`, the first thread runs `tiles`, and starts to copy
+    /// `S` stages ahead, also those of the next places (TMA, PTX `cp.async.bulk.tensor` with `mbarrier`); groups of four warps multiply
+    /// from shared memory (PTX `wgmma.mma_async`). So `each` overlaps with the copies for the next product.
+    ///
+    /// Elements beyond the edges of `a` and `b` are zeros, so places and sums may lie beyond the edges of the result, which `each` then
+    /// leaves out. Products are exact, and sums are `f32`, as in [`FragmentA`](super::FragmentA).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    /// use ferrogrid::device::half::bf16;
+    /// use ferrogrid::device::matrix::Products;
+    ///
+    /// /// c <- a b^T. Each block takes every `grid_dim`-th tile of 64 x 32 sums.
+    /// #[kernel(block = 256)]
+    /// pub fn multiply(
+    ///     t: Thread<1>, a: TensorMap<bf16, 64, 64>, b: TensorMap<bf16, 64, 32>, c: &[DeviceAtomic<f32>],
+    ///     memory: Shared<Products<bf16, 64, 32, 2>>,
+    /// ) {
+    ///     let (height, width) = (a.height(), b.height());
+    ///     let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
+    ///     let (across, down) = (width.div_ceil(32), height.div_ceil(64));
+    ///     let tiles = (first..across * down).step_by(step).map(|tile| [tile / across * 64, tile % across * 32]);
+    ///     t.multiply_tiles(memory, a, b, tiles, |[row, column], sums| {
+    ///         sums.for_each_pair(|i, j, pair| {
+    ///             for (j, sum) in (j..).zip(pair) {
+    ///                 if row + i < height && column + j < width {
+    ///                     c[(row + i) * width + column + j].store(sum, Relaxed);
+    ///                 }
+    ///             }
+    ///         });
+    ///     });
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::device::half::bf16;
+    ///
+    /// let numbers = |len: usize| (0..len).map(|i| bf16::from_f32((i % 5) as f32)).collect::<Vec<_>>();
+    /// let (a, b) = (stream.upload(&numbers(70 * 80))?, stream.upload(&numbers(40 * 80))?);
+    /// let mut c = stream.zeros(70 * 40)?;
+    /// kernels::multiply(&stream, Grid::blocks(2), a.view_2d(80, 70)?, b.view_2d(80, 40)?, c.as_atomic())?;
+    /// assert_eq!(stream.download(&c)?[69 * 40 + 39], 16.0 * (1.0 + 4.0 + 9.0 + 16.0));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// If the block has another number of threads, or a place is 2^31 or more.
+    #[track_caller]
+    #[inline(always)]
+    pub fn multiply_tiles<
+        T: ProductElement,
+        const W: usize,
+        const M: usize,
+        const N: usize,
+        const S: usize,
+        const ID: usize,
+    >(
+        &self,
+        memory: Shared<'_, Products<T, M, N, S>, ID>,
+        a: TensorMap<'_, T, W, M>,
+        b: TensorMap<'_, T, W, N>,
+        tiles: impl IntoIterator<Item = [usize; 2]>,
+        each: impl FnMut([usize; 2], &ProductSums<N>),
+    ) {
+        let threads = const { Products::<T, M, N, S>::THREADS };
+        assert!(
+            self.block_threads() as usize == threads,
+            "`Products` of this size need a block of {threads} threads"
+        );
+        let is_empty = a.height() == 0 || b.height() == 0;
+        let steps = if is_empty { 0 } else { a.width().max(b.width()).div_ceil(W) };
+        let tiles = tiles.into_iter().map(|place| {
+            assert!(place[0] >> 31 == 0 && place[1] >> 31 == 0, "a product's place is less than 2^31");
+            place.map(|axis| axis as u32)
+        });
+        #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+        hopper::multiply(self, memory, [a.map(), b.map()], [steps, W], tiles, each);
+        #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+        steps::multiply(self, memory, *a, *b, steps, tiles, each);
+    }
+}
+
+/// The row and the column of the first sum of a thread, by its number among those that multiply.
+#[inline(always)]
+fn first_sum(number: usize) -> [usize; 2] {
+    let lane = number % 32;
+    [number / 32 * ROWS + lane / 4, lane % 4 * 2]
+}
+
+#[cfg(feature = "half")]
+impl ProductElement for crate::half::f16 {
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    #[inline(always)]
+    unsafe fn add<const N: usize>(sums: &mut [[f32; 4]; 32], a: u64, b: u64, order: Order) {
+        // SAFETY: the caller's.
+        unsafe { hopper::f16::<N>(sums, a, b, order) }
+    }
+}
+
+#[cfg(feature = "half")]
+impl ProductElement for crate::half::bf16 {
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    #[inline(always)]
+    unsafe fn add<const N: usize>(sums: &mut [[f32; 4]; 32], a: u64, b: u64, order: Order) {
+        // SAFETY: the caller's.
+        unsafe { hopper::bf16::<N>(sums, a, b, order) }
+    }
+}

@@ -1,0 +1,134 @@
+//! Products where there is no `wgmma`: all threads copy a tile, then groups multiply it.
+
+use super::{END, GROUP, ProductElement, ProductSums, Products, ROW, each_column, first_sum};
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
+use crate::matrix::ROWS;
+use crate::matrix::{COLUMNS, unrolled};
+use crate::memory::plane::Plane;
+use crate::shared::Shared;
+use crate::thread::Thread;
+
+/// The words of a row of a tile.
+const WORDS: usize = ROW / 4;
+
+#[track_caller]
+#[inline(always)]
+pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
+    thread: &Thread<'_, 1>,
+    memory: Shared<'_, Products<T, M, N, S>, ID>,
+    a: Plane<'_, T>,
+    b: Plane<'_, T>,
+    steps: usize,
+    mut tiles: impl Iterator<Item = [u32; 2]>,
+    mut each: impl FnMut([usize; 2], &ProductSums<N>),
+) {
+    let rank = thread.thread_rank() as usize;
+    // SAFETY: fields of the region, which this call owns.
+    let (stage, place) =
+        unsafe { (&raw mut (*memory.start).stages[0], &raw mut (*memory.start).barriers[0].place) };
+    // SAFETY: as above.
+    let (tile_a, tile_b) =
+        unsafe { ((&raw mut (*stage).a).cast::<u32>(), (&raw mut (*stage).b).cast::<u32>()) };
+    loop {
+        if rank == 0 {
+            // SAFETY: all have read the last place before a barrier.
+            unsafe { place.write(tiles.next().unwrap_or(END)) };
+        }
+        thread.sync_for(&memory);
+        // SAFETY: written before the barrier.
+        let place = unsafe { place.read() };
+        if place == END {
+            break;
+        }
+        let [row, column] = place.map(|axis| axis as usize);
+        let mut sums = ProductSums { sums: [[0.0; 4]; 32], first: first_sum(rank.wrapping_sub(GROUP)) };
+        for step in 0..steps {
+            // SAFETY: no thread reads the tiles before the barrier, and each writes words of its own.
+            unsafe {
+                copy(thread, tile_a, M, a, [row, step]);
+                copy(thread, tile_b, N, b, [column, step]);
+            }
+            thread.sync_threads();
+            if rank >= GROUP {
+                // SAFETY: written before the barrier, and not again before the next.
+                unsafe { add::<T, N>(thread, tile_a, tile_b, rank - GROUP, &mut sums) };
+            }
+            thread.sync_threads();
+        }
+        if rank >= GROUP {
+            each([row, column], &sums);
+        }
+        thread.sync_threads();
+    }
+}
+
+/// Copies the thread's words of a tile with `height` rows, which begins at row `row` and is the `step`-th of them.
+///
+/// # Safety
+/// `tile` is the address of such a tile, whose words of this thread no other thread uses.
+#[inline(always)]
+unsafe fn copy<T: ProductElement>(
+    thread: &Thread<'_, 1>,
+    tile: *mut u32,
+    height: usize,
+    plane: Plane<'_, T>,
+    [row, step]: [usize; 2],
+) {
+    for number in thread.block_stride(height * WORDS) {
+        let [r, w] = [number / WORDS, number % WORDS];
+        let first = (step * WORDS + w) * T::PER_WORD;
+        let zero = || bytemuck::Zeroable::zeroed();
+        let word = T::word(|i| plane.get(row + r, first + i).copied().unwrap_or_else(zero));
+        // SAFETY: within the tile, and this thread's.
+        unsafe { tile.add(place(r, w)).write(word) };
+    }
+}
+
+/// The number of a word in a tile. In groups of four they are swizzled as by a tensor map, so that threads which read a column of words
+/// read different banks.
+#[inline(always)]
+fn place(row: usize, word: usize) -> usize {
+    row * WORDS + (word ^ (row % 8 * 4))
+}
+
+/// Adds the products of a tile's elements to the thread's sums.
+///
+/// # Safety
+/// The tiles have as many rows as the sums of all groups need, and no thread writes them.
+#[track_caller]
+#[inline(always)]
+unsafe fn add<T: ProductElement, const N: usize>(
+    thread: &Thread<'_, 1>,
+    a: *const u32,
+    b: *const u32,
+    number: usize,
+    sums: &mut ProductSums<N>,
+) {
+    // SAFETY: the caller's.
+    let word = |tile: *const u32, row, word| unsafe { tile.add(place(row, word)).read() };
+    let [row, column] = sums.first;
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+    {
+        let (warp, quarter, across) = (thread.warp(), column / 2, number % 32 / 4);
+        for k in 0..WORDS / 8 {
+            let of = |tile, row, half: usize| word(tile, row, k * 8 + half * 4 + quarter);
+            let of_a = [[of(a, row, 0), of(a, row + 8, 0), of(a, row, 1), of(a, row + 8, 1)]];
+            each_column!(n, N, {
+                let (row, mut own) = (n * COLUMNS + across, [[sums.sums[n]]]);
+                T::add_product(&warp, &of_a, &[[of(b, row, 0), of(b, row, 1)]], &mut own);
+                sums.sums[n] = own[0][0];
+            });
+        }
+    }
+    #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
+    {
+        let _ = (thread, number);
+        each_column!(n, N, {
+            unrolled!(i in 4, {
+                let (row, column) = (row + i / 2 * (ROWS / 2), n * COLUMNS + column + i % 2);
+                let add = |sum, w| T::add_products(word(a, row, w), word(b, column, w), sum);
+                sums.sums[n][i] = (0..WORDS).fold(sums.sums[n][i], add);
+            });
+        });
+    }
+}

@@ -1,0 +1,55 @@
+//! The driver's tensor maps (`CUtensorMap`).
+
+use std::ffi::c_uint;
+
+use cudarc::driver::sys::{
+    CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapInterleave, CUtensorMapL2promotion,
+    CUtensorMapSwizzle,
+};
+
+use crate::backend::cuda::device::CudaDevice;
+use crate::backend::memory::tensor_map::{Encoded, Tiled};
+use crate::error::Result;
+
+impl CudaDevice {
+    /// The tensor map of a plane, for swizzled tiles; one that is not used if nothing could read it.
+    pub(crate) fn encode(&self, tiled: &Tiled) -> Result<Encoded> {
+        let mut encoded = Encoded::UNUSED;
+        let Tiled { start, element, extent: [width, height], tile } = *tiled;
+        if self.capability() < (9, 0) || width == 0 || height == 0 {
+            return Ok(encoded);
+        }
+        self.bind()?;
+        // The hardware copies bits, and fills with zeros beyond the edges.
+        let kind = match element {
+            1 => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT8,
+            2 => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT16,
+            4 => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT32,
+            _ => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT64,
+        };
+        let (extent, pitch) = ([width as u64, height as u64], [(width * element) as u64]);
+        // SAFETY: all are valid for the call, with the lengths of rank 2.
+        let code = unsafe {
+            self.driver().tensor_map_encode(
+                (&raw mut encoded).cast(),
+                kind as c_uint,
+                2,
+                start.cast_mut().cast(),
+                extent.as_ptr(),
+                pitch.as_ptr(),
+                tile.as_ptr(),
+                [1; 2].as_ptr(),
+                CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE as c_uint,
+                CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B as c_uint,
+                CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B as c_uint,
+                CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE as c_uint,
+            )?
+        };
+        self.check(
+            code,
+            "cuTensorMapEncodeTiled",
+            &format_args!("{width} x {height} elements of {element} bytes"),
+        )?;
+        Ok(encoded)
+    }
+}

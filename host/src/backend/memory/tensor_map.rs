@@ -1,0 +1,28 @@
+//! Tensor maps, by which GPUs of compute capability 9.0 and more copy tiles of a plane to shared memory.
+
+/// What the driver writes.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+pub(crate) struct Encoded(pub(crate) [u64; 16]);
+
+impl Encoded {
+    /// The parameter of kernels that do not read it.
+    pub(crate) const UNUSED: Encoded = Encoded([0; 16]);
+}
+
+/// The bytes of which the start of a plane and the length of its rows are multiples.
+pub(crate) const ALIGNMENT: usize = 16;
+
+/// The most elements along an axis: their places are positive 32-bit numbers.
+pub(crate) const LONGEST: usize = i32::MAX as usize;
+
+/// A plane and its tiles.
+pub(crate) struct Tiled {
+    pub(crate) start: *const u8,
+    /// The size of an element in bytes.
+    pub(crate) element: usize,
+    /// Elements of a row, and rows.
+    pub(crate) extent: [usize; 2],
+    /// Those of a tile, whose rows have 128 bytes.
+    pub(crate) tile: [u32; 2],
+}

@@ -1,0 +1,80 @@
+//! Kernels whose blocks multiply tiles of matrices.
+
+/// Code for `sm_90a` multiplies by `wgmma`, code for `sm_80` to `sm_90` by `mma.sync`.
+#[ferrogrid::module]
+pub mod tiling {
+    use atomic::Ordering::Relaxed;
+    use ferrogrid::device::half::{bf16, f16};
+    use ferrogrid::device::matrix::{ProductElement, Products};
+    use ferrogrid::device::prelude::*;
+
+    /// c += a b^T. Each block takes every `grid_dim`-th tile.
+    #[inline(always)]
+    #[kernel(block = 256, T = [bf16, f16], N = [32, 128])]
+    pub fn multiply<T: ProductElement, const N: usize>(
+        t: Thread<1>,
+        a: TensorMap<T, 64, 64>,
+        b: TensorMap<T, 64, N>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<T, 64, N, 2>>,
+    ) {
+        add_product(t, a, b, c, memory);
+    }
+
+    /// As `multiply`, by two groups.
+    #[inline(always)]
+    #[kernel(block = 384, T = [bf16, f16], N = [64, 256])]
+    pub fn multiply_tall<T: ProductElement, const N: usize>(
+        t: Thread<1>,
+        a: TensorMap<T, 64, 128>,
+        b: TensorMap<T, 64, N>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<T, 128, N, 4>>,
+    ) {
+        add_product(t, a, b, c, memory);
+    }
+
+    /// What these kernels do.
+    #[inline(always)]
+    pub fn add_product<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
+        t: Thread<1>,
+        a: TensorMap<T, 64, M>,
+        b: TensorMap<T, 64, N>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<T, M, N, S>, ID>,
+    ) {
+        let (height, width) = (a.height(), b.height());
+        let (down, across) = (height.div_ceil(M), width.div_ceil(N));
+        let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
+        let tiles = (first..down * across).step_by(step).map(|tile| [tile / across * M, tile % across * N]);
+        t.multiply_tiles(memory, a, b, tiles, |[row, column], sums| {
+            sums.for_each_pair(|i, j, pair| {
+                for (j, sum) in (j..).zip(pair) {
+                    if row + i < height && column + j < width {
+                        c[(row + i) * width + column + j].fetch_add(sum, Relaxed);
+                    }
+                }
+            });
+        });
+    }
+
+    /// What threads of a product do that panic.
+    #[kernel]
+    pub fn panicking(
+        t: Thread<1>,
+        kind: u32,
+        a: TensorMap<bf16, 64, 128>,
+        memory: Shared<Products<bf16, 128, 128, 3>>,
+    ) {
+        let rank = t.thread_rank();
+        let tiles = (0..8).map(|tile| {
+            assert!(kind != 0 || tile != 5, "no more tiles");
+            [0, 0]
+        });
+        t.multiply_tiles(memory, a, a, tiles, |_, _| {
+            assert!(kind != 1 || rank != 135, "one thread");
+            assert!(kind != 2 || rank / 32 != 5, "one warp");
+            assert!(kind != 3, "all threads");
+        });
+    }
+}

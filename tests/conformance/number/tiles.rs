@@ -1,0 +1,179 @@
+//! Products of matrices by blocks, compared with sums of the host.
+
+use std::fmt::Debug;
+
+use ferrogrid::device::half::{HalfFloat, bf16, f16};
+use ferrogrid::prelude::*;
+use ferrogrid::{In, LaunchError};
+
+use super::tile_kernels::tiling;
+use crate::{Case, Outcome, expect, expect_error, names};
+
+pub(crate) const CASES: &[Case] = &[
+    ("tiles_of_any_shape_are_multiplied", tiles_of_any_shape_are_multiplied),
+    ("products_of_tiles_are_close_to_exact", products_of_tiles_are_close_to_exact),
+    ("a_recorded_product_reads_new_elements", a_recorded_product_reads_new_elements),
+    ("rows_of_a_tensor_map_are_aligned", rows_of_a_tensor_map_are_aligned),
+    ("long_axes_of_a_tensor_map_are_refused", long_axes_of_a_tensor_map_are_refused),
+    ("a_panic_in_a_product_ends_the_launch", a_panic_in_a_product_ends_the_launch),
+];
+
+/// Heights of both factors, and their width.
+const SHAPES: [[usize; 3]; 7] =
+    [[64, 32, 64], [1, 1, 8], [129, 100, 72], [70, 40, 1000], [5, 300, 128], [70, 40, 0], [0, 40, 64]];
+/// Those for large tiles, which the CPU device computes as a whole.
+const LARGE: [[usize; 3]; 2] = [[129, 257, 72], [260, 70, 328]];
+
+/// Adds products of these shapes to ones, by two blocks.
+macro_rules! check_shapes {
+    ($device:ident, $t:ident, $launch:path, $height:literal, $shapes:ident) => {{
+        let (stream, mut random) = ($device.new_stream()?, fastrand::Rng::with_seed(501));
+        for [rows, columns, depth] in $shapes {
+            let mut matrix = |len: usize| -> Vec<$t> {
+                (0..len).map(|_| $t::from_f32(f32::from(random.i8(-16..=16)))).collect()
+            };
+            let (a, b) = (matrix(rows * depth), matrix(columns * depth));
+            let sum = |row: usize, column: usize| -> f32 {
+                (0..depth).map(|k| a[row * depth + k].to_f32() * b[column * depth + k].to_f32()).sum()
+            };
+            let expected: Vec<f32> =
+                (0..rows * columns).map(|at| 1.0 + sum(at / columns, at % columns)).collect();
+            let (a, b) = (stream.upload(&a)?, stream.upload(&b)?);
+            let mut c = stream.fill(1.0, rows * columns)?;
+            let grid = Grid::new(2, 128 + 2 * $height);
+            $launch(&stream, grid, a.view_2d(depth, rows)?, b.view_2d(depth, columns)?, c.as_atomic())?;
+            let what = format!(
+                "{} of {rows} and {columns} rows with {depth}, {}",
+                stringify!($launch),
+                stringify!($t)
+            );
+            expect(&what, stream.download(&c)?, expected)?;
+        }
+    }};
+}
+
+fn tiles_of_any_shape_are_multiplied(device: &Device) -> Outcome {
+    check_shapes!(device, bf16, tiling::multiply::<bf16, 32>, 64, SHAPES);
+    check_shapes!(device, f16, tiling::multiply::<f16, 32>, 64, SHAPES);
+    if device.properties()?.shared_memory_per_block_optin >= 128 << 10 {
+        check_shapes!(device, bf16, tiling::multiply::<bf16, 128>, 64, LARGE);
+        check_shapes!(device, f16, tiling::multiply_tall::<f16, 64>, 128, LARGE);
+    }
+    if device.properties()?.shared_memory_per_block_optin >= 200 << 10 {
+        check_shapes!(device, bf16, tiling::multiply_tall::<bf16, 256>, 128, LARGE);
+        check_shapes!(device, f16, tiling::multiply_tall::<f16, 256>, 128, LARGE);
+    }
+    Ok(())
+}
+
+fn products_of_tiles_are_close_to_exact(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    close_to_exact::<f16>(&stream)?;
+    close_to_exact::<bf16>(&stream)
+}
+
+fn close_to_exact<T>(stream: &Stream) -> Outcome
+where
+    T: HalfFloat + Debug + tiling::multiply::Instance<32>,
+{
+    const DEPTH: usize = 512;
+    let mut random = fastrand::Rng::with_seed(502);
+    let [a, b]: [Vec<T>; 2] =
+        [100, 60].map(|rows| (0..rows * DEPTH).map(|_| T::from_f32(random.f32() * 2.0 - 1.0)).collect());
+    let (device_a, device_b) = (stream.upload(&a)?, stream.upload(&b)?);
+    let mut c = stream.zeros(100 * 60)?;
+    let (view_a, view_b) = (device_a.view_2d(DEPTH, 100)?, device_b.view_2d(DEPTH, 60)?);
+    tiling::multiply::<T, 32>(stream, Grid::new(3, 256), view_a, view_b, c.as_atomic())?;
+    for (place, found) in stream.download(&c)?.into_iter().enumerate() {
+        let (a, b) = (&a[place / 60 * DEPTH..][..DEPTH], &b[place % 60 * DEPTH..][..DEPTH]);
+        let exact: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a.to_f32()) * f64::from(b.to_f32())).sum();
+        // Each step may lose what is below 2^-21 of the largest sum so far.
+        let most = (DEPTH * DEPTH) as f64 / f64::from(1 << 22);
+        expect(&format!("{found} for {exact} at {place}"), (f64::from(found) - exact).abs() <= most, true)?;
+    }
+    Ok(())
+}
+
+fn a_recorded_product_reads_new_elements(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let ones = vec![bf16::from_f32(1.0); 64 * 64];
+    let (mut a, mut c) = (stream.upload(&ones)?, stream.zeros(64 * 32)?);
+    let halves = vec![bf16::from_f32(0.5); 32 * 64];
+    tiling::multiply::<bf16, 32>(
+        &stream,
+        Grid::new(1, 256),
+        a.view_2d(64, 64)?,
+        In(&halves).into_2d(64, 32),
+        c.as_atomic(),
+    )?;
+    expect("a product of a slice of the host", stream.download(&c)?, vec![32.0; 64 * 32])?;
+    let b = stream.upload(&halves)?;
+    let (graph, (key_a, key_c)) = stream.capture(|capture| {
+        let (a, b, mut c) = (capture.write(&mut a)?, capture.read(&b)?, capture.write(&mut c)?);
+        let (view_a, view_b) = (a.view_2d(64, 64)?, b.into_2d(64, 32)?);
+        tiling::multiply::<bf16, 32>(capture, Grid::new(1, 256), view_a, view_b, c.as_atomic())?;
+        Ok((a.key(), c.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    stream.upload_into(&vec![bf16::from_f32(2.0); 64 * 64], graph.view_mut(key_a)?)?;
+    graph.launch(&stream)?;
+    expect("a recorded product", stream.download(graph.view(key_c)?)?, vec![32.0 + 32.0 + 64.0; 64 * 32])
+}
+
+fn rows_of_a_tensor_map_are_aligned(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (a, b) = (stream.zeros::<bf16>(64 * 64)?, stream.zeros::<bf16>(32 * 68)?);
+    let mut c = stream.fill(7.0, 64 * 32)?;
+    let is_unaligned =
+        |error: &Error| matches!(error, Error::Launch(LaunchError::TensorMapUnaligned { argument: "b", .. }));
+    for (first, width, words) in
+        [(0, 68, ["`b` have 136 bytes", "0 bytes after"]), (4, 64, ["128 bytes", "8 bytes after"])]
+    {
+        let b = b.slice(first..first + width * 32)?.into_2d(width, 32)?;
+        let refused =
+            tiling::multiply::<bf16, 32>(&stream, Grid::new(1, 256), a.view_2d(64, 64)?, b, c.as_atomic());
+        names(&expect_error("rows that are not aligned", refused, is_unaligned)?, &words)?;
+    }
+    expect("after refused launches", stream.download(&c)?, vec![7.0; 64 * 32])
+}
+
+fn long_axes_of_a_tensor_map_are_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (a, b) = (stream.zeros::<bf16>(0)?, stream.zeros::<bf16>(32 * 64)?);
+    let mut c = stream.zeros(1)?;
+    let is_too_large =
+        |error: &Error| matches!(error, Error::Launch(LaunchError::TensorMapTooLarge { argument: "a", .. }));
+    for (width, height, words) in
+        [(1 << 31, 0, "2147483648 elements along x"), (0, 1 << 31, "2147483648 elements along y")]
+    {
+        let (a, b) = (a.view_2d(width, height)?, b.view_2d(64, 32)?);
+        let refused = tiling::multiply::<bf16, 32>(&stream, Grid::new(1, 256), a, b, c.as_atomic());
+        names(
+            &expect_error("an axis that is too long", refused, is_too_large)?,
+            &[words, "at most 2147483647"],
+        )?;
+    }
+    Ok(())
+}
+
+fn a_panic_in_a_product_ends_the_launch(device: &Device) -> Outcome {
+    let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+    let a = device.new_stream()?.zeros::<bf16>(1024 * 256)?;
+    if device.properties()?.shared_memory_per_block_optin < 128 << 10 {
+        return Ok(());
+    }
+    let cases = [
+        (0, 384, "no more tiles"),
+        (1, 384, "one thread"),
+        (2, 384, "one warp"),
+        (3, 384, "all threads"),
+        (4, 256, "a block of 384 threads"),
+    ];
+    for (kind, threads, message) in cases {
+        let stream = device.new_stream()?;
+        tiling::panicking(&stream, Grid::new(20, threads), kind, a.view_2d(1024, 256)?)?;
+        names(&expect_error(message, stream.synchronize(), is_panic)?, &[message])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Facts about products of blocks: tensor maps and `wgmma` for `sm_90a`, nothing in local memory.
+
+use ferrogrid::__private::Kernel;
+use ferrogrid::device::half::{bf16, f16};
+
+use crate::{code, count};
+
+#[ferrogrid::module]
+mod kernels {
+    use atomic::Ordering::Relaxed;
+    use ferrogrid::device::half::{HalfFloat, bf16, f16};
+    use ferrogrid::device::matrix::{ProductElement, Products};
+    use ferrogrid::device::prelude::*;
+
+    /// c <- a b^T, of multiples of 128 and `N` rows. `c` has pairs.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [bf16, f16], N = [32, 64, 128, 256])]
+    pub fn product<T: ProductElement + HalfFloat, const N: usize>(
+        t: Thread<1>,
+        a: TensorMap<T, 64, 128>,
+        b: TensorMap<T, 64, N>,
+        c: &[DeviceAtomic<u32>],
+        memory: Shared<Products<T, 128, N, 4>>,
+    ) {
+        let (down, across) = (a.height() / 128, b.height() / N);
+        let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
+        let tiles = (first..down * across).step_by(step).map(|tile| [tile % down * 128, tile / down * N]);
+        let width = b.height();
+        t.multiply_tiles(memory, a, b, tiles, |[row, column], sums| {
+            sums.for_each_pair(|i, j, pair| {
+                if let Some(c) = c.get(((row + i) * width + column + j) / 2) {
+                    let [left, right] = pair.map(|sum| u32::from(T::from_f32(sum).to_bits()));
+                    c.store(left | right << 16, Relaxed);
+                }
+            });
+        });
+    }
+}
+
+/// Checks the code of a product with `columns` columns.
+fn check(kernel: &'static Kernel, columns: usize) {
+    for (architecture, lines) in code(kernel) {
+        let words = ["wgmma.mma_async", "cp.async.bulk.tensor", "mma.sync", ".local"];
+        let found = words.map(|word| count(&lines, word));
+        // The first products of a tile set the sums, those in the loop add to them.
+        let expected = match architecture {
+            "sm_75" => [0, 0, 0, 0],
+            "sm_90a" => [8, 2, 0, 0],
+            // LLVM may unroll the four steps of a tile.
+            _ => [0, 0, if found[2] == columns / 2 { columns / 2 } else { columns / 8 }, 0],
+        };
+        assert_eq!(found, expected, "{architecture}, {columns} columns: {lines:#?}");
+        // The hardware reads tensor maps at multiples of 64 bytes.
+        let maps =
+            lines.iter().filter(|line| line.starts_with(".param .align 64 .b8") && line.contains("[128]"));
+        assert_eq!(maps.count(), 2, "{architecture}: {lines:#?}");
+        let shape = format!("wgmma.mma_async.sync.aligned.m64n{columns}k16.f32");
+        assert_eq!(count(&lines, &shape), found[0], "{architecture}");
+    }
+}
+
+#[test]
+fn products_of_blocks_are_in_registers() {
+    check(kernels::product::kernel::<bf16, 32>(), 32);
+    check(kernels::product::kernel::<bf16, 64>(), 64);
+    check(kernels::product::kernel::<f16, 128>(), 128);
+    check(kernels::product::kernel::<bf16, 256>(), 256);
+    check(kernels::product::kernel::<f16, 256>(), 256);
+}
