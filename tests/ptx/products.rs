@@ -4,7 +4,7 @@ use ferrogrid::device::half::{bf16, f16};
 
 use crate::{code, count};
 
-#[ferrogrid::module(arch = ["sm_75", "sm_80"])]
+#[ferrogrid::module]
 mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{bf16, f16};

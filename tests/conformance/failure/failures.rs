@@ -23,7 +23,7 @@ macro_rules! apart {
 apart! {
     a_panic_says_what_and_where
     a_panic_names_its_block_and_thread_along_each_axis
-    debug_assertions_are_off_on_the_gpu
+    debug_assertions_follow_the_profile
     a_panic_of_all_threads_is_reported_once
     a_panic_leaves_buffers_and_streams_as_they_were
     a_panicking_kernel_is_named_among_others
@@ -183,13 +183,13 @@ fn a_panic_says_where_its_kernel_was_launched(device: &Device) -> Outcome {
     still_usable(&stream)
 }
 
-fn debug_assertions_are_off_on_the_gpu(device: &Device) -> Outcome {
+fn debug_assertions_follow_the_profile(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let input = stream.upload(&[7_u32])?;
     let mut output = stream.upload(&[0_u32; 100])?;
     panics::debug_assertion(&stream, Grid::cover(100), 77, &input, &mut output)?;
     let panicked = matches!(stream.synchronize(), Err(Error::KernelPanic { .. }));
-    expect("a panic", panicked, cfg!(debug_assertions) && !device.is_cuda())
+    expect("a panic", panicked, cfg!(debug_assertions))
 }
 
 fn a_panic_of_all_threads_is_reported_once(device: &Device) -> Outcome {
