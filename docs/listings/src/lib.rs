@@ -16,6 +16,7 @@ chapters! {
     signature = "signature.md"
     memory_and_streams = "memory-and-streams.md"
     shared_memory = "shared-memory.md"
+    tensor_cores = "tensor-cores.md"
     algorithms = "algorithms.md"
     errors = "errors.md"
     cpu_device = "cpu-device.md"

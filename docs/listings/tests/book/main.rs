@@ -13,4 +13,5 @@ mod performance;
 mod profiling;
 mod shared_memory;
 mod signature;
+mod tensor_cores;
 mod textures;
