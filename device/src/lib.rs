@@ -11,6 +11,7 @@
 //! | `shared/` | shared memory and its phases |
 //! | `block/`, `warp/` | cooperation of threads: barriers, clusters, fences, sorts, shuffles, reductions |
 //! | `atomic/` | atomic numbers |
+//! | `matrix/` | products of matrices by tensor cores |
 //! | `number/` | mathematics, half precision, integer instructions, random numbers |
 //! | `texture/` | textures and surfaces |
 //! | `feedback/` | panics and printed text |

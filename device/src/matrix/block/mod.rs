@@ -21,15 +21,15 @@ const ROW: usize = 128;
 const GROUP_ROWS: usize = 64;
 /// The threads of such a group, four warps (CUDA's warpgroup).
 const GROUP: usize = 128;
-/// The most groups: a block has at most 1024 threads, of which 128 copy.
-const MOST_GROUPS: usize = 7;
+/// The most groups: a tile of a tensor map has at most 256 rows.
+const MOST_GROUPS: usize = 4;
 /// The alignment of tiles, which the layout of `wgmma` needs.
 const ALIGNMENT: usize = 1024;
 
 /// Shared memory for products of a block, of which each has `M` rows and `N` columns: `S` stages with a tile of either factor, of
 /// which some are multiplied while copies to the others are on their way. See [`multiply_tiles`](Thread::multiply_tiles).
 ///
-/// `M` is a multiple of 64, and `N` is 32, 64, 128 or 256: other numbers are compile errors. A stage takes `128 * (M + N)` bytes.
+/// `M` is 64, 128, 192 or 256, and `N` is 32, 64, 128 or 256: other numbers are compile errors. A stage takes `128 * (M + N)` bytes.
 ///
 /// ```compile_fail,E0080
 /// use ferrogrid_device::half::bf16;
@@ -175,7 +175,7 @@ impl<T: ProductElement, const M: usize, const N: usize, const S: usize> Products
     /// The threads of a block.
     const THREADS: usize = {
         assert!(M > 0 && M.is_multiple_of(GROUP_ROWS), "the rows of `Products` are a multiple of 64");
-        assert!(M <= MOST_GROUPS * GROUP_ROWS, "`Products` have at most 448 rows");
+        assert!(M <= MOST_GROUPS * GROUP_ROWS, "`Products` have at most 256 rows");
         assert!(matches!(N, 32 | 64 | 128 | 256), "the columns of `Products` are 32, 64, 128 or 256");
         assert!(S >= 2, "one stage is written while another is multiplied: `Products` has at least two");
         GROUP + M / GROUP_ROWS * GROUP
