@@ -1,8 +1,8 @@
-#[ferrogrid_macros::module]
+#[ferrogrid::module]
 mod kernels {
-    use ferrogrid_device::half::bf16;
-    use ferrogrid_device::matrix::Products;
-    use ferrogrid_device::prelude::*;
+    use ferrogrid::device::half::bf16;
+    use ferrogrid::device::matrix::Products;
+    use ferrogrid::device::prelude::*;
 
     #[kernel(block = 256)]
     pub fn in_each(t: Thread<1>, a: TensorMap<bf16, 64, 64>, memory: Shared<Products<bf16, 64, 64, 2>>) {

@@ -31,9 +31,11 @@ pub fn built_with(
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    // A crate more to build, for those that need it.
+    let half = if main.contains("device::half") { "features = [\"half\"]\n" } else { "" };
     let manifest = format!(
         "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{settings}\n[workspace]\n\
-         [dependencies.ferrogrid-device]\npath = {:?}\nfeatures = [\"half\"]\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
+         [dependencies.ferrogrid-device]\npath = {:?}\n{half}[dependencies.ferrogrid-macros]\npath = {:?}\n",
         repository.join("device"),
         repository.join("macros"),
     );
