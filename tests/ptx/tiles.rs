@@ -9,7 +9,7 @@ use crate::{code, count};
 mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
-    use ferrogrid::device::matrix::{ProductElement, Products};
+    use ferrogrid::device::matrix::{ProductElement, Products, TiledFactor};
     use ferrogrid::device::prelude::*;
 
     /// c <- a b^T, of multiples of 128 and `N` rows. `c` has pairs.
@@ -22,10 +22,34 @@ mod kernels {
         c: &[DeviceAtomic<u32>],
         memory: Shared<Products<T, 128, N, 4>>,
     ) {
-        let (down, across) = (a.height() / 128, b.height() / N);
+        multiply(&t, [a.height(), b.height()], a, b, c, memory);
+    }
+
+    /// c <- a^T b, of multiples of 128 and `N` columns.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [bf16], N = [128, 256])]
+    pub fn transposed<T: ProductElement + HalfFloat, const N: usize>(
+        t: Thread<1>,
+        a: TensorMap<T, 64, 64>,
+        b: TensorMap<T, 64, 64>,
+        c: &[DeviceAtomic<u32>],
+        memory: Shared<Products<T, 128, N, 4>>,
+    ) {
+        multiply(&t, [a.width(), b.width()], a.transposed(), b.transposed(), c, memory);
+    }
+
+    #[inline(always)]
+    fn multiply<T: ProductElement + HalfFloat, const N: usize, const ID: usize>(
+        t: &Thread<1>,
+        [height, width]: [usize; 2],
+        a: impl TiledFactor<T, 128>,
+        b: impl TiledFactor<T, N>,
+        c: &[DeviceAtomic<u32>],
+        memory: Shared<Products<T, 128, N, 4>, ID>,
+    ) {
+        let (down, across) = (height / 128, width / N);
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
         let tiles = (first..down * across).step_by(step).map(|tile| [tile % down * 128, tile / down * N]);
-        let width = b.height();
         t.multiply_tiles(memory, a, b, tiles, |[row, column], sums| {
             sums.for_each_pair(|i, j, pair| {
                 if let Some(c) = c.get(((row + i) * width + column + j) / 2) {
@@ -37,15 +61,15 @@ mod kernels {
     }
 }
 
-/// Checks the code of a product with `columns` columns.
-fn check(kernel: &'static Kernel, columns: usize) {
+/// Checks the code of a product with `columns` columns, whose tiles are copied in `copies` parts.
+fn check(kernel: &'static Kernel, columns: usize, copies: usize) {
     for (architecture, lines) in code(kernel) {
         let words = ["wgmma.mma_async", "cp.async.bulk.tensor", "mma.sync", ".local"];
         let found = words.map(|word| count(&lines, word));
         // The first products of a tile set the sums, those in the loop add to them.
         let expected = match architecture {
             "sm_75" => [0, 0, 0, 0],
-            "sm_90a" => [8, 2, 0, 0],
+            "sm_90a" => [8, copies, 0, 0],
             // LLVM may unroll the four steps of a tile.
             _ => [0, 0, if found[2] == columns / 2 { columns / 2 } else { columns / 8 }, 0],
         };
@@ -61,9 +85,11 @@ fn check(kernel: &'static Kernel, columns: usize) {
 
 #[test]
 fn products_of_blocks_are_in_registers() {
-    check(kernels::product::kernel::<bf16, 32>(), 32);
-    check(kernels::product::kernel::<bf16, 64>(), 64);
-    check(kernels::product::kernel::<f16, 128>(), 128);
-    check(kernels::product::kernel::<bf16, 256>(), 256);
-    check(kernels::product::kernel::<f16, 256>(), 256);
+    check(kernels::product::kernel::<bf16, 32>(), 32, 2);
+    check(kernels::product::kernel::<bf16, 64>(), 64, 2);
+    check(kernels::product::kernel::<f16, 128>(), 128, 2);
+    check(kernels::product::kernel::<bf16, 256>(), 256, 2);
+    check(kernels::product::kernel::<f16, 256>(), 256, 2);
+    check(kernels::transposed::kernel::<bf16, 128>(), 128, 4);
+    check(kernels::transposed::kernel::<bf16, 256>(), 256, 6);
 }

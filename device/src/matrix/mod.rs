@@ -11,7 +11,7 @@ mod steps;
 
 use core::marker::PhantomData;
 
-pub use block::{ProductElement, ProductSums, Products};
+pub use block::{ProductElement, ProductSums, Products, TiledFactor, Transposed};
 pub use element::MatrixElement;
 
 use crate::element::aligned::Aligned16;

@@ -5,7 +5,7 @@
 pub mod tiling {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{ProductElement, Products};
+    use ferrogrid::device::matrix::{ProductElement, Products, TiledFactor};
     use ferrogrid::device::prelude::*;
 
     /// c += a b^T. Each block takes every `grid_dim`-th tile.
@@ -18,7 +18,7 @@ pub mod tiling {
         c: &[DeviceAtomic<f32>],
         memory: Shared<Products<T, 64, N, 2>>,
     ) {
-        add_product(t, a, b, c, memory);
+        add_product(t, [a.height(), b.height()], a, b, c, memory);
     }
 
     /// As `multiply`, by two groups.
@@ -31,19 +31,45 @@ pub mod tiling {
         c: &[DeviceAtomic<f32>],
         memory: Shared<Products<T, 128, N, 4>>,
     ) {
-        add_product(t, a, b, c, memory);
+        add_product(t, [a.height(), b.height()], a, b, c, memory);
     }
 
-    /// What these kernels do.
+    /// c += a b
+    #[inline(always)]
+    #[kernel(block = 384, T = [bf16, f16], N = [64, 256])]
+    pub fn multiply_right<T: ProductElement, const N: usize>(
+        t: Thread<1>,
+        a: TensorMap<T, 64, 128>,
+        b: TensorMap<T, 64, 64>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<T, 128, N, 3>>,
+    ) {
+        add_product(t, [a.height(), b.width()], a, b.transposed(), c, memory);
+    }
+
+    /// c += a^T b
+    #[inline(always)]
+    #[kernel(block = 384, T = [bf16, f16], N = [128])]
+    pub fn multiply_both<T: ProductElement, const N: usize>(
+        t: Thread<1>,
+        a: TensorMap<T, 64, 64>,
+        b: TensorMap<T, 64, 64>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<T, 128, N, 3>>,
+    ) {
+        add_product(t, [a.width(), b.width()], a.transposed(), b.transposed(), c, memory);
+    }
+
+    /// What these kernels do, for that many rows and columns.
     #[inline(always)]
     pub fn add_product<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
         t: Thread<1>,
-        a: TensorMap<T, 64, M>,
-        b: TensorMap<T, 64, N>,
+        [height, width]: [usize; 2],
+        a: impl TiledFactor<T, M>,
+        b: impl TiledFactor<T, N>,
         c: &[DeviceAtomic<f32>],
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {
-        let (height, width) = (a.height(), b.height());
         let (down, across) = (height.div_ceil(M), width.div_ceil(N));
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
         let tiles = (first..down * across).step_by(step).map(|tile| [tile / across * M, tile % across * N]);

@@ -11,6 +11,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("tiles_of_any_shape_are_multiplied", tiles_of_any_shape_are_multiplied),
+    ("transposed_factors_of_any_shape_are_multiplied", transposed_factors_of_any_shape_are_multiplied),
     ("products_of_tiles_are_close_to_exact", products_of_tiles_are_close_to_exact),
     ("a_recorded_product_reads_new_elements", a_recorded_product_reads_new_elements),
     ("rows_of_a_tensor_map_are_aligned", rows_of_a_tensor_map_are_aligned),
@@ -24,24 +25,45 @@ const SHAPES: [[usize; 3]; 7] =
 /// Those for large tiles. The CPU device, which computes tiles as a whole, has the first one.
 const LARGE: [[usize; 3]; 2] = [[129, 130, 72], [260, 257, 328]];
 
-/// Adds products of these shapes to ones, by two blocks.
+/// Rows of a matrix and elements in each, as it is stored or transposed.
+fn stored([rows, depth]: [usize; 2], is_transposed: bool) -> [usize; 2] {
+    if is_transposed { [rows, depth] } else { [depth, rows] }
+}
+
+/// Adds products of these shapes to ones, by two blocks. The flags say which factors are transposed.
 macro_rules! check_shapes {
-    ($device:ident, $t:ident, $launch:path, $height:literal, $shapes:ident) => {{
+    ($device:ident, $t:ident, $launch:path, $height:literal, $shapes:ident) => {
+        check_shapes!($device, $t, $launch, $height, $shapes, [false, false])
+    };
+    ($device:ident, $t:ident, $launch:path, $height:literal, $shapes:ident, $transposed:expr) => {{
+        let [turned_a, turned_b]: [bool; 2] = $transposed;
         let (stream, mut random) = ($device.new_stream()?, fastrand::Rng::with_seed(501));
         for [rows, columns, depth] in $shapes.iter().copied() {
             let mut matrix = |len: usize| -> Vec<$t> {
                 (0..len).map(|_| $t::from_f32(f32::from(random.i8(-16..=16)))).collect()
             };
             let (a, b) = (matrix(rows * depth), matrix(columns * depth));
+            let place = |rows: usize, row: usize, k: usize, turned| {
+                if turned { k * rows + row } else { row * depth + k }
+            };
             let sum = |row: usize, column: usize| -> f32 {
-                (0..depth).map(|k| a[row * depth + k].to_f32() * b[column * depth + k].to_f32()).sum()
+                let of_a = |k| a[place(rows, row, k, turned_a)].to_f32();
+                (0..depth).map(|k| of_a(k) * b[place(columns, column, k, turned_b)].to_f32()).sum()
             };
             let expected: Vec<f32> =
                 (0..rows * columns).map(|at| 1.0 + sum(at / columns, at % columns)).collect();
             let (a, b) = (stream.upload(&a)?, stream.upload(&b)?);
             let mut c = stream.fill(1.0, rows * columns)?;
             let grid = Grid::new(2, 128 + 2 * $height);
-            $launch(&stream, grid, a.view_2d(depth, rows)?, b.view_2d(depth, columns)?, c.as_atomic())?;
+            let [width_a, height_a] = stored([rows, depth], turned_a);
+            let [width_b, height_b] = stored([columns, depth], turned_b);
+            $launch(
+                &stream,
+                grid,
+                a.view_2d(width_a, height_a)?,
+                b.view_2d(width_b, height_b)?,
+                c.as_atomic(),
+            )?;
             let what = format!(
                 "{} of {rows} and {columns} rows with {depth}, {}",
                 stringify!($launch),
@@ -63,6 +85,27 @@ fn tiles_of_any_shape_are_multiplied(device: &Device) -> Outcome {
     if device.properties()?.shared_memory_per_block_optin >= 200 << 10 {
         check_shapes!(device, bf16, tiling::multiply_tall::<bf16, 256>, 128, large);
         check_shapes!(device, f16, tiling::multiply_tall::<f16, 256>, 128, large);
+    }
+    Ok(())
+}
+
+/// Their rows have multiples of 8 elements.
+const TURNED: [[usize; 3]; 4] = [[136, 72, 72], [264, 264, 136], [8, 8, 8], [16, 64, 0]];
+
+fn transposed_factors_of_any_shape_are_multiplied(device: &Device) -> Outcome {
+    let shapes = if device.is_cuda() { &TURNED[..] } else { &TURNED[..1] };
+    let memory = device.properties()?.shared_memory_per_block_optin;
+    if memory >= 80 << 10 {
+        check_shapes!(device, bf16, tiling::multiply_right::<bf16, 64>, 128, shapes, [false, true]);
+        check_shapes!(device, f16, tiling::multiply_right::<f16, 64>, 128, shapes, [false, true]);
+    }
+    if memory >= 100 << 10 {
+        check_shapes!(device, bf16, tiling::multiply_both::<bf16, 128>, 128, shapes, [true, true]);
+        check_shapes!(device, f16, tiling::multiply_both::<f16, 128>, 128, shapes, [true, true]);
+    }
+    if memory >= 150 << 10 {
+        check_shapes!(device, bf16, tiling::multiply_right::<bf16, 256>, 128, shapes, [false, true]);
+        check_shapes!(device, f16, tiling::multiply_right::<f16, 256>, 128, shapes, [false, true]);
     }
     Ok(())
 }

@@ -10,7 +10,8 @@
 use core::arch::asm;
 
 use super::{
-    ALIGNMENT, Barriers, END, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, Products, ROW, first_sum,
+    ALIGNMENT, Barriers, END, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, Products, ROW,
+    TiledFactor, first_sum, sealed::Factor,
 };
 use crate::feedback::panic::{give_up, is_reported};
 use crate::shared::Shared;
@@ -22,6 +23,8 @@ const PATTERN: usize = 8;
 const WARPS: usize = GROUP / 32;
 /// The bytes of 16 elements, the depth of one instruction.
 const DEPTH: usize = 32;
+/// The bytes of a tile of 64 rows: what one copy of a transposed factor is.
+const SQUARE: usize = GROUP_ROWS * ROW;
 
 /// The addresses of the stages within shared memory.
 #[derive(Clone, Copy)]
@@ -181,11 +184,20 @@ impl Addresses {
 
 #[track_caller]
 #[inline(always)]
-pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
+pub(super) fn multiply<
+    T: ProductElement,
+    A: TiledFactor<T, M>,
+    B: TiledFactor<T, N>,
+    const M: usize,
+    const N: usize,
+    const S: usize,
+    const ID: usize,
+>(
     thread: &Thread<'_, 1>,
     memory: Shared<'_, Products<T, M, N, S>, ID>,
-    maps: [*const u8; 2],
-    [steps, width]: [usize; 2],
+    a: A,
+    b: B,
+    steps: usize,
     tiles: impl Iterator<Item = [u32; 2]>,
     each: impl FnMut([usize; 2], &ProductSums<N>),
 ) {
@@ -219,19 +231,20 @@ pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const 
     }
     thread.sync_for(&memory);
     if rank == 0 {
-        copy::<M, N, S>(addresses, maps, [steps, width], tiles);
+        copy::<T, M, N, S>(addresses, a, b, steps, tiles);
     }
     if rank >= GROUP {
-        add::<T, M, N, S>(addresses, rank - GROUP, steps, each);
+        add::<T, A, B, M, N, S>(addresses, rank - GROUP, steps, each);
     }
 }
 
 /// Copies the tiles of one product after the other.
 #[inline(always)]
-fn copy<const M: usize, const N: usize, const S: usize>(
+fn copy<T: ProductElement, const M: usize, const N: usize, const S: usize>(
     addresses: Addresses,
-    [a, b]: [*const u8; 2],
-    [steps, width]: [usize; 2],
+    a: impl TiledFactor<T, M>,
+    b: impl TiledFactor<T, N>,
+    steps: usize,
     tiles: impl Iterator<Item = [u32; 2]>,
 ) {
     let mut turn = Turn::FIRST;
@@ -248,8 +261,8 @@ fn copy<const M: usize, const N: usize, const S: usize>(
                 } else {
                     full.arrive_for(((M + N) * ROW) as u32);
                     let to = addresses.stages + turn.stage * ((M + N) * ROW) as u32;
-                    start(to, a, [step * width, place[0] as usize], full);
-                    start(to + (M * ROW) as u32, b, [step * width, place[1] as usize], full);
+                    start::<T, _, M>(to, a, [place[0] as usize, step], full);
+                    start::<T, _, N>(to + (M * ROW) as u32, b, [place[1] as usize, step], full);
                 }
             }
             turn.next::<S>();
@@ -263,7 +276,14 @@ fn copy<const M: usize, const N: usize, const S: usize>(
 
 /// Multiplies what is copied, until there is no more.
 #[inline(always)]
-fn add<T: ProductElement, const M: usize, const N: usize, const S: usize>(
+fn add<
+    T: ProductElement,
+    A: TiledFactor<T, M>,
+    B: TiledFactor<T, N>,
+    const M: usize,
+    const N: usize,
+    const S: usize,
+>(
     addresses: Addresses,
     number: usize,
     steps: usize,
@@ -295,13 +315,8 @@ fn add<T: ProductElement, const M: usize, const N: usize, const S: usize>(
             // warps have arrived at `empty`.
             unsafe {
                 for k in 0..ROW / DEPTH {
-                    let depth = (k * DEPTH) as u32;
-                    T::add::<N>(
-                        sums,
-                        descriptor(a + depth),
-                        descriptor(b + depth),
-                        if k == 0 { order } else { Order::Following },
-                    );
+                    let order = if k == 0 { order } else { Order::Following };
+                    T::add::<N, A, B>(sums, descriptor::<A>(a, k), descriptor::<B>(b, k), order);
                 }
                 asm!("wgmma.commit_group.sync.aligned;", options(nostack, preserves_flags));
             }
@@ -396,13 +411,36 @@ fn address(start: *mut u8) -> u32 {
     within as u32
 }
 
-/// Starts to copy the tile whose first element is at `[column, row]`.
+/// Starts to copy the `step`-th tile of the rows from `row` on. Of a transposed factor these are several squares.
 ///
 /// # Safety
-/// `to` is the address of a tile's bytes in shared memory that nothing else uses before `full` has ended its phase, and `map` that
-/// of a tensor map for such tiles.
+/// `to` is the address of a tile's bytes in shared memory that nothing else uses before `full` has ended its phase.
 #[inline(always)]
-unsafe fn start(to: u32, map: *const u8, [column, row]: [usize; 2], full: Barrier) {
+unsafe fn start<T, F: TiledFactor<T, R>, const R: usize>(
+    to: u32,
+    factor: F,
+    [row, step]: [usize; 2],
+    full: Barrier,
+) {
+    let depth = step * (ROW / size_of::<T>());
+    if !F::IS_TRANSPOSED {
+        // SAFETY: the caller's; the map is of tiles with `R` rows.
+        return unsafe { start_one(to, factor.map(), [depth, row], full) };
+    }
+    for square in 0..R / GROUP_ROWS {
+        // SAFETY: the caller's; the map is of squares.
+        unsafe {
+            start_one(to + (square * SQUARE) as u32, factor.map(), [row + square * GROUP_ROWS, depth], full);
+        }
+    }
+}
+
+/// Starts to copy the tile whose first element is at `[column, row]` of the plane.
+///
+/// # Safety
+/// As for `start`; `map` is the address of a tensor map for such tiles.
+#[inline(always)]
+unsafe fn start_one(to: u32, map: *const u8, [column, row]: [usize; 2], full: Barrier) {
     // SAFETY: the caller's.
     unsafe {
         asm!(
@@ -413,13 +451,14 @@ unsafe fn start(to: u32, map: *const u8, [column, row]: [usize; 2], full: Barrie
     }
 }
 
-/// The descriptor of an operand: rows of 128 bytes, swizzled in patterns of 8 rows.
+/// The descriptor of the `k`-th 16 elements of an operand's rows, in a tile at `tile`: lines of 128 bytes, swizzled in patterns of 8. A line is
+/// a row, or, if the factor is transposed, an element of each of 64 rows; the next 64 rows are in the next square then.
 #[inline(always)]
-fn descriptor(address: u32) -> u64 {
+fn descriptor<F: Factor>(tile: u32, k: usize) -> u64 {
     const SWIZZLE_128: u64 = 1 << 62;
     const STRIDE: u64 = ((PATTERN * ROW / 16) as u64) << 32;
-    const LEADING: u64 = 1 << 16; // not used with this swizzle
-    (u64::from(address & 0x3_FFFF) >> 4) | LEADING | STRIDE | SWIZZLE_128
+    let (first, leading) = if F::IS_TRANSPOSED { (k * 16 * ROW, SQUARE / 16) } else { (k * DEPTH, 1) };
+    (u64::from((tile + first as u32) & 0x3_FFFF) >> 4) | (leading as u64) << 16 | STRIDE | SWIZZLE_128
 }
 
 /// A repetition per number of 8 columns.
@@ -444,11 +483,12 @@ macro_rules! product {
         asm!(
             concat!(
                 $before, "wgmma.mma_async.sync.aligned.m64n", $columns, "k16.f32.", $t, ".", $t, " {{{}, {}, {}, {}",
-                $(each!($n ", {}, {}, {}, {}"),)* "}}, {}, {}, ", $adds, ", 1, 1, 0, 0;"
+                $(each!($n ", {}, {}, {}, {}"),)* "}}, {}, {}, ", $adds, ", 1, 1, {turned_a}, {turned_b};"
             ),
             $how(reg32) $sums[$first][0], $how(reg32) $sums[$first][1], $how(reg32) $sums[$first][2], $how(reg32) $sums[$first][3],
             $($how(reg32) $sums[$n][0], $how(reg32) $sums[$n][1], $how(reg32) $sums[$n][2], $how(reg32) $sums[$n][3],)*
-            in(reg64) $a, in(reg64) $b, options(nostack, preserves_flags),
+            in(reg64) $a, in(reg64) $b, turned_a = const A::IS_TRANSPOSED as u8, turned_b = const B::IS_TRANSPOSED as u8,
+            options(nostack, preserves_flags),
         )
     };
 }
@@ -460,7 +500,12 @@ macro_rules! products {
         /// # Safety
         /// As there.
         #[inline(always)]
-        pub(super) unsafe fn $name<const N: usize>(sums: &mut [[f32; 4]; 32], a: u64, b: u64, order: Order) {
+        pub(super) unsafe fn $name<const N: usize, A: Factor, B: Factor>(
+            sums: &mut [[f32; 4]; 32],
+            a: u64,
+            b: u64,
+            order: Order,
+        ) {
             macro_rules! of {
                 ($columns:tt) => {
                     // SAFETY: the caller's.

@@ -1,6 +1,7 @@
-//! Products of matrices by a whole block: [`Products`]. `hopper` has the instructions of `sm_90a`, `steps` what computes the same
-//! elsewhere.
+//! Products of matrices by a whole block: [`Products`]. `factor` has what is multiplied, `hopper` the instructions of `sm_90a`, `steps`
+//! what computes the same elsewhere.
 
+mod factor;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 mod hopper;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
@@ -9,8 +10,8 @@ mod steps;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
+pub use self::factor::{TiledFactor, Transposed};
 use super::{COLUMNS, MatrixElement, ROWS, unrolled};
-use crate::memory::tensor_map::TensorMap;
 use crate::shared::{Shared, without_elements};
 use crate::thread::Thread;
 use crate::warp::Warp;
@@ -85,6 +86,13 @@ macro_rules! each_column {
     };
 }
 use each_column;
+
+mod sealed {
+    pub trait Factor {
+        /// Whether its rows are the columns of the plane.
+        const IS_TRANSPOSED: bool;
+    }
+}
 
 /// The place that tells the groups to stop.
 const END: [u32; 2] = [u32::MAX; 2];
@@ -162,13 +170,19 @@ pub enum Order {
     note = "elements are `f16` and `bf16`, with the feature `half`"
 )]
 pub trait ProductElement: MatrixElement<Sum = f32> {
-    /// Starts to add the product of 64 x 16 and 16 x `N` elements to the sums of the threads of a group.
+    /// Starts to add the product of 64 x 16 and 16 x `N` elements to the sums of the threads of a group. The factors say whether
+    /// their tiles are transposed.
     ///
     /// # Safety
     /// As `wgmma.mma_async` requires of all threads of the group, with these descriptors of its operands.
     #[doc(hidden)]
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-    unsafe fn add<const N: usize>(sums: &mut [[f32; 4]; 32], a: u64, b: u64, order: Order);
+    unsafe fn add<const N: usize, A: sealed::Factor, B: sealed::Factor>(
+        sums: &mut [[f32; 4]; 32],
+        a: u64,
+        b: u64,
+        order: Order,
+    );
 }
 
 impl<T: ProductElement, const M: usize, const N: usize, const S: usize> Products<T, M, N, S> {
@@ -191,6 +205,9 @@ impl Thread<'_, 1> {
     /// other on the CPU device. On GPUs of compute capability 9.0, in code for `sm_90a`, the first thread runs `tiles`, and starts to copy
     /// `S` stages ahead, also those of the next places (TMA, PTX `cp.async.bulk.tensor` with `mbarrier`); groups of four warps multiply
     /// from shared memory (PTX `wgmma.mma_async`). So `each` overlaps with the copies for the next product.
+    ///
+    /// A factor that is stored the other way is passed as [`a.transposed()`](TensorMap::transposed): with `b.transposed()`, the product is
+    /// `a b`.
     ///
     /// Elements beyond the edges of `a` and `b` are zeros, so places and sums may lie beyond the edges of the result, which `each` then
     /// leaves out. Products are exact, and sums are `f32`, as in [`FragmentA`](super::FragmentA).
@@ -243,7 +260,8 @@ impl Thread<'_, 1> {
     #[inline(always)]
     pub fn multiply_tiles<
         T: ProductElement,
-        const W: usize,
+        A: TiledFactor<T, M>,
+        B: TiledFactor<T, N>,
         const M: usize,
         const N: usize,
         const S: usize,
@@ -251,26 +269,28 @@ impl Thread<'_, 1> {
     >(
         &self,
         memory: Shared<'_, Products<T, M, N, S>, ID>,
-        a: TensorMap<'_, T, W, M>,
-        b: TensorMap<'_, T, W, N>,
+        a: A,
+        b: B,
         tiles: impl IntoIterator<Item = [usize; 2]>,
         each: impl FnMut([usize; 2], &ProductSums<N>),
     ) {
+        const { (A::HAS_WHOLE_TILES, B::HAS_WHOLE_TILES) };
         let threads = const { Products::<T, M, N, S>::THREADS };
         assert!(
             self.block_threads() as usize == threads,
             "`Products` of this size need a block of {threads} threads"
         );
-        let is_empty = a.height() == 0 || b.height() == 0;
-        let steps = if is_empty { 0 } else { a.width().max(b.width()).div_ceil(W) };
+        let ([rows_of_a, depth], [rows_of_b, other_depth]) = (a.extent(), b.extent());
+        let is_empty = rows_of_a == 0 || rows_of_b == 0;
+        let steps = if is_empty { 0 } else { depth.max(other_depth).div_ceil(ROW / size_of::<T>()) };
         let tiles = tiles.into_iter().map(|place| {
             assert!(place[0] >> 31 == 0 && place[1] >> 31 == 0, "a product's place is less than 2^31");
             place.map(|axis| axis as u32)
         });
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        hopper::multiply(self, memory, [a.map(), b.map()], [steps, W], tiles, each);
+        hopper::multiply(self, memory, a, b, steps, tiles, each);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        steps::multiply(self, memory, *a, *b, steps, tiles, each);
+        steps::multiply(self, memory, a, b, steps, tiles, each);
     }
 }
 
@@ -285,9 +305,14 @@ fn first_sum(number: usize) -> [usize; 2] {
 impl ProductElement for crate::half::f16 {
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
     #[inline(always)]
-    unsafe fn add<const N: usize>(sums: &mut [[f32; 4]; 32], a: u64, b: u64, order: Order) {
+    unsafe fn add<const N: usize, A: sealed::Factor, B: sealed::Factor>(
+        sums: &mut [[f32; 4]; 32],
+        a: u64,
+        b: u64,
+        order: Order,
+    ) {
         // SAFETY: the caller's.
-        unsafe { hopper::f16::<N>(sums, a, b, order) }
+        unsafe { hopper::f16::<N, A, B>(sums, a, b, order) }
     }
 }
 
@@ -295,8 +320,13 @@ impl ProductElement for crate::half::f16 {
 impl ProductElement for crate::half::bf16 {
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
     #[inline(always)]
-    unsafe fn add<const N: usize>(sums: &mut [[f32; 4]; 32], a: u64, b: u64, order: Order) {
+    unsafe fn add<const N: usize, A: sealed::Factor, B: sealed::Factor>(
+        sums: &mut [[f32; 4]; 32],
+        a: u64,
+        b: u64,
+        order: Order,
+    ) {
         // SAFETY: the caller's.
-        unsafe { hopper::bf16::<N>(sums, a, b, order) }
+        unsafe { hopper::bf16::<N, A, B>(sums, a, b, order) }
     }
 }

@@ -1,10 +1,9 @@
 //! Products where there is no `wgmma`: all threads copy a tile, then groups multiply it.
 
-use super::{END, GROUP, ProductElement, ProductSums, Products, ROW, each_column, first_sum};
+use super::{END, GROUP, ProductElement, ProductSums, Products, ROW, TiledFactor, each_column, first_sum};
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
 use crate::matrix::ROWS;
 use crate::matrix::{COLUMNS, unrolled};
-use crate::memory::plane::Plane;
 use crate::shared::Shared;
 use crate::thread::Thread;
 
@@ -16,8 +15,8 @@ const WORDS: usize = ROW / 4;
 pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
     thread: &Thread<'_, 1>,
     memory: Shared<'_, Products<T, M, N, S>, ID>,
-    a: Plane<'_, T>,
-    b: Plane<'_, T>,
+    a: impl TiledFactor<T, M>,
+    b: impl TiledFactor<T, N>,
     steps: usize,
     mut tiles: impl Iterator<Item = [u32; 2]>,
     mut each: impl FnMut([usize; 2], &ProductSums<N>),
@@ -45,8 +44,8 @@ pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const 
         for step in 0..steps {
             // SAFETY: no thread reads the tiles before the barrier, and each writes words of its own.
             unsafe {
-                copy(thread, tile_a, M, a, [row, step]);
-                copy(thread, tile_b, N, b, [column, step]);
+                copy(thread, tile_a, a, [row, step]);
+                copy(thread, tile_b, b, [column, step]);
             }
             thread.sync_threads();
             if rank >= GROUP {
@@ -62,23 +61,24 @@ pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const 
     }
 }
 
-/// Copies the thread's words of a tile with `height` rows, which begins at row `row` and is the `step`-th of them.
+/// Copies the thread's words of a tile with `R` rows, which begins at row `row` and is the `step`-th of them. Neighbouring threads read
+/// neighbouring elements of the plane.
 ///
 /// # Safety
 /// `tile` is the address of such a tile, whose words of this thread no other thread uses.
 #[inline(always)]
-unsafe fn copy<T: ProductElement>(
+unsafe fn copy<T: ProductElement, F: TiledFactor<T, R>, const R: usize>(
     thread: &Thread<'_, 1>,
     tile: *mut u32,
-    height: usize,
-    plane: Plane<'_, T>,
+    factor: F,
     [row, step]: [usize; 2],
 ) {
-    for number in thread.block_stride(height * WORDS) {
-        let [r, w] = [number / WORDS, number % WORDS];
+    for number in thread.block_stride(R * WORDS) {
+        let [r, w] =
+            if F::IS_TRANSPOSED { [number % R, number / R] } else { [number / WORDS, number % WORDS] };
         let first = (step * WORDS + w) * T::PER_WORD;
         let zero = || bytemuck::Zeroable::zeroed();
-        let word = T::word(|i| plane.get(row + r, first + i).copied().unwrap_or_else(zero));
+        let word = T::word(|i| factor.element(row + r, first + i).copied().unwrap_or_else(zero));
         // SAFETY: within the tile, and this thread's.
         unsafe { tile.add(place(r, w)).write(word) };
     }

@@ -1,0 +1,140 @@
+//! The factors of a block's product: planes that are read along their rows, and others along their columns.
+
+use core::ops::Deref;
+
+use super::sealed;
+use crate::element::device_copy::DeviceCopy;
+use crate::memory::plane::Plane;
+use crate::memory::tensor_map::TensorMap;
+
+/// A factor of which [`multiply_tiles`](crate::Thread::multiply_tiles) copies tiles with `R` of its rows: a [`TensorMap`], or one that
+/// is [`transposed`](TensorMap::transposed).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no tiles of {R} rows for a product",
+    label = "expected `TensorMap<_, _, {R}>`, or `.transposed()` of a map with square tiles"
+)]
+pub trait TiledFactor<T, const R: usize>: Copy + sealed::Factor {
+    /// A tile that cannot be copied is a compile error.
+    #[doc(hidden)]
+    const HAS_WHOLE_TILES: () = ();
+
+    #[doc(hidden)]
+    fn plane(&self) -> Plane<'_, T>;
+
+    #[doc(hidden)]
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    fn map(self) -> *const u8;
+
+    /// Its rows, and the elements in each.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn extent(&self) -> [usize; 2] {
+        let plane = self.plane();
+        if Self::IS_TRANSPOSED { [plane.width(), plane.height()] } else { [plane.height(), plane.width()] }
+    }
+
+    /// An element of row `row`, if it is within the plane.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn element(&self, row: usize, number: usize) -> Option<&T> {
+        let [row, column] = if Self::IS_TRANSPOSED { [number, row] } else { [row, number] };
+        self.plane().get(row, column)
+    }
+}
+
+/// The transpose of a plane, as a factor of a block's product: [`TensorMap::transposed`] makes it.
+pub struct Transposed<'a, T, const W: usize>(TensorMap<'a, T, W, W>);
+
+impl<T, const W: usize> Clone for Transposed<'_, T, W> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, const W: usize> Copy for Transposed<'_, T, W> {}
+
+impl<'a, T: DeviceCopy, const W: usize> TensorMap<'a, T, W, W> {
+    /// The transpose, whose rows are the columns of this plane, as a factor of [`multiply_tiles`](crate::Thread::multiply_tiles). The
+    /// plane stays as it is: tiles are copied along its rows, and read along their columns (a descriptor of `wgmma` for the other
+    /// "major-ness", CUTLASS's `Major::MN`). So `t.multiply_tiles(memory, a, b.transposed(), ..)` multiplies `a b`.
+    ///
+    /// A tile of the product has a multiple of 64 such rows.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    /// use ferrogrid::device::half::bf16;
+    /// use ferrogrid::device::matrix::Products;
+    ///
+    /// /// c <- a b, of 64 x 64 sums
+    /// #[kernel(block = 256)]
+    /// pub fn multiply(
+    ///     t: Thread<1>, a: TensorMap<bf16, 64, 64>, b: TensorMap<bf16, 64, 64>, c: &[DeviceAtomic<f32>],
+    ///     memory: Shared<Products<bf16, 64, 64, 2>>,
+    /// ) {
+    ///     t.multiply_tiles(memory, a, b.transposed(), [[0, 0]], |_, sums| {
+    ///         sums.for_each_pair(|row, column, [left, right]| {
+    ///             c[row * 64 + column].store(left, Relaxed);
+    ///             c[row * 64 + column + 1].store(right, Relaxed);
+    ///         });
+    ///     });
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// # use ferrogrid::device::half::bf16;
+    /// let a = stream.fill(bf16::from_f32(2.0), 64 * 128)?;
+    /// let b: Vec<_> = (0..128 * 64).map(|i| bf16::from_f32((i % 64) as f32)).collect(); // each column a number of its own
+    /// let (b, mut c) = (stream.upload(&b)?, stream.zeros(64 * 64)?);
+    /// kernels::multiply(&stream, Grid::blocks(1), a.view_2d(128, 64)?, b.view_2d(64, 128)?, c.as_atomic())?;
+    /// assert_eq!(stream.download(&c)?[..3], [0.0, 256.0, 512.0]);
+    /// # Ok(()) }
+    /// ```
+    #[inline(always)]
+    pub fn transposed(self) -> Transposed<'a, T, W> {
+        Transposed(self)
+    }
+}
+
+impl<T, const W: usize, const R: usize> sealed::Factor for TensorMap<'_, T, W, R> {
+    const IS_TRANSPOSED: bool = false;
+}
+
+impl<T, const W: usize> sealed::Factor for Transposed<'_, T, W> {
+    const IS_TRANSPOSED: bool = true;
+}
+
+impl<T: DeviceCopy, const W: usize, const R: usize> TiledFactor<T, R> for TensorMap<'_, T, W, R> {
+    #[inline(always)]
+    fn plane(&self) -> Plane<'_, T> {
+        *self.deref()
+    }
+
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    #[inline(always)]
+    fn map(self) -> *const u8 {
+        TensorMap::map(self)
+    }
+}
+
+impl<T: DeviceCopy, const W: usize, const R: usize> TiledFactor<T, R> for Transposed<'_, T, W> {
+    const HAS_WHOLE_TILES: () = assert!(
+        R.is_multiple_of(W),
+        "the rows and columns of a product are multiples of 64 if that factor is transposed"
+    );
+
+    #[inline(always)]
+    fn plane(&self) -> Plane<'_, T> {
+        *self.0.deref()
+    }
+
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    #[inline(always)]
+    fn map(self) -> *const u8 {
+        self.0.map()
+    }
+}
