@@ -212,10 +212,9 @@ def driver() -> Driver:
 
 
 def _library() -> Any:
-    windows = sys.platform == "win32"
-    name = "nvcuda.dll" if windows else "libcuda.so.1"
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
-        library = ctypes.WinDLL(name) if sys.platform == "win32" else ctypes.CDLL(name)
+        library = ctypes.CDLL(name)
         library.cuLibraryLoadData, library.cuLaunchKernelEx
     except OSError as error:
         raise CudaError("loading the driver", 0, f"{name} cannot be loaded ({error}): is an NVIDIA driver installed?")

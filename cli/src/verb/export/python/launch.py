@@ -10,6 +10,7 @@ import ctypes
 import functools
 import os
 import struct
+import sys
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from . import arrays
@@ -197,8 +198,11 @@ class Call:
         extents = shape[: parameter.rank]
         longest = max([functools.reduce(lambda a, b: a * b, extents, 1), *extents])
         if not self.spec.wide and longest > U32:
-            self.refused(f"`{name}` has {longest} elements, and the kernel indexes at most {U32}: declare it `wide` for more")
+            self.too_long(name, longest)
         return [view.address, *reversed(extents)]
+
+    def too_long(self, name: str, length: int) -> NoReturn:
+        self.refused(f"`{name}` has {length} elements, and the kernel indexes at most {U32}: declare it `wide` for more")
 
     def _typed(self, parameter: Any, view: arrays.View) -> Tuple[int, ...]:
         """The shape of bytes without a type as elements of the parameter."""
@@ -227,8 +231,7 @@ class Call:
     def _enable_short_path(self, views: Sequence[Optional[arrays.View]], loaded: Loaded) -> None:
         """Lets the next launches of such arrays skip all this; there is one device."""
         if views and all(view is not None and view.library == "cupy" for view in views):
-            import cupy  # type: ignore[import-not-found, unused-ignore]
-
+            cupy: Any = sys.modules["cupy"]
             values = {"SHORT": (loaded, loaded.launch, loaded.pointer), "cupy_stream": cupy.cuda.get_current_stream}
             types = {numpy_dtype(it.dtype) for it in self.arrays}
             if None not in types and hasattr(cupy.ndarray, "_c_contiguous"):
@@ -268,13 +271,16 @@ class Call:
         try:
             bits = int(struct.unpack("<I", struct.pack("<f", value))[0])
         except (struct.error, OverflowError, TypeError):
-            self.wrong_values({name: value})
+            self.wrong_values({name: value}, {})
         if bits & 0x7FFF_FFFF > 0x7F80_0000:
             return bits >> 16 | 0x40
         return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
-    def wrong_values(self, values: Dict[str, Any]) -> NoReturn:
+    def wrong_values(self, values: Dict[str, Any], lengths: Dict[str, int]) -> NoReturn:
         """Explains why numbers cannot be packed."""
+        for name, length in lengths.items():
+            if length > U32 and not self.spec.wide:
+                self.too_long(name, length)
         for parameter in self.spec.parameters:
             if not isinstance(parameter, Value) or parameter.name not in values:
                 continue

@@ -256,7 +256,7 @@ def _float(data: bytes, trait: str, options: Options) -> str:
         return sign + _scientific(digits, exponent, trait, options, value)
     if options.precision is not None:
         return sign + f"{value:.{options.precision}f}"
-    if trait == "Debug" and value != 0 and not 1e-5 <= value < 1e16:
+    if trait == "Debug" and value != 0 and not -4 <= exponent < 16:
         return sign + _scientific(digits, exponent, "LowerExp", options)
     return sign + _plain(digits, exponent, trait == "Debug")
 
@@ -265,11 +265,17 @@ def _shortest(value: float, narrow: bool) -> Tuple[str, int]:
     """The fewest digits that give the number again, and the exponent of the first."""
     for precision in range(17):
         text = f"{value:.{precision}e}"
-        again = float(text)
-        if narrow and struct.pack("<f", min(again, 3.4028234e38)) == struct.pack("<f", value) or again == value:
+        if (_as_f32(float(text)) if narrow else float(text)) == value:
             break
     mantissa, exponent = text.split("e")
     return mantissa.replace(".", "").rstrip("0") or "0", int(exponent)
+
+
+def _as_f32(value: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return float("inf")
 
 
 def _plain(digits: str, exponent: int, has_point: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from ctypes import c_void_p
-from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple, TypeVar, cast
 
 from .driver import MAJOR, MAX_BLOCK_DIM, MAX_GRID_DIM, MAX_SHARED_OPTIN, MAX_THREADS_PER_BLOCK, MINOR, driver
 from .panic import Records, records_of
@@ -176,7 +176,7 @@ class Module:
         self._specs.append((spec, known))
 
         def decorate(function: Function) -> Function:
-            return launcher(spec, lambda device: self._load(spec, known, device), function)
+            return cast(Function, launcher(spec, lambda device: self._load(spec, known, device), function))
 
         return decorate
 

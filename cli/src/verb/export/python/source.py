@@ -193,6 +193,7 @@ class Writer:
     def launch(self, blocking: bool) -> None:
         arguments = ["__gx", "__rest", "__stream", "ATTRIBUTES", *self._packed()]
         values = ", ".join(f"{it.name!r}: {it.name}" for it in self.spec.parameters if isinstance(it, Value))
+        lengths = ", ".join(f"{it.name!r}: {self._count(number)}" for number, it in enumerate(self.arrays))
         self.add(
             # Another thread may take the last slot between a test and this.
             "try:",
@@ -203,7 +204,7 @@ class Writer:
             "try:",
             f"    PACK(__buffer, 0, {', '.join(arguments)})",
             "except PACKING_ERRORS:",
-            f"    CALL.wrong_values({{{values}}})",
+            f"    CALL.wrong_values({{{values}}}, {{{lengths}}})",
             "__code = __launch(__buffer, __pointer, __params, None)",
             "if __code:",
             "    CALL.failed(__code, __loaded, __buffer, __params)",
