@@ -179,10 +179,22 @@ class Tensor:
     """A `torch.Tensor`."""
 
     requires_grad = False
+    reads = 0
 
     def __init__(self, address, shape, dtype, contiguous=True, device=0, kind="cuda"):
-        self.address, self.shape, self.dtype, self.contiguous = address, shape, dtype, contiguous
-        self.device, self.number = types.SimpleNamespace(type=kind), device
+        self.address, self.shape, self.dtype, self.contiguous = address, shape, sys.intern(dtype), contiguous
+        self.number, self.kind, self.is_cuda, self.ndim = device, kind, kind == "cuda", len(shape)
+
+    @property
+    def device(self):
+        Tensor.reads += 1  # Only the long path asks for it.
+        return types.SimpleNamespace(type=self.kind)
+
+    def numel(self):
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
 
     def data_ptr(self):
         return self.address
@@ -205,7 +217,7 @@ def install_torch(stream):
     torch = types.ModuleType("torch")
     torch.Tensor = Tensor
     for name in ("float32", "bfloat16", "uint8", "int64"):
-        setattr(torch, name, f"torch.{name}")
+        setattr(torch, name, sys.intern(f"torch.{name}"))
     current = lambda device: types.SimpleNamespace(cuda_stream=stream)
     torch.cuda = types.SimpleNamespace(current_stream=current)
     sys.modules["torch"] = torch

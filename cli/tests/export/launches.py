@@ -139,10 +139,15 @@ class Libraries(Exported):
 
     def test_tensors_are_launched_on_the_current_stream_of_pytorch(self):
         fake.install_torch(stream=88)
+        self.sizes("saxpy", 4, 8, 4, 8, 4, 8)
         x, y = arrays(2)
         tensors = [fake.Tensor(address, (1000,), "torch.float32") for address in (x, y)]
-        self.kernels.saxpy(1.0, *tensors, cover=1000)
-        self.assertEqual(self.driver.launches[0].stream, 88)
+        for _ in range(2):
+            self.kernels.saxpy(1.0, *tensors, cover=1000)
+        self.assertEqual(fake.Tensor.reads, 2, "the second launch takes the short path")
+        first, second = self.driver.launches
+        self.assertEqual((first.params, first.stream, first.grid), (second.params, second.stream, second.grid))
+        self.assertEqual((first.stream, first.values("fQIQI")), (88, [1.0, x, 1000, y, 1000]))
 
     def test_buffers_of_cuda_core_are_bytes(self):
         self.sizes("saxpy", 4, 8, 4, 8, 4, 8)

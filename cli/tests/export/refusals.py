@@ -111,6 +111,26 @@ class Arrays(Exported):
         with self.refused(TypeError, "`x` is a tensor that requires a gradient", "detach()"):
             self.saxpy(tensor)
 
+    def test_wrong_tensors_leave_the_short_path(self):
+        fake.install_torch(stream=88)
+
+        def tensor(shape=(10,), dtype="torch.float32", **how):
+            return fake.Tensor(X, shape, dtype, **how)
+
+        y = fake.Tensor(Y, (10,), "torch.float32")
+        self.saxpy(tensor(), y)
+        with self.refused(TypeError, "`x` has elements of type u8; expected f32"):
+            self.saxpy(tensor(dtype="torch.uint8"), y)
+        with self.refused(ValueError, "`x` has 2 dimensions"):
+            self.saxpy(tensor((2, 5)), y)
+        with self.refused(ValueError, "`x` is not contiguous"):
+            self.saxpy(tensor(contiguous=False), y)
+        with self.refused(TypeError, "`x` is a torch.Tensor; expected an array"):
+            self.saxpy(tensor(kind="cpu"), y)
+        y.requires_grad = True
+        with self.refused(TypeError, "`y` is a tensor that requires a gradient"):
+            self.saxpy(tensor(), y)
+
     def test_numbers_that_do_not_fit(self):
         y = Array(Y, (10,), "<f8")
         numbers = [True, 1, 2, 3.0, 4, 5]

@@ -83,6 +83,10 @@ def _of_cupy(array: Any) -> View:
     return View("cupy", data.ptr, _dtype(array.dtype.str), array.shape, array.flags.c_contiguous, data.device_id)
 
 
+#: The names in PyTorch of the types of Rust.
+_TORCH_NAMES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "bool": "bool"}
+_TORCH_NAMES.update({f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for bits in (8, 16, 32, 64) for sign in "iu"})
+#: The types of Rust by those of PyTorch.
 _TORCH: Dict[Any, str] = {}
 
 
@@ -93,10 +97,9 @@ def _of_torch(tensor: Any) -> Optional[View]:
         raise TypeError("is a tensor that requires a gradient, which the kernel would bypass: pass `tensor.detach()`")
     if not _TORCH:
         torch = sys.modules["torch"]
-        names = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "bool"}
-        names.update({f"{sign}int{bits}": f"{sign or 'i'}{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")})
-        found = {getattr(torch, name, None): dtype for name, dtype in names.items()}
-        _TORCH.update({key: dtype for key, dtype in found.items() if key is not None})
+        # Older versions lack some of them.
+        named = {dtype: getattr(torch, name, None) for dtype, name in _TORCH_NAMES.items()}
+        _TORCH.update({found: dtype for dtype, found in named.items() if found is not None})
     dtype = _TORCH.get(tensor.dtype) or str(tensor.dtype)
     contiguous = tensor.is_contiguous() and not tensor.is_conj()
     return View("torch", tensor.data_ptr(), dtype, tuple(tensor.shape), contiguous, tensor.get_device())
@@ -220,6 +223,31 @@ def cupy_stream() -> int:
 def torch_stream(device: Optional[int]) -> int:
     """PyTorch's current stream of a device."""
     return sys.modules["torch"].cuda.current_stream(device).cuda_stream  # type: ignore[no-any-return]
+
+
+def short_path_of_cupy(dtypes: Dict[str, str]) -> Dict[str, Any]:
+    """What the short path of a launch function compares CuPy arrays with, for types of Rust and of arrays."""
+    cupy: Any = sys.modules["cupy"]
+    if "bf16" in dtypes or not hasattr(cupy.ndarray, "_c_contiguous"):
+        return {}
+    found = {f"cupy_{rust}": cupy.dtype(_typestr(dtype)) for rust, dtype in dtypes.items()}
+    return {**found, "cupy_stream": cupy.cuda.get_current_stream}
+
+
+def short_path_of_torch(dtypes: Dict[str, str]) -> Dict[str, Any]:
+    """The same for tensors."""
+    torch: Any = sys.modules["torch"]
+    raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+    found = {f"torch_{rust}": getattr(torch, _TORCH_NAMES[dtype]) for rust, dtype in dtypes.items()}
+    return {**found, "TENSOR": torch.Tensor, "torch_stream": raw or torch_stream}
+
+
+def _typestr(dtype: str) -> str:
+    """`<f4` for `f32`."""
+    if dtype == "bool":
+        return "|b1"
+    size = int(dtype[1:]) // 8
+    return f"{'|' if size == 1 else '<'}{dtype[0]}{size}"
 
 
 def current_stream(view: View) -> Optional[int]:

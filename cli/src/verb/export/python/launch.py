@@ -10,7 +10,6 @@ import ctypes
 import functools
 import os
 import struct
-import sys
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from . import arrays
@@ -39,24 +38,12 @@ NUMBERS = {
 }  # fmt: skip
 #: What arrays call types of Rust that depend on the machine.
 DTYPES = {"usize": "u64", "isize": "i64"}
-NUMPY = {"bool": "|b1", "f16": "<f2", "f32": "<f4", "f64": "<f8"}
 # CUlaunchConfig: the blocks along x, the rest of the shape, the stream, and the attributes.
 CONFIG = struct.Struct("<I28sQ16s")
 # The rest of the shape: blocks along y and z, the threads of a block, and the bytes of shared memory.
 SHAPE = struct.Struct("<6I4x")
 ATTRIBUTES = struct.Struct("<QI4x")
 AXES = "xyz"
-
-
-def numpy_dtype(dtype: str) -> Optional[str]:
-    """The type of arrays as `numpy.dtype` takes it; None for `bf16`, which NumPy does not have."""
-    dtype = DTYPES.get(dtype, dtype)
-    if dtype in NUMPY:
-        return NUMPY[dtype]
-    if dtype == "bf16":
-        return None
-    size = NUMBERS[dtype][1]
-    return f"{'|' if size == 1 else '<'}{dtype[0]}{size}"
 
 
 def default_block(spec: Spec) -> Tuple[int, int, int]:
@@ -230,13 +217,15 @@ class Call:
 
     def _enable_short_path(self, views: Sequence[Optional[arrays.View]], loaded: Loaded) -> None:
         """Lets the next launches of such arrays skip all this; there is one device."""
-        if views and all(view is not None and view.library == "cupy" for view in views):
-            cupy: Any = sys.modules["cupy"]
-            values = {"SHORT": (loaded, loaded.launch, loaded.pointer), "cupy_stream": cupy.cuda.get_current_stream}
-            types = {numpy_dtype(it.dtype) for it in self.arrays}
-            if None not in types and hasattr(cupy.ndarray, "_c_contiguous"):
-                values.update({f"dtype_{it.dtype}": cupy.dtype(numpy_dtype(it.dtype)) for it in self.arrays})
-                self.namespace.update(values)
+        libraries = {view.library for view in views if view is not None}
+        dtypes = {it.dtype: DTYPES.get(it.dtype, it.dtype) for it in self.arrays}
+        if libraries == {"cupy"}:
+            values = arrays.short_path_of_cupy(dtypes)
+        elif libraries == {"torch"}:
+            values = arrays.short_path_of_torch(dtypes)
+        else:
+            return
+        self.namespace.update(values, SHORT=(loaded, loaded.launch, loaded.pointer))
 
     def overlap(self, one: str, first: int, other: str, second: int) -> None:
         """Refuses two arguments whose memory overlaps, unless one has no elements."""
@@ -384,8 +373,8 @@ def launcher(spec: Spec, load: Callable[[int], Loaded], like: Any) -> Any:
     call, layout = Call(spec, load), Layout(spec)
     packer = struct.Struct(layout.format)
     namespace = call.namespace
-    # No array has this type: until the first launch has loaded the kernel, none takes the short path.
-    namespace.update({f"dtype_{it.dtype}": object() for it in call.arrays})
+    # No array has these types: until the first launch has loaded the kernel, none takes the short path.
+    namespace.update({f"{library}_{it.dtype}": object() for it in call.arrays for library in ("cupy", "torch")})
     namespace.update(
         ATTRIBUTES=call.attributes,
         CALL=call,
@@ -395,6 +384,7 @@ def launcher(spec: Spec, load: Callable[[int], Loaded], like: Any) -> Any:
         SHAPE=SHAPE.pack,
         SHORT=None,
         SLOTS=[],
+        TENSOR=None,
         new_slot=layout.slot,
         stream_handle=call.handle,
     )

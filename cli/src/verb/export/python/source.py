@@ -48,40 +48,65 @@ class Writer:
         if not self.arrays:
             self.add(f"{targets} = CALL.read((), stream)", FUNCTION)
             return
-        conditions = [condition for it in self.arrays for condition in self._is_plain(it)]
-        # Only arrays of CuPy have all these attributes, and `dtype_..` are no types until there is a short path.
-        self.add("try:", f"    __short = {' and '.join(conditions)}")
-        self.add("except AttributeError:", "    __short = False", "if __short:")
+        cupy = [condition for it in self.arrays for condition in self._is_plain_cupy(it)]
+        torch = [condition for it in self.arrays for condition in self._is_plain_torch(it)]
+        # Only arrays of CuPy have all these attributes; `cupy_..` and `torch_..` are no types until there is a short path.
+        self.add("try:", f"    __short = {' and '.join(cupy)}", "except AttributeError:", "    __short = False")
+        self.add("if __short:")
         for number, it in enumerate(self.arrays):
-            self.add(f"__p{number} = {it.name}.data.ptr", self._extents_of(number, it), depth=2)
+            length = f"{it.name}.size"
+            self.add(f"__p{number} = {it.name}.data.ptr", self._extents_of(number, it, length), depth=2)
+        self._on_stream("cupy_stream().ptr")
+        self.add(f"elif {' and '.join(torch)}:")
+        for number, it in enumerate(self.arrays):
+            length = f"{it.name}.numel()"
+            self.add(f"__p{number} = {it.name}.data_ptr()", self._extents_of(number, it, length), depth=2)
+        self._on_stream("torch_stream(0)")
+        self.add("else:", f"    {targets} = CALL.read(({given}), stream)", f"    {FUNCTION}")
+
+    def _on_stream(self, current: str) -> None:
+        """What a short path has of the kernel, and its stream."""
         self.add(
             "__loaded, __launch, __pointer = SHORT",
             "if stream is None:",
-            "    __stream = cupy_stream().ptr",
+            f"    __stream = {current}",
             "elif type(stream) is int and stream >= 0:",
             "    __stream = stream",
             "else:",
             "    __stream = stream_handle(stream)",
             depth=2,
         )
-        self.add("else:", f"    {targets} = CALL.read(({given}), stream)", f"    {FUNCTION}")
 
-    def _is_plain(self, it: Any) -> List[str]:
+    def _is_plain_cupy(self, it: Any) -> List[str]:
         """What holds of a CuPy array with which nothing is wrong."""
-        rank = it.rank + (1 if it.array else 0)
-        conditions = [f"{it.name}.dtype is dtype_{it.dtype}", f"{it.name}.ndim == {rank}", f"{it.name}._c_contiguous"]
+        conditions = [f"{it.name}.dtype is cupy_{it.dtype}", f"{it.name}.ndim == {self._dimensions(it)}"]
+        conditions += [f"{it.name}._c_contiguous", *self._limits(it, f"{it.name}.data.ptr", f"{it.name}.size")]
+        return conditions
+
+    def _is_plain_torch(self, it: Any) -> List[str]:
+        """What holds of a tensor with which nothing is wrong."""
+        conditions = [f"type({it.name}) is TENSOR", f"{it.name}.dtype is torch_{it.dtype}"]
+        conditions += [f"{it.name}.ndim == {self._dimensions(it)}", f"{it.name}.is_contiguous()", f"{it.name}.is_cuda"]
+        conditions.append(f"not {it.name}.requires_grad")
+        return conditions + self._limits(it, f"{it.name}.data_ptr()", f"{it.name}.numel()")
+
+    def _dimensions(self, it: Any) -> int:
+        return int(it.rank) + (1 if it.array else 0)
+
+    def _limits(self, it: Any, address: str, size: str) -> List[str]:
+        conditions = []
         if it.array:
             conditions.append(f"{it.name}.shape[-1] == {it.array}")
         if it.align > size_of(it.dtype):
-            conditions.append(f"not {it.name}.data.ptr & {it.align - 1}")
+            conditions.append(f"not {address} & {it.align - 1}")
         # The product of the extents; the packing of each refuses longer ones.
         if it.rank > 1 and not self.spec.wide:
-            conditions.append(f"0 < {it.name}.size <= {U32}")
+            conditions.append(f"0 < {size} <= {U32}")
         return conditions
 
-    def _extents_of(self, number: int, it: Any) -> str:
+    def _extents_of(self, number: int, it: Any, length: str) -> str:
         if it.rank == 1 and not it.array:
-            return f"__n{number}_0 = {it.name}.size"
+            return f"__n{number}_0 = {length}"
         targets = ", ".join(reversed(self.extents(number)))
         return f"{targets}{', _' if it.array else ','} = {it.name}.shape"
 
