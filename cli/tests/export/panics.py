@@ -76,6 +76,20 @@ class Panics(Exported):
         self.panic(record)
         self.assertEqual(self.raised().kernel, "saxpy or sums")
 
+    def test_kernels_that_were_waited_for_are_not(self):
+        record = self.launch()
+        self.kernels.sums(Array(X, (3, 5)), Array(Y, (3, 1)), grid=3, stream=7)
+        self.app.synchronize(7)
+        self.assertEqual(self.launch(), record)
+        self.panic(record)
+        self.assertEqual(self.raised().kernel, "saxpy")
+        # Nor are those that the device was waited for.
+        self.kernels.sums(Array(X, (3, 5)), Array(Y, (3, 1)), grid=3, stream=7)
+        self.app.synchronize()
+        self.panic(self.launch())
+        self.panic(self.launch(stream=8))
+        self.assertEqual([self.raised(None).kernel for _ in range(2)], ["saxpy", "saxpy"])
+
     def test_a_record_that_is_being_written_is_waited_for(self):
         record = self.launch()
         ctypes.c_uint32.from_address(record).value = 1

@@ -65,26 +65,30 @@ class Record:
     def __init__(self, host: int, address: int, alarm: int) -> None:
         #: Its address for device code.
         self.address = address
-        #: The kernels launched with it since it was last free.
+        #: The kernels launched with it since its stream was last waited for.
         self.kernels: Set[str] = set()
         self._host = host
         #: Its state is the first number; each launch looks at it.
         self.state = (ctypes.c_uint32 * 1).from_address(host)
         ctypes.c_uint64.from_address(host + ALARM).value = alarm
 
-    def take(self, read: message.Read) -> Optional[KernelPanic]:
-        """The panic in it, after all work that was given it has run; it is free afterwards."""
+    def take_kernels(self) -> Set[str]:
+        """The kernels so far; those of later launches are another set."""
+        kernels, self.kernels = self.kernels, set()
+        return kernels
+
+    def take(self, read: message.Read, kernels: Set[str]) -> Optional[KernelPanic]:
+        """The panic in it, after all work that was given it has run, which was that of `kernels`; it is free afterwards."""
         patience = time.monotonic() + 5.0
         while self.state[0] == CLAIMED and time.monotonic() < patience:
             time.sleep(0)  # another stream's thread is writing
         if self.state[0] != COMPLETE:
             return None
-        panic = self._read(read)
-        self.kernels.clear()
+        panic = self._read(read, kernels | self.kernels)
         self.state[0] = FREE
         return panic
 
-    def _read(self, read: message.Read) -> KernelPanic:
+    def _read(self, read: message.Read, kernels: Set[str]) -> KernelPanic:
         data = ctypes.string_at(self._host, RECORD_BYTES)
         head = HEAD.unpack_from(data)
         kind, line, column = head[1], head[8], head[9]
@@ -99,7 +103,7 @@ class Record:
             text = message.message_of(read, words)
         else:
             text = message.text_at(read, first, second)
-        kernel = " or ".join(sorted(self.kernels)) or "(unknown)"
+        kernel = " or ".join(sorted(kernels)) or "(unknown)"
         return KernelPanic(kernel, text, message.text_at(read, file, file_length), line, column, head[2:5], head[5:8])
 
 
@@ -133,33 +137,40 @@ class Records:
         offsets = [number * RECORD_BYTES for number in range(RECORDS)]
         self._free += [Record(host + at, address + at, alarms + 8 * n) for n, at in enumerate(offsets)]
 
-    def raise_panic(self, stream: int) -> None:
-        """Raises the panic of a stream whose work has run, if there is one."""
-        record = self.by_stream.get(stream)
-        if record is not None and record.state[0] != FREE:
-            calls = driver()
-            with calls.within(self.device):
-                panic = record.take(calls.read)
-            if panic is not None:
-                raise panic
-
     def wait(self, stream: int) -> None:
         """Waits for a stream, and raises its panic."""
         calls = driver()
+        record = self.by_stream.get(stream)
+        kernels = record.take_kernels() if record is not None else set()
         if stream in DEFAULT_STREAMS:
             with calls.within(self.device):
                 calls.synchronize_stream(stream)
         else:
             calls.synchronize_stream(stream)
-        self.raise_panic(stream)
+        if record is not None:
+            self._raise(record, kernels)
 
     def wait_for_all(self) -> None:
         """Waits for the device, and raises one panic of its streams; the others stay for the next call."""
         calls = driver()
+        given = [(record, record.take_kernels()) for record in list(self.by_stream.values())]
         with calls.within(self.device):
             calls.synchronize_device()
-        for stream in list(self.by_stream):
-            self.raise_panic(stream)
+        panicked = [(record, kernels) for record, kernels in given if record.state[0] != FREE]
+        for record, kernels in panicked[1:]:
+            record.kernels |= kernels
+        for record, kernels in panicked[:1]:
+            self._raise(record, kernels)
+
+    def _raise(self, record: Record, kernels: Set[str]) -> None:
+        """Raises the panic in a record, if there is one."""
+        if record.state[0] == FREE:
+            return
+        calls = driver()
+        with calls.within(self.device):
+            panic = record.take(calls.read, kernels)
+        if panic is not None:
+            raise panic
 
 
 _records: Dict[int, Records] = {}
