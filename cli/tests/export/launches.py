@@ -151,10 +151,15 @@ class Libraries(Exported):
 
     def test_buffers_of_cuda_core_are_bytes(self):
         self.sizes("saxpy", 4, 8, 4, 8, 4, 8)
+        self.sizes("luma", 8, 4, 8, 4)
         x, y = arrays(2)
-        self.kernels.saxpy(1.0, fake.Buffer(x, 400), fake.Buffer(y, 800), cover=100, stream=fake.CudaStream(9))
-        (launch,) = self.driver.launches
-        self.assertEqual((launch.values("fQIQI"), launch.stream), ([1.0, x, 100, y, 200], 9))
+        for _ in range(2):
+            self.kernels.saxpy(1.0, fake.Buffer(x, 400), fake.Buffer(y, 800), cover=100, stream=fake.CudaStream(9))
+            self.kernels.luma(fake.Buffer(x, 30), fake.Buffer(y, 10), cover=10, stream=5)
+        self.assertEqual(fake.Buffer.reads, 4, "the second launches take the short path")
+        for saxpy, luma in (self.driver.launches[:2], self.driver.launches[2:]):
+            self.assertEqual((saxpy.values("fQIQI"), saxpy.stream), ([1.0, x, 100, y, 200], 9))
+            self.assertEqual((luma.values("QIQI"), luma.stream), ([x, 10, y, 10], 5))
 
     def test_dlpack_is_asked_for_memory_on_the_stream(self):
         self.sizes("saxpy", 4, 8, 4, 8, 4, 8)

@@ -98,9 +98,19 @@ class Arrays(Exported):
         with self.refused(ValueError, "`x` has (10,) elements and `y` (11,)", "the same shape"):
             self.kernels.copied(Array(X, (10,), "<i8"), Array(Y, (11,), "<i8"), cover=10, stream=7)
 
-    def test_buffers_that_hold_no_whole_elements(self):
-        with self.refused(ValueError, "`x` has 39 bytes; expected a multiple of 4"):
-            self.saxpy(fake.Buffer(X, 39))
+    def test_buffers(self):
+        # On the long path, and on the short one.
+        for _ in range(2):
+            with self.refused(ValueError, "`x` has 39 bytes; expected a multiple of 4"):
+                self.saxpy(fake.Buffer(X, 39), fake.Buffer(Y, 40))
+            with self.refused(ValueError, "`x` begins at 0x10000000002; expected a multiple of 4 bytes"):
+                self.saxpy(fake.Buffer(X + 2, 40), fake.Buffer(Y, 40))
+            with self.refused(TypeError, "`x` is a cuda.core._memory.Buffer; expected an array in the memory of a GPU"):
+                self.saxpy(fake.Buffer(X, 40, is_device_accessible=False), fake.Buffer(Y, 40))
+            self.saxpy(fake.Buffer(X, 40), fake.Buffer(Y, 40))
+            with self.refused(TypeError, "pass `stream=`"):
+                self.saxpy(fake.Buffer(X, 40), fake.Buffer(Y, 40), stream=None)
+        self.assertEqual(fake.Buffer.reads, 2 + 8)
         with self.refused(TypeError, "`x` is a buffer without a shape; expected 2 dimensions"):
             self.kernels.plane(fake.Buffer(X, 40), Array(Y, (1, 1)), cover=(1, 1), stream=7)
 

@@ -18,7 +18,7 @@ class Exported(unittest.TestCase):
     def setUp(self):
         for name in [name for name in sys.modules if name.split(".")[0] in ("my_app", "cupy", "torch")]:
             del sys.modules[name]
-        fake.CupyArray.reads = fake.Tensor.reads = 0
+        fake.CupyArray.reads = fake.Tensor.reads = fake.Buffer.reads = 0
         import my_app
         from my_app._ferrogrid import driver, panic
 

@@ -242,6 +242,12 @@ def short_path_of_torch(dtypes: Dict[str, str]) -> Dict[str, Any]:
     return {**found, "TENSOR": torch.Tensor, "torch_stream": raw or torch_stream}
 
 
+def short_path_of_cuda_core(given: Tuple[Any, ...]) -> Dict[str, Any]:
+    """The same for buffers of cuda.core; none for its views."""
+    kinds = {type(array) for array in given}
+    return {"BUFFER": kinds.pop()} if all(_READERS.get(kind) is _of_buffer for kind in kinds) and len(kinds) == 1 else {}
+
+
 def _typestr(dtype: str) -> str:
     """`<f4` for `f32`."""
     if dtype == "bool":
@@ -261,16 +267,24 @@ def current_stream(view: View) -> Optional[int]:
 
 def stream_handle(stream: Any) -> int:
     """The handle of a stream."""
+    try:
+        version, handle = stream.__cuda_stream__()
+    except (AttributeError, TypeError):
+        return _handle_of_others(stream)
+    if version != 0:
+        raise TypeError(f"`stream` has version {version} of the CUDA stream protocol; expected 0")
+    return int(handle)
+
+
+def _handle_of_others(stream: Any) -> int:
+    """The handle of what has no such method."""
     if isinstance(stream, int) and not isinstance(stream, bool):
         if stream < 0:
             raise ValueError(f"`stream` is {stream}; a handle is an address, or 0, 1 or 2 for a default stream")
         return stream
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        version, handle = protocol() if callable(protocol) else protocol
-        if version != 0:
-            raise TypeError(f"`stream` has version {version} of the CUDA stream protocol; expected 0")
-        return int(handle)
+    pair = getattr(stream, "__cuda_stream__", None)
+    if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == 0:
+        return int(pair[1])
     for name in ("ptr", "cuda_stream"):
         handle = getattr(stream, name, None)
         if isinstance(handle, int):

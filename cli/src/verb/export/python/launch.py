@@ -127,7 +127,7 @@ class Call:
             if view is not None and view.after is not None and view.after != handle:
                 driver().wait_for(handle, view.after)
         if driver().device_count() == 1:
-            self._enable_short_path(views, loaded)
+            self._enable_short_path(given, views, loaded)
         return (loaded, handle, views, *numbers)
 
     def handle(self, stream: Any) -> int:
@@ -215,7 +215,9 @@ class Call:
             own = device if own is None else own
         return own or 0
 
-    def _enable_short_path(self, views: Sequence[Optional[arrays.View]], loaded: Loaded) -> None:
+    def _enable_short_path(
+        self, given: Tuple[Any, ...], views: Sequence[Optional[arrays.View]], loaded: Loaded
+    ) -> None:
         """Lets the next launches of such arrays skip all this; there is one device."""
         libraries = {view.library for view in views if view is not None}
         dtypes = {it.dtype: DTYPES.get(it.dtype, it.dtype) for it in self.arrays}
@@ -223,6 +225,8 @@ class Call:
             values = arrays.short_path_of_cupy(dtypes)
         elif libraries == {"torch"}:
             values = arrays.short_path_of_torch(dtypes)
+        elif libraries == {"cuda.core"}:
+            values = arrays.short_path_of_cuda_core(given)
         else:
             return
         self.namespace.update(values, SHORT=(loaded, loaded.launch, loaded.pointer))
@@ -377,6 +381,7 @@ def launcher(spec: Spec, load: Callable[[int], Loaded], like: Any) -> Any:
     namespace.update({f"{library}_{it.dtype}": object() for it in call.arrays for library in ("cupy", "torch")})
     namespace.update(
         ATTRIBUTES=call.attributes,
+        BUFFER=None,
         CALL=call,
         PACK=packer.pack_into,
         PACKING_ERRORS=(struct.error, OverflowError, TypeError),

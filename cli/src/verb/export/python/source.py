@@ -49,23 +49,26 @@ class Writer:
             self.add(f"{targets} = CALL.read((), stream)", FUNCTION)
             return
         cupy = [condition for it in self.arrays for condition in self._is_plain_cupy(it)]
-        torch = [condition for it in self.arrays for condition in self._is_plain_torch(it)]
-        # Only arrays of CuPy have all these attributes; `cupy_..` and `torch_..` are no types until there is a short path.
+        # Only arrays of CuPy have all these attributes. Until there is a short path, what these compare with is no type.
         self.add("try:", f"    __short = {' and '.join(cupy)}", "except AttributeError:", "    __short = False")
-        self.add("if __short:")
-        for number, it in enumerate(self.arrays):
-            length = f"{it.name}.size"
-            self.add(f"__p{number} = {it.name}.data.ptr", self._extents_of(number, it, length), depth=2)
-        self._on_stream("cupy_stream().ptr")
-        self.add(f"elif {' and '.join(torch)}:")
-        for number, it in enumerate(self.arrays):
-            length = f"{it.name}.numel()"
-            self.add(f"__p{number} = {it.name}.data_ptr()", self._extents_of(number, it, length), depth=2)
-        self._on_stream("torch_stream(0)")
+        self._short_path("if __short:", "{}.data.ptr", "{}.size", "cupy_stream().ptr")
+        torch = [condition for it in self.arrays for condition in self._is_plain_torch(it)]
+        self._short_path(f"elif {' and '.join(torch)}:", "{}.data_ptr()", "{}.numel()", "torch_stream(0)")
+        if all(it.rank == 1 for it in self.arrays):
+            buffers = [condition for it in self.arrays for condition in self._is_plain_buffer(it)]
+            condition = " and ".join(["stream is not None", *buffers])
+            self._short_path(f"elif {condition}:", "int({}.handle)", "{}.size", "0")
         self.add("else:", f"    {targets} = CALL.read(({given}), stream)", f"    {FUNCTION}")
 
-    def _on_stream(self, current: str) -> None:
-        """What a short path has of the kernel, and its stream."""
+    def _short_path(self, condition: str, address: str, length: str, current: str) -> None:
+        """What is read of arrays of one library, where the condition holds."""
+        self.add(condition)
+        for number, it in enumerate(self.arrays):
+            self.add(f"__p{number} = {address.format(it.name)}", depth=2)
+            if "handle" in address:
+                self.add(f"__n{number}_0 = {length.format(it.name)} // {self._bytes(it)}", depth=2)
+            else:
+                self.add(self._extents_of(number, it, length.format(it.name)), depth=2)
         self.add(
             "__loaded, __launch, __pointer = SHORT",
             "if stream is None:",
@@ -89,6 +92,19 @@ class Writer:
         conditions += [f"{it.name}.ndim == {self._dimensions(it)}", f"{it.name}.is_contiguous()", f"{it.name}.is_cuda"]
         conditions.append(f"not {it.name}.requires_grad")
         return conditions + self._limits(it, f"{it.name}.data_ptr()", f"{it.name}.numel()")
+
+    def _is_plain_buffer(self, it: Any) -> List[str]:
+        """What holds of a buffer of cuda.core with which nothing is wrong."""
+        conditions = [f"type({it.name}) is BUFFER", f"{it.name}.is_device_accessible"]
+        if self._bytes(it) > 1:
+            conditions.append(f"not {it.name}.size % {self._bytes(it)}")
+        if it.align > 1:
+            conditions.append(f"not int({it.name}.handle) & {it.align - 1}")
+        return conditions
+
+    def _bytes(self, it: Any) -> int:
+        """The size of an element."""
+        return size_of(it.dtype) * (int(it.array) or 1)
 
     def _dimensions(self, it: Any) -> int:
         return int(it.rank) + (1 if it.array else 0)
@@ -119,7 +135,7 @@ class Writer:
             if self._conflict(self.arrays[one], self.arrays[other])
         ]
         for number in sorted({number for pair in pairs for number in pair}):
-            size = size_of(self.arrays[number].dtype) * (self.arrays[number].array or 1)
+            size = self._bytes(self.arrays[number])
             self.add(f"__e{number} = __p{number} + {self._count(number)} * {size}")
         for one, other in pairs:
             first, second = self.arrays[other].name, self.arrays[one].name
