@@ -118,7 +118,7 @@ fn an_exported_package_has_its_code_and_the_documentation_of_kernels() {
     let package = Package::new();
     let report = package.text(&["--cubin"]);
     let folder = user_cargo::target().join("ferrogrid/python/my_app");
-    assert!(report.starts_with("exported 14 of 17 kernels for sm_75 to "), "{report}");
+    assert!(report.starts_with("exported 15 of 18 kernels for sm_75 to "), "{report}");
     assert!(report.contains("  my_app.kernels.saxpy(a, x, y, cover=..)\n"), "{report}");
     assert!(report.contains("  my_app.kernels.half(x, out)\n"), "{report}");
     let refused = "  my_app.kernels.located: not exported: `place: Point` is not a number\n";

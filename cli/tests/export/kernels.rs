@@ -94,6 +94,14 @@ pub mod kernels {
         }
     }
 
+    #[kernel]
+    pub fn picked(t: Thread<1>, mask: &[bool], mut y: DisjointSlice<u8>) {
+        let i = t.index();
+        if let (Some(y), Some(true)) = (y.get_mut(i), mask.get(i.get()).copied()) {
+            *y = 1;
+        }
+    }
+
     #[kernel(cooperative)]
     pub fn together(t: Thread<1>, mut y: DisjointSlice<u32>) {
         t.sync_grid();

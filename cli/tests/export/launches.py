@@ -221,7 +221,7 @@ class Code(Exported):
 
     def test_a_package_loads_its_kernels_ahead(self):
         self.app.load()
-        self.assertEqual((len(self.driver.kernels), len(self.driver.loaded)), (14, 1))
+        self.assertEqual((len(self.driver.kernels), len(self.driver.loaded)), (15, 1))
         self.assertTrue(self.driver.loaded[0].endswith(b"\0"))
 
 

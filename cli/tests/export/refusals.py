@@ -111,6 +111,10 @@ class Arrays(Exported):
             with self.refused(TypeError, "pass `stream=`"):
                 self.saxpy(fake.Buffer(X, 40), fake.Buffer(Y, 40), stream=None)
         self.assertEqual(fake.Buffer.reads, 2 + 8)
+        for _ in range(2):
+            with self.refused(TypeError, "`mask` is a buffer of any bytes; expected an array of bool"):
+                self.kernels.picked(fake.Buffer(X, 40), fake.Buffer(Y, 40), cover=40, stream=7)
+        self.kernels.picked(Array(X, (40,), "|b1"), fake.Buffer(Y, 40), cover=40, stream=7)
         with self.refused(TypeError, "`x` is a buffer without a shape; expected 2 dimensions"):
             self.kernels.plane(fake.Buffer(X, 40), Array(Y, (1, 1)), cover=(1, 1), stream=7)
 

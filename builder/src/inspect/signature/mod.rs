@@ -151,3 +151,29 @@ fn obstacle(module: &Module, kernel: &Kernel) -> Option<String> {
 fn instance_of<'k>(module: &Module, kernel: &'k Kernel, entry: &str) -> Option<&'k Instance> {
     kernel.instances.iter().find(|instance| kernel.entry(instance, module.fingerprint) == entry)
 }
+
+#[cfg(test)]
+mod tests {
+    use syn::ItemMod;
+
+    use super::super::kernel::tests::fill;
+    use super::*;
+
+    /// Its code would be called by another signature.
+    #[test]
+    fn a_kernel_that_was_edited_after_the_build_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.rs");
+        let text = "#[ferrogrid::module]\nmod kernels {\n    #[kernel(T = [f32], N = [8])]\n    \
+            fn fill<T, const N: usize>(t: Thread<1>, y: DisjointSlice<T>) {}\n}\n";
+        std::fs::write(&file, text).unwrap();
+        let refused = fill(file.clone()).signature().unwrap_err();
+        assert!(matches!(&refused, Error::Edited { kernel, .. } if kernel == "fill::<f32, 8>"), "{refused}");
+        // The entry point has the fingerprint of the module.
+        let syn::Item::Mod(item) = syn::parse_file(text).unwrap().items.remove(0) else { panic!() };
+        let module = Module::parse(ItemMod { attrs: Vec::new(), ..item }).unwrap();
+        let entry = module.kernels[0].entry(&module.kernels[0].instances[0], module.fingerprint);
+        let signature = CompiledKernel { entry, ..fill(file) }.signature().unwrap();
+        assert_eq!((signature.suffix.as_str(), signature.rank), ("_f32_8", 1));
+    }
+}

@@ -50,6 +50,15 @@ pub(crate) struct Options {
     selection: Selection,
 }
 
+impl Options {
+    /// cargo's options for the build.
+    fn build_arguments(&self) -> Vec<String> {
+        let mut arguments = self.features.arguments();
+        arguments.extend((!self.dev).then(|| "--release".to_owned()));
+        arguments
+    }
+}
+
 /// A module of kernels in Python.
 struct Module {
     name: String,
@@ -60,9 +69,7 @@ struct Module {
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let package = options.target.package(&options.selection)?;
     setup::ensure()?;
-    let mut arguments = options.features.arguments();
-    arguments.extend((!options.dev).then(|| "--release".to_owned()));
-    let record = Record::load(&cargo::out_dir(&package, &arguments)?)?;
+    let record = Record::load(&cargo::out_dir(&package, &options.build_arguments())?)?;
     let kernels = kernels(options, &package, &record)?;
     let name = names::identifier(&options.name.clone().unwrap_or_else(|| usual_name(&package, kernels[0])));
     let modules = modules(&kernels)?;
@@ -207,4 +214,26 @@ fn report(package: &str, modules: &[Module], folder: &str) -> String {
     }
     text += &format!("install it with: pip install {folder}\n");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    #[test]
+    fn kernels_are_optimised_unless_asked_otherwise() {
+        let arguments = |given: &[&str]| {
+            Command::parse_from(std::iter::once(&"export").chain(given)).options.build_arguments()
+        };
+        assert_eq!(arguments(&[]), ["--release"]);
+        assert_eq!(arguments(&["--dev", "--all-features"]), ["--all-features"]);
+    }
 }

@@ -195,6 +195,8 @@ class Call:
         """The shape of bytes without a type as elements of the parameter."""
         if parameter.rank != 1:
             self.refused(f"`{parameter.name}` is a buffer without a shape; expected {parameter.rank} dimensions", TypeError)
+        if parameter.dtype == "bool":
+            self.refused(f"`{parameter.name}` is a buffer of any bytes; expected an array of bool", TypeError)
         size = NUMBERS[parameter.dtype][1] * (parameter.array or 1)
         length, rest = divmod(view.shape[0], size)
         if rest:
@@ -229,7 +231,9 @@ class Call:
             values = arrays.short_path_of_cuda_core(given)
         else:
             return
-        self.namespace.update(values, SHORT=(loaded, loaded.launch, loaded.pointer))
+        # First, since another thread may take the path as soon as it knows the types.
+        self.namespace["SHORT"] = (loaded, loaded.launch, loaded.pointer)
+        self.namespace.update(values)
 
     def overlap(self, one: str, first: int, other: str, second: int) -> None:
         """Refuses two arguments whose memory overlaps, unless one has no elements."""

@@ -54,7 +54,8 @@ class Writer:
         self._short_path("if __short:", "{}.data.ptr", "{}.size", "cupy_stream().ptr")
         torch = [condition for it in self.arrays for condition in self._is_plain_torch(it)]
         self._short_path(f"elif {' and '.join(torch)}:", "{}.data_ptr()", "{}.numel()", "torch_stream(0)")
-        if all(it.rank == 1 for it in self.arrays):
+        # Not every byte is a bool.
+        if all(it.rank == 1 and it.dtype != "bool" for it in self.arrays):
             buffers = [condition for it in self.arrays for condition in self._is_plain_buffer(it)]
             condition = " and ".join(["stream is not None", *buffers])
             self._short_path(f"elif {condition}:", "int({}.handle)", "{}.size", "0")
