@@ -104,7 +104,8 @@ class Parameters(Exported):
         self.assertEqual(len(self.driver.launches), 1)
 
     def test_functions_have_documentation_and_types(self):
-        self.assertTrue(self.kernels.saxpy.__doc__.startswith('y <- a*x + y: with a \\ and """.\n\n    On all elements.'))
+        said = inspect.getdoc(self.kernels.saxpy)
+        self.assertTrue(said.startswith('y <- a*x + y: with a \\ and """.\n\nOn all elements.\n'), said)
         hints = typing.get_type_hints(self.kernels.saxpy)
         self.assertEqual((hints["a"], hints["return"]), (float, type(None)))
         self.assertIn("SupportsDLPack", str(hints["x"]))
@@ -240,6 +241,23 @@ class Driver(Exported):
         self.driver.codes = [719]
         with self.refused(CudaError, "kernel `saxpy`: cuLaunchKernelEx failed: CUDA_ERROR_719"):
             self.kernels.saxpy(1.0, Array(x, (10,)), Array(y, (10,)), cover=10, stream=7)
+
+    def test_a_machine_without_a_driver_is_told(self):
+        from my_app._ferrogrid import driver
+
+        x, y = arrays(2)
+        driver._loaded, ctypes = None, driver.ctypes
+        for error, said in [(OSError("no such file"), "libcuda.so.1 cannot be loaded (no such file)"), (None, "older than CUDA 12.0")]:
+
+            def library(name):
+                if error:
+                    raise error
+                return object()
+
+            driver.ctypes = type("Ctypes", (), {"CDLL": staticmethod(library)})
+            with self.refused(self.app.CudaError, said):
+                self.kernels.saxpy(1.0, Array(x, (10,)), Array(y, (10,)), cover=10, stream=7)
+        driver.ctypes = ctypes
 
     def test_memory_of_a_launch_is_used_again(self):
         x, y = arrays(2)

@@ -114,15 +114,20 @@ class Panics(Exported):
         self.panic(record, MESSAGE, 0, 24, words)
         self.assertEqual(self.raised().message, "boom")
 
-    def test_a_blocking_launch_raises_its_own_panic(self):
-        from my_app._ferrogrid import launch
-
-        launch.BLOCKING = True
-        (spec,) = [spec for spec, _ in self.kernels._module._specs if spec.name == "saxpy"]
-        blocking = self.kernels._module.kernel(spec)(lambda: None)
+    def test_with_cudas_variable_a_launch_raises_its_own_panic(self):
         self.driver.on_launch = lambda launch: self.panic(launch.values("fQIQIQ")[-1])
+        self.launch()
+        self.raised()
+        for value in ("0", "1"):
+            os.environ["CUDA_LAUNCH_BLOCKING"] = value
+            self.addCleanup(os.environ.pop, "CUDA_LAUNCH_BLOCKING", None)
+            super().setUp()
+            self.sizes("saxpy", 4, 8, 4, 8, 4, 8)
+            self.driver.on_launch = lambda launch: self.panic(launch.values("fQIQIQ")[-1])
+            if value == "0":
+                self.launch()
         with self.assertRaises(self.app.KernelPanic):
-            blocking(1.0, Array(X, (10,)), Array(Y, (10,)), cover=10, stream=7)
+            self.launch()
 
     def test_one_that_nothing_raised_is_printed_at_the_end(self):
         script = """
