@@ -5,7 +5,7 @@ import typing
 
 import fake
 from fake import Array, CupyArray
-from setting import Exported, arrays
+from fixture import Exported, arrays
 
 
 class Parameters(Exported):
@@ -79,6 +79,21 @@ class Parameters(Exported):
         x, y = arrays(2)
         self.kernels.copied(Array(x, (100,), "<i8"), Array(y, (100,), "<i8"), cover=100, stream=7)
         self.assertEqual((self.driver.launches[0].grid[0], self.driver.launches[0].block[0]), (2, 64))
+
+    def test_usual_blocks_are_those_of_rust(self):
+        from my_app._ferrogrid import launch, module
+
+        for rank, most, block in [
+            (1, None, (256, 1, 1)),
+            (2, None, (32, 8, 1)),
+            (3, None, (8, 8, 8)),
+            (1, 100, (64, 1, 1)),
+            (2, 64, (32, 2, 1)),
+            (2, 16, (16, 1, 1)),
+            (3, 100, (8, 8, 1)),
+            (3, 1, (1, 1, 1)),
+        ]:
+            self.assertEqual(launch.default_block(module.Spec("k", "k", rank, [], max_threads=most)), block)
 
     def test_a_cooperative_launch_says_so(self):
         (y,) = arrays(1)

@@ -12,7 +12,7 @@ import threading
 
 import fake
 from fake import Array
-from setting import Exported, arrays
+from fixture import Exported, arrays
 
 BOUNDS, CONSTANT, MESSAGE, LANES = 1, 2, 3, 4
 X, Y = arrays(2)

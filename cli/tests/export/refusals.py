@@ -2,7 +2,7 @@
 
 import fake
 from fake import Array, CupyArray
-from setting import Exported, arrays
+from fixture import Exported, arrays
 
 X, Y, Z = arrays(3)
 
