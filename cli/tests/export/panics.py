@@ -50,6 +50,27 @@ class Panics(Exported):
         self.app.synchronize(7)
         self.assertEqual(self.launch(stream=7), mine, "the record is free again")
 
+    def test_every_stream_is_waited_for(self):
+        self.launch(stream=7)
+        self.launch(stream=0)
+        for stream in (7, 0, 55):
+            self.app.synchronize(stream)
+            self.assertEqual(self.driver.calls[-1], ("synchronize", stream))
+        # A thread without a context has no default stream, but for that of a device that was used.
+        self.driver.current, before = None, len(self.driver.calls)
+        self.app.synchronize(2)
+        self.assertEqual(len(self.driver.calls), before)
+        self.app.synchronize(56)
+        self.assertEqual(self.driver.calls[-1], ("synchronize", 56))
+
+    def test_launches_allocate_nothing(self):
+        """A stream that captures forbids it."""
+        self.app.load()
+        before = len(self.driver.memory)
+        for stream in range(100, 116):
+            self.launch(stream)
+        self.assertEqual(len(self.driver.memory), before)
+
     def test_synchronize_waits_before_it_looks(self):
         record = self.launch()
         self.driver.synchronize_stream = lambda stream: self.panic(record)

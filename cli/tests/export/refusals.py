@@ -27,6 +27,11 @@ class Arrays(Exported):
         with self.refused(ValueError, "`colour` has shape (10, 4); its last extent is 4, expected 3"):
             self.kernels.luma(Array(X, (10, 4), "|u1"), Array(Y, (10,), "|u1"), cover=1, stream=7)
 
+    def test_an_argument_of_too_few_dimensions(self):
+        with self.assertRaises(ValueError) as caught:
+            self.kernels.plane(Array(X, (5,)), Array(Y, (1, 1)), cover=(1, 1), stream=7)
+        self.assertEqual(str(caught.exception), "kernel `plane`: `x` has 1 dimensions, its shape is (5,); expected 2")
+
     def test_strides(self):
         with self.refused(ValueError, "`x` is not contiguous in C order"):
             self.saxpy(Array(X, (10,), strides=(8,)))
@@ -93,6 +98,8 @@ class Arrays(Exported):
         with self.refused(ValueError, "`x` has 4295032832 elements"):
             x = Array(X, (65537, 65536))
             self.kernels.plane(x, Array(X + (1 << 40), (1, 1)), cover=(1, 1), stream=7)
+        # One element less fits.
+        self.saxpy(Array(X, ((1 << 32) - 1,)), Array(X + (1 << 36), (10,)))
 
     def test_shapes_that_differ(self):
         with self.refused(ValueError, "`x` has (10,) elements and `y` (11,)", "the same shape"):
