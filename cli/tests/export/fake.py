@@ -240,6 +240,19 @@ class Buffer:
 Buffer.__module__ = "cuda.core._memory"
 
 
+class StridedMemoryView:
+    """A `cuda.core.utils.StridedMemoryView`; its strides count elements."""
+
+    ptr, shape = None, None
+
+    def __init__(self, address, shape, typestr="<f4", strides=None, readonly=False, is_device_accessible=True):
+        self.ptr, self.shape, self.strides, self.dtype = address, shape, strides, DType(typestr) if typestr else None
+        self.device_id, self.readonly, self.is_device_accessible = 0, readonly, is_device_accessible
+
+
+StridedMemoryView.__module__ = "cuda.core._memoryview"
+
+
 class _DLTensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
@@ -279,12 +292,12 @@ class CudaStream:
         return self.pair
 
 
-def panic(record, kind, first, second, text, words=()):
+def panic(record, kind, first, second, text, words=(), line=12):
     """Writes a panic into the record at an address; the file is a text that must live on."""
     file = text.encode()
     keep = ctypes.create_string_buffer(file, len(file))
     alarm = struct.unpack("<Q", ctypes.string_at(record + 72, 8))[0]
-    head = (2, kind, 3, 0, 0, 7, 1, 0, 12, 9, ctypes.addressof(keep), len(file), first, second, alarm)
+    head = (2, kind, 3, 0, 0, 7, 1, 0, line, 9, ctypes.addressof(keep), len(file), first, second, alarm)
     data = struct.pack("<10I5Q", *head) + struct.pack(f"<{len(words)}Q", *words)
     ctypes.memmove(record, data, len(data))
     return keep

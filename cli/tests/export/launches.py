@@ -30,6 +30,28 @@ class Parameters(Exported):
         self.assertIn("stream_", inspect.signature(self.kernels.numbers).parameters)
         self.assertIn("in_", inspect.signature(self.kernels.numbers).parameters)
 
+    def test_bfloat16_is_rounded_to_the_nearest(self):
+        from my_app._ferrogrid import module
+
+        spec = module.Spec("k", "k", 1, [module.Value("a", "bf16"), module.Out("y", "bf16", align=2)])
+        function = self.kernels._module.kernel(spec)(lambda: None)
+        self.driver.sizes["k"] = (2, 8, 4)
+        (y,) = arrays(1)
+        array = fake.DlpackArray(y, (10,), code=4, bits=16)
+        nan, inf = float("nan"), float("inf")
+        for value, bits in [
+            (1.0, 0x3F80), (-2, 0xC000), (1.00390625, 0x3F80), (1.01171875, 0x3F82), (1.004, 0x3F81),
+            (inf, 0x7F80), (-inf, 0xFF80), (3.4e38, 0x7F80), (1e-45, 0),
+        ]:  # fmt: skip
+            function(value, array, cover=10, stream=7)
+            self.assertEqual(self.driver.launches[-1].values("HQI"), [bits, y, 10], value)
+        function(nan, array, cover=10, stream=7)
+        (bits, *_) = self.driver.launches[-1].values("HQI")
+        self.assertEqual((bits & 0x7F80, bits & 0x40), (0x7F80, 0x40))
+        for value, kind, said in [("x", TypeError, "expected a number for bf16"), (1e39, ValueError, "beyond bf16")]:
+            with self.refused(kind, "kernel `k`: `a` is ", said):
+                function(value, array, cover=10, stream=7)
+
     def test_extents_come_x_first(self):
         self.sizes("plane", 8, 4, 4, 8, 4, 4)
         x, y = arrays(2)
@@ -59,6 +81,8 @@ class Parameters(Exported):
         self.assertEqual(launch.values("QIQQQQ"), [y, 4, 0, 5, 32, 17])
         self.assertEqual((launch.shared, launch.block), (64, (32, 1, 1)))
         self.assertIn(("allow_shared", launch.function, 232448), self.driver.calls)
+        self.kernels.chosen(Array(y, (4,)), 0, 0, cover=4, stream=7)
+        self.assertEqual((self.driver.launches[-1].shared, self.driver.launches[-1].values("QIQQQQ")[2:]), (0, [0, 0, 0, 0]))
 
     def test_shared_memory_of_static_size_and_a_fixed_block_are_the_kernels(self):
         self.sizes("sums", 8, 4, 4, 8, 4, 4)
@@ -176,6 +200,14 @@ class Libraries(Exported):
         for saxpy, luma in (self.driver.launches[:2], self.driver.launches[2:]):
             self.assertEqual((saxpy.values("fQIQI"), saxpy.stream), ([1.0, x, 100, y, 200], 9))
             self.assertEqual((luma.values("QIQI"), luma.stream), ([x, 10, y, 10], 5))
+
+    def test_views_of_cuda_core_have_a_shape(self):
+        self.sizes("plane", 8, 4, 4, 8, 4, 4)
+        x, y = arrays(2)
+        for strides in (None, (5, 1)):
+            view = fake.StridedMemoryView(x, (3, 5), strides=strides)
+            self.kernels.plane(view, fake.StridedMemoryView(y, (7, 11)), cover=(1, 1), stream=5)
+            self.assertEqual(self.driver.launches[-1].values("QIIQII"), [x, 5, 3, y, 11, 7])
 
     def test_dlpack_is_asked_for_memory_on_the_stream(self):
         self.sizes("saxpy", 4, 8, 4, 8, 4, 8)

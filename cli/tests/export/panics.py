@@ -28,8 +28,8 @@ class Panics(Exported):
         self.kernels.saxpy(1.0, Array(X, (10,)), Array(Y, (10,)), cover=10, stream=stream)
         return self.driver.launches[-1].values("fQIQIQ")[-1]
 
-    def panic(self, record, kind=BOUNDS, first=7, second=5, words=()):
-        self.keep.append(fake.panic(record, kind, first, second, "src/lib.rs", words))
+    def panic(self, record, kind=BOUNDS, first=7, second=5, words=(), line=12):
+        self.keep.append(fake.panic(record, kind, first, second, "src/lib.rs", words, line))
 
     def raised(self, stream=7):
         with self.assertRaises(self.app.KernelPanic) as caught:
@@ -96,6 +96,14 @@ class Panics(Exported):
         self.kernels.sums(Array(X, (3, 5)), Array(Y, (3, 1)), grid=3, stream=7)
         self.panic(record)
         self.assertEqual(self.raised().kernel, "saxpy or sums")
+        # Unless the line is in one of them.
+        lines = {spec.name: spec.lines for spec, _ in self.kernels._module._specs}
+        for name in ("saxpy", "sums"):
+            for line in lines[name][1:]:
+                self.launch()
+                self.kernels.sums(Array(X, (3, 5)), Array(Y, (3, 1)), grid=3, stream=7)
+                self.panic(record, line=line)
+                self.assertEqual(self.raised().kernel, name)
 
     def test_kernels_that_were_waited_for_are_not(self):
         record = self.launch()

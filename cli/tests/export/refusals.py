@@ -99,7 +99,10 @@ class Arrays(Exported):
             x = Array(X, (65537, 65536))
             self.kernels.plane(x, Array(X + (1 << 40), (1, 1)), cover=(1, 1), stream=7)
         # One element less fits.
-        self.saxpy(Array(X, ((1 << 32) - 1,)), Array(X + (1 << 36), (10,)))
+        longest = Array(X, ((1 << 32) - 1,))
+        self.saxpy(longest, Array(X + (1 << 36), (10,)))
+        with self.refused(TypeError, "`a` is 'x'; expected a number for f32"):
+            self.saxpy(longest, Array(X + (1 << 36), (10,)), a="x")
 
     def test_shapes_that_differ(self):
         with self.refused(ValueError, "`x` has (10,) elements and `y` (11,)", "the same shape"):
@@ -124,6 +127,18 @@ class Arrays(Exported):
         self.kernels.picked(Array(X, (40,), "|b1"), fake.Buffer(Y, 40), cover=40, stream=7)
         with self.refused(TypeError, "`x` is a buffer without a shape; expected 2 dimensions"):
             self.kernels.plane(fake.Buffer(X, 40), Array(Y, (1, 1)), cover=(1, 1), stream=7)
+
+    def test_views_of_cuda_core(self):
+        for view, kind, said in [
+            (fake.StridedMemoryView(X, (10,), "<f8"), TypeError, "`x` has elements of type f64"),
+            (fake.StridedMemoryView(X, (10,), strides=(2,)), ValueError, "`x` is not contiguous"),
+            (fake.StridedMemoryView(X, (10,), typestr=None), TypeError, "expected an array in the memory of a GPU"),
+            (fake.StridedMemoryView(X, (10,), is_device_accessible=False), TypeError, "expected an array in the memory"),
+        ]:
+            with self.refused(kind, said):
+                self.saxpy(view)
+        with self.refused(ValueError, "`y` is read-only"):
+            self.saxpy(y=fake.StridedMemoryView(Y, (10,), readonly=True))
 
     def test_tensors_with_a_gradient(self):
         fake.install_torch(stream=1)

@@ -111,6 +111,8 @@ fn decorator(kernel: &CompiledKernel, signature: &Signature) -> String {
     add("elements", signature.elements.as_ref().map(|(first, tile)| format!("({}, {tile})", python(first))));
     add("same_shape", (!groups.is_empty()).then(|| format!("[{groups}]")));
     add("may_panic", signature.may_panic.then(|| "True".to_owned()));
+    let file = quoted(&kernel.file.file_name().unwrap_or_default().to_string_lossy());
+    add("lines", signature.may_panic.then(|| format!("({file}, {}, {})", kernel.lines.0, kernel.lines.1)));
     let fields = fields.iter().map(|it| format!("        {it},\n")).collect::<String>();
     format!("@_module.kernel(\n    Spec(\n{fields}    )\n)")
 }

@@ -24,7 +24,7 @@ from .driver import (
     driver,
 )
 from .module import In, Limits, Loaded, Out, Shared, Spec, Value
-from .panic import FREE, Record
+from .panic import FREE, Place, Record
 
 #: With this variable of CUDA, each launch waits for its kernel, so that a panic is raised where it was launched.
 BLOCKING = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
@@ -388,6 +388,7 @@ def launcher(spec: Spec, load: Callable[[int], Loaded], like: Any) -> Any:
         BUFFER=None,
         CALL=call,
         PACK=packer.pack_into,
+        PLACE=Place(spec.name, *spec.lines),
         PACKING_ERRORS=(struct.error, OverflowError, TypeError),
         REST=SHAPE.pack(1, 1, *call.block, spec.shared),
         SHAPE=SHAPE.pack,

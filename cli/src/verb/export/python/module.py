@@ -68,6 +68,8 @@ class Spec(NamedTuple):
     #: The argument whose elements the launch covers, and the elements of a block; then it takes no grid.
     elements: Optional[Tuple[str, int]] = None
     same_shape: Sequence[Sequence[str]] = ()
+    #: Its file in Rust, without folders, and its first and last line.
+    lines: Tuple[str, int, int] = ("", 0, 0)
     may_panic: bool = False
 
 

@@ -11,7 +11,7 @@ import struct
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import message
 from .driver import DEFAULT_STREAMS, CudaError, Driver, driver
@@ -25,6 +25,20 @@ ALARM = 72
 MESSAGE_BYTES = 4096
 RECORD_BYTES = HEAD.size + MESSAGE_BYTES
 RECORDS = 16
+
+
+class Place(NamedTuple):
+    """A kernel, and where it is in Rust."""
+
+    name: str
+    file: str
+    first_line: int
+    last_line: int
+
+    def has(self, file: str, line: int) -> bool:
+        """Whether a line is one of the kernel itself; a panic may be in a function that it calls, too."""
+        name = file.replace("\\", "/").rpartition("/")[2]
+        return name == self.file and self.first_line <= line <= self.last_line
 
 
 class KernelPanic(RuntimeError):
@@ -43,7 +57,7 @@ class KernelPanic(RuntimeError):
         super().__init__(
             f"kernel `{kernel}` panicked at {file}:{line}:{column} in block {block}, thread {thread}: {text}"
         )
-        #: The name of the kernel; of several, joined by "or", if any of them may be it.
+        #: The name of the kernel; of several, joined by "or", if the panic is outside of them and any may be it.
         self.kernel = kernel
         #: The message, as Rust formats it.
         self.message = text
@@ -66,18 +80,18 @@ class Record:
         #: Its address for device code.
         self.address = address
         #: The kernels launched with it since its stream was last waited for.
-        self.kernels: Set[str] = set()
+        self.kernels: Set[Place] = set()
         self._host = host
         #: Its state is the first number; each launch looks at it.
         self.state = (ctypes.c_uint32 * 1).from_address(host)
         ctypes.c_uint64.from_address(host + ALARM).value = alarm
 
-    def take_kernels(self) -> Set[str]:
+    def take_kernels(self) -> Set[Place]:
         """The kernels so far; those of later launches are another set."""
         kernels, self.kernels = self.kernels, set()
         return kernels
 
-    def take(self, read: message.Read, kernels: Set[str]) -> Optional[KernelPanic]:
+    def take(self, read: message.Read, kernels: Set[Place]) -> Optional[KernelPanic]:
         """The panic in it, after all work that was given it has run, which was that of `kernels`; it is free afterwards."""
         patience = time.monotonic() + 5.0
         while self.state[0] == CLAIMED and time.monotonic() < patience:
@@ -88,7 +102,7 @@ class Record:
         self.state[0] = FREE
         return panic
 
-    def _read(self, read: message.Read, kernels: Set[str]) -> KernelPanic:
+    def _read(self, read: message.Read, kernels: Set[Place]) -> KernelPanic:
         data = ctypes.string_at(self._host, RECORD_BYTES)
         head = HEAD.unpack_from(data)
         kind, line, column = head[1], head[8], head[9]
@@ -103,8 +117,10 @@ class Record:
             text = message.message_of(read, words)
         else:
             text = message.text_at(read, first, second)
-        kernel = " or ".join(sorted(kernels)) or "(unknown)"
-        return KernelPanic(kernel, text, message.text_at(read, file, file_length), line, column, head[2:5], head[5:8])
+        path = message.text_at(read, file, file_length)
+        names = {place.name for place in kernels if place.has(path, line)} or {place.name for place in kernels}
+        kernel = " or ".join(sorted(names)) or "(unknown)"
+        return KernelPanic(kernel, text, path, line, column, head[2:5], head[5:8])
 
 
 class Records:
@@ -162,7 +178,7 @@ class Records:
         for record, kernels in panicked[:1]:
             self._raise(record, kernels)
 
-    def _raise(self, record: Record, kernels: Set[str]) -> None:
+    def _raise(self, record: Record, kernels: Set[Place]) -> None:
         """Raises the panic in a record, if there is one."""
         if record.state[0] == FREE:
             return

@@ -229,7 +229,7 @@ class Writer:
                 "__record = __loaded.records.by_stream.get(__stream) or __loaded.records.of(__stream)",
                 "if __record.state[0]:",
                 "    CALL.raise_pending(__loaded, __record, __stream)",
-                f"__record.kernels.add({self.spec.name!r})",
+                "__record.kernels.add(PLACE)",
             )
 
     def launch(self, blocking: bool) -> None:
