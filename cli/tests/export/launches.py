@@ -164,6 +164,31 @@ class Libraries(Exported):
         self.assertEqual((first.params, first.stream, first.grid), (second.params, second.stream, second.grid))
         self.assertEqual((first.stream, first.values("fQIQI")), (77, [2.5, x, 1000, y, 1000]))
 
+    def test_a_kernel_without_arrays_needs_a_stream(self):
+        from my_app._ferrogrid import module
+
+        function = self.kernels._module.kernel(module.Spec("k", "k", 1, [module.Value("a", "u8")]))(lambda: None)
+        self.driver.sizes["k"] = (1,)
+        function(200, cover=1, stream=5)
+        self.assertEqual((self.driver.launches[0].values("B"), self.driver.launches[0].stream), ([200], 5))
+        with self.refused(TypeError, "kernel `k`: no argument is of a library with a current stream: pass `stream=`"):
+            function(200, cover=1)
+
+    def test_parameters_may_have_any_name(self):
+        from my_app._ferrogrid import module
+
+        fake.install_cupy(stream=77)
+        names = ["type", "int", "stream_handle", "cupy_stream", "CALL", "PACK", "SHORT", "SLOTS", "PLACE"]
+        values = [module.Value(name, "i32") for name in names]
+        spec = module.Spec("k", "k", 1, [*values, module.Out("new_slot", "f32", align=4)], may_panic=True)
+        function = self.kernels._module.kernel(spec)(lambda: None)
+        self.driver.sizes["k"] = (4,) * len(names) + (8, 4, 8)
+        (y,) = arrays(1)
+        for stream in (None, None, 5, fake.CudaStream(6)):
+            function(*range(len(names)), CupyArray(y, (10,)), cover=10, stream=stream)
+            self.assertEqual(self.driver.launches[-1].values("i" * len(names) + "QI"), [*range(len(names)), y, 10])
+        self.assertEqual(CupyArray.reads, 1)
+
     def test_the_short_path_has_planes_arrays_and_explicit_streams(self):
         fake.install_cupy(stream=77)
         self.sizes("plane", 8, 4, 4, 8, 4, 4)
@@ -310,4 +335,4 @@ class Driver(Exported):
         x, y = arrays(2)
         for _ in range(3):
             self.kernels.saxpy(1.0, Array(x, (10,)), Array(y, (10,)), cover=10, stream=7)
-        self.assertEqual(len(self.kernels.saxpy.__globals__["SLOTS"]), 1)
+        self.assertEqual(len(self.kernels.saxpy.__globals__["__SLOTS"]), 1)

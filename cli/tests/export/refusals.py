@@ -86,6 +86,16 @@ class Arrays(Exported):
             self.saxpy(CupyArray(X, (10,)), CupyArray(Y, (10,), contiguous=False))
         with self.refused(ValueError, "`x` has 4294967296 elements, and the kernel indexes at most 4294967295"):
             self.saxpy(CupyArray(X, (1 << 32,)), CupyArray(X + (1 << 36), (10,)))
+        one = CupyArray(X + (1 << 40), (1, 1))
+        self.kernels.plane(CupyArray(X, (3, 5)), one, cover=(1, 1), stream=7)
+        with self.refused(ValueError, "`x` has 4295032832 elements"):
+            self.kernels.plane(CupyArray(X, (65537, 65536)), one, cover=(1, 1), stream=7)
+        counts = CupyArray(Y, (4,), "<u4"), CupyArray(Z, (4,), "<u4")
+        self.kernels.count(CupyArray(X, (8, 16), "|u1"), *counts, cover=8)
+        with self.refused(ValueError, "`data` begins at 0x10000000008; expected a multiple of 16 bytes"):
+            self.kernels.count(CupyArray(X + 8, (8, 16), "|u1"), *counts, cover=8)
+        with self.refused(ValueError, "`data` has shape (8, 15); its last extent is 15, expected 16"):
+            self.kernels.count(CupyArray(X, (8, 15), "|u1"), *counts, cover=8)
 
     def test_alignment(self):
         data = Array(X + 8, (8, 16), "|u1")
@@ -204,6 +214,10 @@ class Shapes(Exported):
             self.launch(grid=1 << 31, block=1)
         with self.refused(ValueError, "threads along x, and a kernel numbers at most 4294967295"):
             self.launch(grid=1 << 24, block=512)
+        self.launch(cover=4294967040)
+        self.assertEqual(self.driver.launches[-1].grid, (16777215, 1, 1))
+        with self.refused(ValueError, "the grid has 4294967296 threads along x, and a kernel numbers at most 4294967295"):
+            self.launch(cover=4294967041)
         with self.refused(ValueError, "a block has 2048 threads along x, the device's limit is 1024"):
             self.launch(cover=10, block=2048)
         with self.refused(ValueError, "a block has 0 threads along x"):
@@ -237,6 +251,7 @@ class Shapes(Exported):
 
     def test_shared_memory(self):
         y = Array(Y, (10,))
+        self.kernels.chosen(y, 58112, 0, cover=1, stream=7)
         with self.refused(ValueError, "needs 232464 bytes of shared memory for a block, but GPU 0 has 232448"):
             self.kernels.chosen(y, 58112, 1, cover=1, stream=7)
         with self.refused(ValueError, "`scratch` is -1; expected 0 or more elements"):

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::names::OF_PACKAGE;
 use super::text::MADE;
 use crate::Failure;
 
@@ -92,8 +93,7 @@ impl Package<'_> {
     fn init(&self) -> String {
         let Package { rust_name, version, modules, .. } = self;
         let modules = modules.join(", ");
-        let names: Vec<String> =
-            ["CudaError", "KernelPanic", "load", "synchronize"].map(str::to_owned).to_vec();
+        let names: Vec<String> = OF_PACKAGE.map(str::to_owned).to_vec();
         let all = names.iter().chain(self.modules).map(|it| format!("    \"{it}\",\n")).collect::<String>();
         format!(
             "\"\"\"CUDA kernels of the Rust package `{rust_name}`, to launch on arrays of CuPy, PyTorch, cuda.core and others.\n\n\

@@ -125,7 +125,8 @@ fn modules(kernels: &[&CompiledKernel]) -> Result<Vec<Module>, Failure> {
     for kernel in kernels {
         let place = (&kernel.file, kernel.module.as_str());
         let at = places.iter().position(|it| *it == place).unwrap_or_else(|| {
-            let taken: Vec<String> = modules.iter().map(|module| module.name.clone()).collect();
+            let taken = modules.iter().map(|module| module.name.clone());
+            let taken: Vec<String> = taken.chain(names::OF_PACKAGE.map(str::to_owned)).collect();
             let name = names::free(names::identifier(&kernel.module), &taken);
             modules.push(Module { name, kernels: Vec::new() });
             places.push(place);

@@ -10,7 +10,7 @@ const TAKEN: [&str; 40] = [
 ];
 
 /// What the modules of kernels define or import.
-const OF_MODULE: [&str; 13] = [
+const OF_MODULE: [&str; 15] = [
     "annotations",
     "os",
     "Optional",
@@ -24,6 +24,8 @@ const OF_MODULE: [&str; 13] = [
     "Spec",
     "Stream",
     "Value",
+    "_module",
+    "unavailable",
 ];
 
 /// A Python identifier for a name of Rust or cargo, for a parameter or a package.
@@ -47,6 +49,9 @@ pub(super) fn function(name: &str) -> String {
     }
     found
 }
+
+/// What a package has beside its modules of kernels.
+pub(super) const OF_PACKAGE: [&str; 4] = ["CudaError", "KernelPanic", "load", "synchronize"];
 
 /// `wanted`, or the first of `wanted_2`, `wanted_3` that is not in `taken`.
 pub(super) fn free(wanted: String, taken: &[String]) -> String {

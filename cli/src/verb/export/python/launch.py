@@ -232,8 +232,8 @@ class Call:
         else:
             return
         # First, since another thread may take the path as soon as it knows the types.
-        self.namespace["SHORT"] = (loaded, loaded.launch, loaded.pointer)
-        self.namespace.update(values)
+        self.namespace["__SHORT"] = (loaded, loaded.launch, loaded.pointer)
+        self.namespace.update({f"__{name}": value for name, value in values.items()})
 
     def overlap(self, one: str, first: int, other: str, second: int) -> None:
         """Refuses two arguments whose memory overlaps, unless one has no elements."""
@@ -380,24 +380,27 @@ def launcher(spec: Spec, load: Callable[[int], Loaded], like: Any) -> Any:
 
     call, layout = Call(spec, load), Layout(spec)
     packer = struct.Struct(layout.format)
-    namespace = call.namespace
+    names: Dict[str, Any] = {
+        "ATTRIBUTES": call.attributes,
+        "BUFFER": None,
+        "CALL": call,
+        "PACK": packer.pack_into,
+        "PACKING_ERRORS": (struct.error, OverflowError, TypeError),
+        "PLACE": Place(spec.name, *spec.lines),
+        "REST": SHAPE.pack(1, 1, *call.block, spec.shared),
+        "SHAPE": SHAPE.pack,
+        "SHORT": None,
+        "SLOTS": [],
+        "TENSOR": None,
+        "int": int,
+        "new_slot": layout.slot,
+        "stream_handle": call.handle,
+        "type": type,
+    }
     # No array has these types: until the first launch has loaded the kernel, none takes the short path.
-    namespace.update({f"{library}_{it.dtype}": object() for it in call.arrays for library in ("cupy", "torch")})
-    namespace.update(
-        ATTRIBUTES=call.attributes,
-        BUFFER=None,
-        CALL=call,
-        PACK=packer.pack_into,
-        PLACE=Place(spec.name, *spec.lines),
-        PACKING_ERRORS=(struct.error, OverflowError, TypeError),
-        REST=SHAPE.pack(1, 1, *call.block, spec.shared),
-        SHAPE=SHAPE.pack,
-        SHORT=None,
-        SLOTS=[],
-        TENSOR=None,
-        new_slot=layout.slot,
-        stream_handle=call.handle,
-    )
+    names.update({f"{library}_{it.dtype}": object() for it in call.arrays for library in ("cupy", "torch")})
+    namespace = call.namespace
+    namespace.update({f"__{name}": value for name, value in names.items()})
     source = launch_source(spec, call.block, BLOCKING)
     exec(compile(source, f"<launch of {spec.name}>", "exec"), namespace)
     return functools.update_wrapper(namespace["launch"], like)

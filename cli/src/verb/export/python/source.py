@@ -1,6 +1,7 @@
 """The text of a launch function: straight code for the parameters of one kernel. `launch.py` compiles it.
 
-Names of its own begin with two underscores, since parameters of kernels do not."""
+Its names begin with two underscores, also those that it takes from elsewhere: a parameter of a kernel may be called
+`type`, but its name does not begin so."""
 
 from __future__ import annotations
 
@@ -46,20 +47,20 @@ class Writer:
         given = "".join(f"{it.name}, " for it in self.arrays)
         targets = ", ".join(["__loaded", "__stream", "__keep", *names])
         if not self.arrays:
-            self.add(f"{targets} = CALL.read((), stream)", FUNCTION)
+            self.add(f"{targets} = __CALL.read((), stream)", FUNCTION)
             return
         cupy = [condition for it in self.arrays for condition in self._is_plain_cupy(it)]
         # Only arrays of CuPy have all these attributes. Until there is a short path, what these compare with is no type.
         self.add("try:", f"    __short = {' and '.join(cupy)}", "except AttributeError:", "    __short = False")
-        self._short_path("if __short:", "{}.data.ptr", "{}.size", "cupy_stream().ptr")
+        self._short_path("if __short:", "{}.data.ptr", "{}.size", "__cupy_stream().ptr")
         torch = [condition for it in self.arrays for condition in self._is_plain_torch(it)]
-        self._short_path(f"elif {' and '.join(torch)}:", "{}.data_ptr()", "{}.numel()", "torch_stream(0)")
+        self._short_path(f"elif {' and '.join(torch)}:", "{}.data_ptr()", "{}.numel()", "__torch_stream(0)")
         # Not every byte is a bool.
         if all(it.rank == 1 and it.dtype != "bool" for it in self.arrays):
             buffers = [condition for it in self.arrays for condition in self._is_plain_buffer(it)]
             condition = " and ".join(["stream is not None", *buffers])
-            self._short_path(f"elif {condition}:", "int({}.handle)", "{}.size", "0")
-        self.add("else:", f"    {targets} = CALL.read(({given}), stream)", f"    {FUNCTION}")
+            self._short_path(f"elif {condition}:", "__int({}.handle)", "{}.size", "0")
+        self.add("else:", f"    {targets} = __CALL.read(({given}), stream)", f"    {FUNCTION}")
 
     def _short_path(self, condition: str, address: str, length: str, current: str) -> None:
         """What is read of arrays of one library, where the condition holds."""
@@ -71,36 +72,36 @@ class Writer:
             else:
                 self.add(self._extents_of(number, it, length.format(it.name)), depth=2)
         self.add(
-            "__loaded, __launch, __pointer = SHORT",
+            "__loaded, __launch, __pointer = __SHORT",
             "if stream is None:",
             f"    __stream = {current}",
-            "elif type(stream) is int and stream >= 0:",
+            "elif __type(stream) is __int and stream >= 0:",
             "    __stream = stream",
             "else:",
-            "    __stream = stream_handle(stream)",
+            "    __stream = __stream_handle(stream)",
             depth=2,
         )
 
     def _is_plain_cupy(self, it: Any) -> List[str]:
         """What holds of a CuPy array with which nothing is wrong."""
-        conditions = [f"{it.name}.dtype is cupy_{it.dtype}", f"{it.name}.ndim == {self._dimensions(it)}"]
+        conditions = [f"{it.name}.dtype is __cupy_{it.dtype}", f"{it.name}.ndim == {self._dimensions(it)}"]
         conditions += [f"{it.name}._c_contiguous", *self._limits(it, f"{it.name}.data.ptr", f"{it.name}.size")]
         return conditions
 
     def _is_plain_torch(self, it: Any) -> List[str]:
         """What holds of a tensor with which nothing is wrong."""
-        conditions = [f"type({it.name}) is TENSOR", f"{it.name}.dtype is torch_{it.dtype}"]
+        conditions = [f"__type({it.name}) is __TENSOR", f"{it.name}.dtype is __torch_{it.dtype}"]
         conditions += [f"{it.name}.ndim == {self._dimensions(it)}", f"{it.name}.is_contiguous()", f"{it.name}.is_cuda"]
         conditions.append(f"not {it.name}.requires_grad")
         return conditions + self._limits(it, f"{it.name}.data_ptr()", f"{it.name}.numel()")
 
     def _is_plain_buffer(self, it: Any) -> List[str]:
         """What holds of a buffer of cuda.core with which nothing is wrong."""
-        conditions = [f"type({it.name}) is BUFFER", f"{it.name}.is_device_accessible"]
+        conditions = [f"__type({it.name}) is __BUFFER", f"{it.name}.is_device_accessible"]
         if self._bytes(it) > 1:
             conditions.append(f"not {it.name}.size % {self._bytes(it)}")
         if it.align > 1:
-            conditions.append(f"not int({it.name}.handle) & {it.align - 1}")
+            conditions.append(f"not __int({it.name}.handle) & {it.align - 1}")
         return conditions
 
     def _bytes(self, it: Any) -> int:
@@ -141,7 +142,7 @@ class Writer:
         for one, other in pairs:
             first, second = self.arrays[other].name, self.arrays[one].name
             self.add(f"if __p{one} < __e{other} and __p{other} < __e{one}:")
-            self.add(f"    CALL.overlap({first!r}, {self._count(other)}, {second!r}, {self._count(one)})")
+            self.add(f"    __CALL.overlap({first!r}, {self._count(other)}, {second!r}, {self._count(one)})")
 
     def _count(self, number: int) -> str:
         return " * ".join(self.extents(number))
@@ -156,12 +157,12 @@ class Writer:
         for first, *others in self.spec.same_shape:
             for other in others:
                 one, two = (", ".join(self.extents(numbers[name])) for name in (first, other))
-                self.add(f"if ({one},) != ({two},):", f"    CALL.same_shape({first!r}, ({one},), {other!r}, ({two},))")
+                self.add(f"if ({one},) != ({two},):", f"    __CALL.same_shape({first!r}, ({one},), {other!r}, ({two},))")
 
     def shape(self, slices: bool) -> None:
         """The blocks along x, and the rest of the shape: bytes that are made ahead for the usual block."""
         x, y, z = self.block
-        usual = ["__rest = REST"]
+        usual = ["__rest = __REST"]
         if slices or any(isinstance(it, Out) and it.tile for it in self.arrays):
             usual.append(f"__gy, __gz, __bx, __by, __bz = 1, 1, {x}, {y}, {z}")
         if self.spec.elements:
@@ -170,20 +171,20 @@ class Writer:
             self.add(f"__gx = ({self._count(number)} + {tile - 1}) // {tile}", *usual)
             self.add("if not __gx:", "    return")
             self.add(f"if __gx > {min(MAX_BLOCKS, U32 // (x * y * z))}:")
-            self.add("    CALL.shape(None, __gx, None, __loaded.limits)")
+            self.add("    __CALL.shape(None, __gx, None, __loaded.limits)")
             return
         depth = 1
         if self.spec.rank == 1:
             most = min(MAX_BLOCKS * x, U32 // x * x)
-            self.add(f"if type(cover) is int and grid is None and block is None and 0 < cover <= {most}:")
+            self.add(f"if __type(cover) is __int and grid is None and block is None and 0 < cover <= {most}:")
             self.add(f"__gx = (cover + {x - 1}) // {x}", *usual, depth=2)
             self.add("else:")
             depth = 2
         self.add(
-            "__gx, __gy, __gz, __bx, __by, __bz = CALL.shape(cover, grid, block, __loaded.limits)",
+            "__gx, __gy, __gz, __bx, __by, __bz = __CALL.shape(cover, grid, block, __loaded.limits)",
             "if not (__gx and __gy and __gz):",
             "    return",
-            f"__rest = SHAPE(__gy, __gz, __bx, __by, __bz, {self.spec.shared})",
+            f"__rest = __SHAPE(__gy, __gz, __bx, __by, __bz, {self.spec.shared})",
             depth=depth,
         )
 
@@ -198,16 +199,16 @@ class Writer:
                 self._check_parts(it.name, f"__g{'xyz'[axis]}", parts, "xyz"[axis])
 
     def _check_parts(self, name: str, blocks: str, parts: str, axis: str) -> None:
-        self.add(f"if {blocks} > {parts}:", f"    CALL.too_few_parts({name!r}, {blocks}, {parts}, {axis!r})")
+        self.add(f"if {blocks} > {parts}:", f"    __CALL.too_few_parts({name!r}, {blocks}, {parts}, {axis!r})")
 
     def values(self) -> None:
         """Numbers that are no plain ones for `struct`."""
         for it in self.spec.parameters:
             if isinstance(it, Value) and it.dtype == "bool":
                 self.add(f"if {it.name} is not True and {it.name} is not False:")
-                self.add(f"    {it.name} = CALL.boolean({it.name!r}, {it.name})")
+                self.add(f"    {it.name} = __CALL.boolean({it.name!r}, {it.name})")
             elif isinstance(it, Value) and it.dtype == "bf16":
-                self.add(f"{it.name} = CALL.bfloat16({it.name!r}, {it.name})")
+                self.add(f"{it.name} = __CALL.bfloat16({it.name!r}, {it.name})")
 
     def shared(self, slices: Sequence[Shared]) -> None:
         """The bytes of shared memory: the regions of static size, then each slice at a multiple of 16."""
@@ -215,12 +216,12 @@ class Writer:
         for number, it in enumerate(slices):
             self.add(
                 f"__o{number} = __shared",
-                f"{it.name} = CALL.shared_length({it.name!r}, {it.name})",
+                f"{it.name} = __CALL.shared_length({it.name!r}, {it.name})",
                 f"__shared = (__shared + {it.name} * {it.size} + 15) // 16 * 16",
             )
         self.add("if __shared > __loaded.limits.shared:")
-        self.add("    CALL.too_much_shared(__shared, __loaded.limits)")
-        self.add("__rest = SHAPE(__gy, __gz, __bx, __by, __bz, __shared)")
+        self.add("    __CALL.too_much_shared(__shared, __loaded.limits)")
+        self.add("__rest = __SHAPE(__gy, __gz, __bx, __by, __bz, __shared)")
 
     def record(self) -> None:
         """The record of panics of the stream; a panic of earlier work is raised first."""
@@ -228,29 +229,29 @@ class Writer:
             self.add(
                 "__record = __loaded.records.by_stream.get(__stream) or __loaded.records.of(__stream)",
                 "if __record.state[0]:",
-                "    CALL.raise_pending(__loaded, __record, __stream)",
-                "__record.kernels.add(PLACE)",
+                "    __CALL.raise_pending(__loaded, __record, __stream)",
+                "__record.kernels.add(__PLACE)",
             )
 
     def launch(self, blocking: bool) -> None:
-        arguments = ["__gx", "__rest", "__stream", "ATTRIBUTES", *self._packed()]
+        arguments = ["__gx", "__rest", "__stream", "__ATTRIBUTES", *self._packed()]
         values = ", ".join(f"{it.name!r}: {it.name}" for it in self.spec.parameters if isinstance(it, Value))
         lengths = ", ".join(f"{it.name!r}: {self._count(number)}" for number, it in enumerate(self.arrays))
         self.add(
             # Another thread may take the last slot between a test and this.
             "try:",
-            "    __slot = SLOTS.pop()",
+            "    __slot = __SLOTS.pop()",
             "except IndexError:",
-            "    __slot = new_slot()",
+            "    __slot = __new_slot()",
             "__buffer, __params = __slot",
             "try:",
-            f"    PACK(__buffer, 0, {', '.join(arguments)})",
-            "except PACKING_ERRORS:",
-            f"    CALL.wrong_values({{{values}}}, {{{lengths}}})",
+            f"    __PACK(__buffer, 0, {', '.join(arguments)})",
+            "except __PACKING_ERRORS:",
+            f"    __CALL.wrong_values({{{values}}}, {{{lengths}}})",
             "__code = __launch(__buffer, __pointer, __params, None)",
             "if __code:",
-            "    CALL.failed(__code, __loaded, __buffer, __params)",
-            "SLOTS.append(__slot)",
+            "    __CALL.failed(__code, __loaded, __buffer, __params)",
+            "__SLOTS.append(__slot)",
         )
         if blocking:
             self.add("__loaded.records.wait(__stream)")
