@@ -247,6 +247,15 @@ pub enum Error {
         folder: PathBuf,
     },
 
+    /// The source of a kernel is not that of its compiled code.
+    #[error("{} has no kernel `{kernel}` as it was built: it was edited meanwhile, or a macro makes its module; build again", file.display())]
+    Edited {
+        /// The source file.
+        file: PathBuf,
+        /// The kernel.
+        kernel: String,
+    },
+
     /// There is no kernel of that name, or none at all.
     #[error("{place} has no kernel{which}{hint}",
         which = wanted.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default(),

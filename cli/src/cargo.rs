@@ -59,6 +59,11 @@ impl Package {
         self.metadata["name"].as_str().unwrap_or_default()
     }
 
+    /// Its version.
+    pub(crate) fn version(&self) -> &str {
+        self.metadata["version"].as_str().unwrap_or_default()
+    }
+
     /// cargo's target folder.
     pub(crate) fn target_folder(&self) -> Option<&Path> {
         self.target_folder.as_deref()

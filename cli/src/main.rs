@@ -1,8 +1,8 @@
 //! `cargo ferrogrid <verb>`: parses the command line and calls the verb. The verbs call the builder and the
 //! host crate, start cargo, and print.
 //!
-//! `verb` has a file for each verb. `cargo` calls cargo, on the packages of `selection`; `example` describes examples,
-//! `finding` what `doctor` finds. `output` and `progress` write to the terminal.
+//! `verb` has a file for each verb. `cargo` calls cargo, on the packages of `selection`; `target` has the options for the
+//! kernels of a package; `example` describes examples, `finding` what `doctor` finds. `output` and `progress` write to the terminal.
 
 mod cargo;
 mod example;
@@ -10,6 +10,7 @@ mod finding;
 mod output;
 mod progress;
 mod selection;
+mod target;
 mod verb;
 
 use std::process::ExitCode;
@@ -39,6 +40,9 @@ enum Verb {
     /// Show the compiled code of kernels: PTX or SASS beside the source, registers, spills, shared memory,
     /// stack and occupancy. Needs no GPU.
     Inspect(verb::inspect::Options),
+    /// Make a Python package of kernels: a typed function for each, which launches it on arrays of CuPy, PyTorch or
+    /// cuda.core. Needs no GPU.
+    Export(verb::export::Options),
     /// Run the benches of this package on every device: tables, JSON and plots. Runs the set-up first.
     Bench(verb::bench::Options),
     /// Pack tests, examples and benches to run on a GPU machine without Rust.
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Verb::Run(options) => verb::run::run(&options),
         Verb::Test(options) => verb::test::run(&options),
         Verb::Inspect(options) => verb::inspect::run(&options),
+        Verb::Export(options) => verb::export::run(&options),
         Verb::Bench(options) => verb::bench::run(&options),
         Verb::Bundle(options) => verb::bundle::run(&options),
         Verb::Clean(options) => verb::clean::run(&options),

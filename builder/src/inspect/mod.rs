@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `record.rs` | the record of a build, and builds for other architectures |
 //! | `kernel.rs` | a compiled kernel |
+//! | `signature/` | how a kernel is called, for callers that are not Rust |
 //! | `assembler.rs` | ptxas, and the resources that it reports |
 //! | `listing.rs`, `sass.rs` | PTX and machine code beside the source |
 //! | `sources.rs` | the source files that line tables name |
@@ -28,6 +29,7 @@ mod kernel;
 mod listing;
 mod record;
 mod sass;
+mod signature;
 mod sources;
 
 pub use assembler::{Assembled, Assembler, Resources};
@@ -35,4 +37,6 @@ pub use kernel::{CompiledKernel, ImageFile};
 pub use listing::{Line, Listing};
 pub use record::Record;
 pub use sass::disassemble;
+pub(crate) use signature::stated;
+pub use signature::{Argument, BlockOutput, Element, Number, Passing, Signature};
 pub use sources::{Place, Sources};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use ferrogrid_syntax::{Division, Kernel, Module, Parameter, ParameterKind};
 use quote::ToTokens;
 
+use crate::inspect::stated;
 use crate::ptx::Ptx;
 
 /// A kernel of a [`CompiledProgram`](super::CompiledProgram): one instance, if it is generic.
@@ -177,49 +178,30 @@ fn describe_one(kernel: &Kernel, numbers: &[u64]) -> Option<ProgramKernel> {
 }
 
 fn travels(parameter: &Parameter, numbers: &mut impl Iterator<Item = u64>) -> Option<Travels> {
-    let mut element =
-        || Some(Facts { size: Some((numbers.next()?, numbers.next()?)), layout: numbers.next()? });
+    let wanted = stated(&parameter.kind);
+    let numbers: Vec<u64> = numbers.take(wanted).collect();
+    if numbers.len() < wanted {
+        return None;
+    }
+    let element = || Facts { size: Some((numbers[0], numbers[1])), layout: numbers[2] };
     Some(match &parameter.kind {
-        ParameterKind::Thread { .. } => Travels::Nowhere,
-        ParameterKind::Input { is_mapped: true, .. } => {
-            element()?;
-            Travels::Otherwise
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => Travels::Nowhere,
+        ParameterKind::Input { rank, is_mapped: false, .. } => {
+            Travels::Input { facts: element(), rank: *rank }
         }
-        ParameterKind::Input { rank, .. } => Travels::Input { facts: element()?, rank: *rank },
-        ParameterKind::Output {
-            division: Division::Tiles | Division::Chunks | Division::Warps | Division::Claimed,
-            ..
+        ParameterKind::Output { rank, division, .. }
+            if matches!(division, Division::Elements | Division::Rows) =>
+        {
+            Travels::Output { facts: element(), rank: *rank, rows: *division == Division::Rows }
         }
-        | ParameterKind::Pointer { .. } => {
-            element()?;
-            Travels::Otherwise
-        }
-        ParameterKind::Texture { .. } | ParameterKind::Surface { .. } => {
-            numbers.next()?;
-            numbers.next()?;
-            Travels::Otherwise
-        }
-        ParameterKind::Output { rank, division, .. } => {
-            Travels::Output { facts: element()?, rank: *rank, rows: *division == Division::Rows }
-        }
-        ParameterKind::Scalar => Travels::Value { facts: Facts { size: None, layout: numbers.next()? } },
-        ParameterKind::Tuple { members } => {
-            members.values().iter().try_for_each(|_| numbers.next().map(drop))?;
-            Travels::Otherwise
-        }
-        ParameterKind::Order { .. } => {
-            numbers.next()?;
-            Travels::Otherwise
-        }
-        ParameterKind::Shared { .. } => {
-            numbers.next()?;
-            numbers.next()?;
-            Travels::Nowhere
-        }
-        ParameterKind::SharedSlice { .. } => {
-            let size = numbers.next()?;
-            numbers.next()?;
-            Travels::SharedSlice { size }
-        }
+        ParameterKind::Scalar => Travels::Value { facts: Facts { size: None, layout: numbers[0] } },
+        ParameterKind::SharedSlice { .. } => Travels::SharedSlice { size: numbers[0] },
+        ParameterKind::Input { .. }
+        | ParameterKind::Output { .. }
+        | ParameterKind::Pointer { .. }
+        | ParameterKind::Texture { .. }
+        | ParameterKind::Surface { .. }
+        | ParameterKind::Tuple { .. }
+        | ParameterKind::Order { .. } => Travels::Otherwise,
     })
 }

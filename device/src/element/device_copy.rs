@@ -132,7 +132,7 @@ device_copy!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32
 
 // SAFETY: an array is its elements, one after the other, on both sides.
 unsafe impl<T: DeviceCopy, const N: usize> DeviceCopy for [T; N] {
-    const LAYOUT: u64 = layout::of_type("array", &[("", N as u64), ("", T::LAYOUT)]);
+    const LAYOUT: u64 = layout::of_array(N as u64, T::LAYOUT);
 }
 // SAFETY: transparent over `T`.
 unsafe impl<T: DeviceCopy> DeviceCopy for MaybeUninit<T> {

@@ -10,7 +10,7 @@ mod json;
 mod occupancy;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -24,6 +24,7 @@ use crate::Failure;
 use crate::cargo::{self, Package};
 use crate::output;
 use crate::selection::Selection;
+use crate::target::{Features, Target, of_nearest_target, option};
 use crate::verb::setup;
 use occupancy::{BlockNeeds, Row};
 
@@ -56,61 +57,6 @@ pub(crate) struct Options {
     selection: Selection,
 }
 
-/// The cargo target to inspect; all of the package if none is named.
-#[derive(clap::Args)]
-#[group(multiple = false)]
-struct Target {
-    /// Only the library's kernels.
-    #[arg(long)]
-    lib: bool,
-    /// Only this program's kernels.
-    #[arg(long, value_name = "NAME")]
-    bin: Option<String>,
-    /// Only this example's kernels.
-    #[arg(long, value_name = "NAME")]
-    example: Option<String>,
-    /// Only this test's kernels.
-    #[arg(long, value_name = "NAME")]
-    test: Option<String>,
-    /// Only this bench's kernels.
-    #[arg(long, value_name = "NAME")]
-    bench: Option<String>,
-}
-
-impl Target {
-    /// Its kind and name.
-    fn named(&self, package: &Package) -> Option<(&'static str, String)> {
-        let named =
-            [("bin", &self.bin), ("example", &self.example), ("test", &self.test), ("bench", &self.bench)];
-        let library = || package.library().filter(|_| self.lib).map(|name| ("lib", name));
-        named.into_iter().find_map(|(kind, name)| Some((kind, name.clone()?))).or_else(library)
-    }
-}
-
-/// cargo's options for the package's features.
-#[derive(clap::Args)]
-struct Features {
-    /// Features of the package to build with.
-    #[arg(long, value_name = "FEATURES")]
-    features: Vec<String>,
-    /// Build with all features of the package.
-    #[arg(long)]
-    all_features: bool,
-    /// Build without the package's default features.
-    #[arg(long)]
-    no_default_features: bool,
-}
-
-impl Features {
-    fn arguments(&self) -> Vec<String> {
-        let mut arguments: Vec<String> =
-            self.features.iter().flat_map(|it| ["--features".to_owned(), it.clone()]).collect();
-        arguments.extend(self.all_features.then(|| "--all-features".to_owned()));
-        arguments.extend(self.no_default_features.then(|| "--no-default-features".to_owned()));
-        arguments
-    }
-}
-
 /// The results for a kernel.
 struct Inspection {
     kernel: CompiledKernel,
@@ -138,7 +84,7 @@ struct Context {
 
 /// Builds the package, inspects the kernels, and prints.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let package = package(options)?;
+    let package = options.target.package(&options.selection)?;
     setup::ensure()?;
     let record = Record::load(&cargo::out_dir(&package, &options.features.arguments())?)?;
     let target = options.target.named(&package);
@@ -164,45 +110,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         output::line(text::report(&inspections, &place.sources, place.package.target_folder()).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The package to inspect: the one with the named target, else one with a build step.
-fn package(options: &Options) -> Result<Package, Failure> {
-    let target = &options.target;
-    let named = [("example", &target.example), ("test", &target.test), ("bench", &target.bench)];
-    let named = named.into_iter().find_map(|(kind, name)| Some((kind, name.as_deref()?)));
-    let has_build_step = |it: &Package| it.depends_on("ferrogrid-build", Some("build"));
-    let what = named.map_or("kernels".to_owned(), |(kind, name)| format!("kernels of {kind} `{name}`"));
-    options.selection.one(&what, |it| {
-        let has = |(kind, name)| it.sources(kind).iter().any(|(target, _)| target == name);
-        has_build_step(it) && named.is_none_or(has)
-    })
-}
-
-/// Of kernels in several targets those of the library, or of the only program, since examples, tests and
-/// benches usually use these; a note names the other targets. All kernels, if they are only in other targets.
-fn of_nearest_target(kernels: Vec<&CompiledKernel>) -> Vec<&CompiledKernel> {
-    let targets: BTreeSet<&str> = kernels.iter().map(|kernel| kernel.target.as_str()).collect();
-    let of_kind = |kind: &str| targets.iter().copied().filter(|it| it.starts_with(kind)).collect::<Vec<_>>();
-    let (libraries, programs) = (of_kind("lib "), of_kind("bin "));
-    let nearest = match (libraries.as_slice(), programs.as_slice()) {
-        ([nearest], _) | ([], [nearest]) => nearest,
-        _ => return kernels,
-    };
-    let others = targets.iter().filter(|target| *target != nearest).map(|target| option(target));
-    let others = others.collect::<Vec<_>>().join(", ");
-    if !others.is_empty() {
-        eprintln!("note: this is the kernel of {nearest}; other targets have kernels of that name: {others}");
-    }
-    kernels.into_iter().filter(|kernel| kernel.target == *nearest).collect()
-}
-
-/// The option that names a kernel's target: `--example saxpy` for "example `saxpy`".
-fn option(target: &str) -> String {
-    match target.trim_end_matches('`').split_once(" `") {
-        Some(("lib", _)) | None => "--lib".to_owned(),
-        Some((kind, name)) => format!("--{kind} {name}"),
-    }
 }
 
 /// The command that inspects only this kernel of `kernels`.
