@@ -100,6 +100,8 @@ pub use ferrogrid_device::{AddressMode, DeviceCopy, FilterMode, bytemuck};
 pub use ferrogrid_host::DeviceConstant;
 pub use ferrogrid_host::*;
 pub use ferrogrid_macros::{comparison, constant, elementwise, kernel, module, reduction, scan};
+#[cfg(feature = "nccl")]
+pub use ferrogrid_nccl as nccl;
 
 #[doc(hidden)]
 pub use ferrogrid_host::__private;

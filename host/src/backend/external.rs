@@ -5,10 +5,10 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::Fault;
 use super::host_fn;
 use super::recording::refusal::not_recordable;
 use super::writers::{Effect, Flow, Outcome};
-use super::Fault;
 use crate::error::{Error, Result};
 
 /// Work on the host; what it returns is how it ended.
@@ -49,4 +49,3 @@ fn refused() -> Error {
         "enqueue it on an ordinary stream, before or after the launch of the graph",
     )
 }
-

@@ -36,6 +36,16 @@ impl<'a> ExternalWork<'a> {
         Ok(ExternalWork { stream, accesses })
     }
 
+    /// Several works on one stream as one.
+    ///
+    /// # Panics
+    /// If there are none, or they are on several streams.
+    pub fn join(works: Vec<Self>) -> Self {
+        let stream = works.first().expect("there is work").stream;
+        assert!(works.iter().all(|work| work.stream.id() == stream.id()), "works of one stream");
+        ExternalWork { stream, accesses: works.into_iter().flat_map(|work| work.accesses).collect() }
+    }
+
     /// The stream.
     pub fn stream(&self) -> &'a Stream {
         self.stream
