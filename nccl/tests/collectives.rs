@@ -3,11 +3,15 @@
 mod ranks;
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use ferrogrid::DeviceBuffer;
 use ferrogrid::bytemuck::Pod;
 use ferrogrid::nccl::{Element, Group, Operation, ReduceOp};
 use ranks::Ranks;
+
+/// A time-out that nothing reaches.
+const LONG: Duration = Duration::from_secs(60);
 
 /// An element type in the model.
 trait Value: Element + Pod + PartialEq + Debug {
@@ -213,7 +217,7 @@ fn random_groups<T: Value>(steps: usize) {
         .map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("FERROGRID_STRESS_SEED={seed} for {}", std::any::type_name::<T>());
     let mut random = fastrand::Rng::with_seed(seed);
-    let ranks = Ranks::new();
+    let ranks = Ranks::with_timeout(LONG);
     let size = ranks.len();
     let mut pairs: Vec<Vec<Pair<T>>> = Vec::new();
     for step in 0..steps {
@@ -356,7 +360,7 @@ fn in_place<T: Value>(
 
 #[test]
 fn operations_in_place_match_those_that_are_not() {
-    let ranks = Ranks::new();
+    let ranks = Ranks::with_timeout(LONG);
     let size = ranks.len();
     let own = |rank: usize| vec![rank as u32 + 1, 10 * rank as u32];
     let sums = [(1..=size as u32).sum::<u32>(), (0..size as u32).map(|rank| 10 * rank).sum()];
@@ -391,7 +395,7 @@ fn operations_in_place_match_those_that_are_not() {
 
 #[test]
 fn an_average_divides_by_the_number_of_ranks() {
-    let ranks = Ranks::new();
+    let ranks = Ranks::with_timeout(LONG);
     let size = ranks.len();
     let average = in_place(
         &ranks,

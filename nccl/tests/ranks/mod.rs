@@ -27,10 +27,6 @@ pub(crate) fn devices() -> Vec<Device> {
 }
 
 impl Ranks {
-    pub(crate) fn new() -> Self {
-        Ranks::with_timeout(Duration::from_secs(60))
-    }
-
     pub(crate) fn with_timeout(timeout: Duration) -> Self {
         let devices = devices();
         let options = CommunicatorOptions::new().with_timeout(timeout);
