@@ -24,7 +24,7 @@ use crate::{cpu, gpu};
 /// let ranks = Communicator::all(&[Device::cpu(), Device::cpu()])?;
 /// let streams = [ranks[0].device().new_stream()?, ranks[1].device().new_stream()?];
 /// let mine = [streams[0].upload(&[0_u32, 1])?, streams[1].upload(&[10, 11])?];
-/// let mut theirs = [streams[0].zeros(2)?, streams[1].zeros(2)?];
+/// let mut theirs = [streams[0].zeros::<u32>(2)?, streams[1].zeros(2)?];
 ///
 /// let mut exchange = Group::new();
 /// for ((rank, stream), (mine, theirs)) in ranks.iter().zip(&streams).zip(mine.iter().zip(&mut theirs)) {

@@ -1,12 +1,10 @@
 //! Lost, late and disagreeing ranks: each is an error of the others, within the time-out, and never a hang.
 
-mod ranks;
-
 use std::time::{Duration, Instant};
 
+use crate::world::{Ranks, on_gpus};
 use ferrogrid::nccl::{Communicator, CommunicatorOptions, Group, ReduceOp, UniqueId};
 use ferrogrid::{Device, Error, NcclError};
-use ranks::{Ranks, on_gpus};
 
 const SHORT: Duration = Duration::from_millis(300);
 

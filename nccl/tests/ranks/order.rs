@@ -1,13 +1,11 @@
 //! Order with other work, lifetimes of what takes part, threads, and splits.
 
-mod ranks;
-
 use std::fmt::Debug;
 use std::time::Duration;
 
+use crate::world::{Ranks, devices, on_gpus};
 use ferrogrid::nccl::{Communicator, CommunicatorOptions, Element, Group, ReduceOp, UniqueId};
 use ferrogrid::{Device, DeviceBuffer, Stream};
-use ranks::{Ranks, devices, on_gpus};
 
 const LENGTH: usize = 1 << 16;
 

@@ -1,14 +1,12 @@
 //! Collective operations and messages, against a model: of all element types, in place or not, in random groups and streams.
 
-mod ranks;
-
 use std::fmt::Debug;
 use std::time::Duration;
 
+use crate::world::Ranks;
 use ferrogrid::DeviceBuffer;
 use ferrogrid::bytemuck::Pod;
 use ferrogrid::nccl::{Element, Group, Operation, ReduceOp};
-use ranks::Ranks;
 
 /// A time-out that nothing reaches.
 const LONG: Duration = Duration::from_secs(60);
