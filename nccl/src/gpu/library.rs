@@ -20,7 +20,8 @@ pub(super) type Comm = *mut c_void;
 #[repr(C)]
 pub(super) struct RawId(pub(super) [u8; BYTES]);
 
-/// `ncclConfig_t` as of NCCL 2.18. Later versions have more fields, to which NCCL gives their defaults, as it finds the version here.
+/// `ncclConfig_t` as of NCCL 2.18. Later versions have more fields, to which NCCL gives their defaults, as it finds the size and
+/// the version here; the first of them is in what was padding.
 #[repr(C)]
 pub(super) struct Config {
     size: usize,
@@ -32,6 +33,7 @@ pub(super) struct Config {
     max_ctas: c_int,
     net_name: *const c_char,
     split_share: c_int,
+    traffic_class: c_int,
 }
 
 /// `NCCL_CONFIG_UNDEF_INT`.
@@ -50,6 +52,7 @@ impl Config {
             max_ctas: UNDEFINED,
             net_name: std::ptr::null(),
             split_share: UNDEFINED,
+            traffic_class: UNDEFINED,
         }
     }
 }

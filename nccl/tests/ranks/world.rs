@@ -1,4 +1,4 @@
-//! The ranks under test: three on CPU devices, or all GPUs of the machine if `FERROGRID_NCCL_TEST` is `cuda`.
+//! The ranks under test: three on CPU devices, or all GPUs of the machine if `FERROGRID_TEST_RANKS` is `cuda`.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(crate) struct Ranks {
 }
 
 pub(crate) fn on_gpus() -> bool {
-    std::env::var_os("FERROGRID_NCCL_TEST").is_some_and(|choice| choice == "cuda")
+    std::env::var_os("FERROGRID_TEST_RANKS").is_some_and(|choice| choice == "cuda")
 }
 
 pub(crate) fn devices() -> Vec<Device> {
