@@ -51,8 +51,8 @@ struct Launcher {
     rank: &'static str,
     size: &'static str,
     local_rank: &'static str,
-    /// How the host of rank 0 is found.
-    host: Option<(&'static str, fn(&str) -> Box<str>)>,
+    /// The variable with the host of rank 0, or with a list that begins with it.
+    host: Option<&'static str>,
 }
 
 /// In the order in which they are asked: one may have been started by a later one.
@@ -62,7 +62,7 @@ const LAUNCHERS: [Launcher; 4] = [
         rank: "RANK",
         size: "WORLD_SIZE",
         local_rank: "LOCAL_RANK",
-        host: Some(("MASTER_ADDR", |host| host.into())),
+        host: Some("MASTER_ADDR"),
     },
     Launcher {
         name: "mpirun (Open MPI)",
@@ -84,7 +84,7 @@ const LAUNCHERS: [Launcher; 4] = [
         rank: "SLURM_PROCID",
         size: "SLURM_STEP_NUM_TASKS",
         local_rank: "SLURM_LOCALID",
-        host: Some(("SLURM_STEP_NODELIST", first_host)),
+        host: Some("SLURM_STEP_NODELIST"),
     },
 ];
 
@@ -171,7 +171,7 @@ impl Launcher {
         }
         let local_rank =
             variable(self.local_rank).map_or(Ok(rank), |local| number(self.local_rank, &local))?;
-        let host = self.host.and_then(|(name, first)| variable(name).map(|hosts| first(&hosts)));
+        let host = self.host.and_then(variable).map(|hosts| first_host(&hosts));
         Ok(Process { rank, size, local_rank, host, launcher: Some(self.name) })
     }
 

@@ -115,14 +115,16 @@ fn parts(ranks: &[Choice<'_>]) -> Result<Vec<Option<Arc<Rank>>>> {
         }
         places.push(place(nccl, rank, comm)?);
     }
-    let of = |((place, (rank, _)), comm): ((Option<(usize, usize)>, &Choice<'_>), Comm)| {
+    let of = |((place, (rank, _)), comm): ((Place, &Choice<'_>), Comm)| {
         Some(Arc::new(Rank::new(nccl, Handle(comm), place?, rank.device(), rank.timeout())))
     };
     Ok(places.into_iter().zip(ranks).zip(made.take()).map(of).collect())
 }
 
 /// The number of a part's rank, and how many there are; none for a rank in no part.
-fn place(nccl: &Nccl, old: &Rank, comm: Comm) -> Result<Option<(usize, usize)>> {
+type Place = Option<(usize, usize)>;
+
+fn place(nccl: &Nccl, old: &Rank, comm: Comm) -> Result<Place> {
     if comm.is_null() {
         return Ok(None);
     }

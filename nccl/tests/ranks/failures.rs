@@ -142,11 +142,9 @@ fn ranks_that_disagree_get_both_calls() {
     let (two, three) = (ranks.stream(0).zeros::<u32>(2).unwrap(), ranks.stream(1).zeros::<u32>(3).unwrap());
     let mut other = ranks.stream(2).zeros::<u32>(2).unwrap();
     let mut targets: Vec<_> = (0..3).map(|rank| ranks.stream(rank).zeros::<u32>(3).unwrap()).collect();
+    let mut sent: Vec<_> = (0..3).map(|rank| ranks.stream(rank).zeros::<i8>(1).unwrap()).collect();
     let [first, second, _] = &mut targets[..] else { unreachable!() };
-    let of_length = |length| first_text(length);
-    fn first_text(length: usize) -> Box<str> {
-        format!("all_reduce (sum) of {length} u32").into()
-    }
+    let of_length = |length: usize| format!("all_reduce (sum) of {length} u32").into();
     let mut group = Group::new();
     group.push(
         ranks.stream(0),
@@ -154,10 +152,20 @@ fn ranks_that_disagree_get_both_calls() {
     );
     group.push(ranks.stream(1), ranks.communicators[1].all_reduce(ReduceOp::Sum, &three, &mut *second));
     group.push(ranks.stream(2), ranks.communicators[2].all_reduce_in_place(ReduceOp::Sum, &mut other));
+    for (rank, data) in sent.iter_mut().enumerate() {
+        group.push(ranks.stream(rank), ranks.communicators[rank].broadcast_in_place(0, data));
+    }
     group.run().unwrap();
     let mismatch = NcclError::Mismatch { one: (0, of_length(2)), other: (1, of_length(3)) };
     for rank in 0..3 {
         assert_eq!(ranks.stream(rank).synchronize(), Err(mismatch.clone().into()));
+    }
+    // All that the group was to write on a stream has no result.
+    for (rank, target) in targets.iter().enumerate().take(2) {
+        assert_eq!(ranks.stream(rank).download(target), Err(mismatch.clone().into()));
+    }
+    for (rank, target) in sent.iter().enumerate() {
+        assert_eq!(ranks.stream(rank).download(target), Err(mismatch.clone().into()));
     }
     assert_eq!(
         mismatch.to_string(),
@@ -295,25 +303,38 @@ fn a_recording_refuses_operations() {
 
 #[test]
 fn ranks_that_do_not_come_and_ranks_that_come_twice() {
+    // Whichever comes first: then the other one has another number of ranks, and both wait.
+    let first_comes_first = (0..20).any(|_| joins_of_one_rank());
+    assert!(first_comes_first);
+}
+
+/// A rank that waits for two others, and what they do wrong; whether it came first.
+fn joins_of_one_rank() -> bool {
     let device = Device::cpu();
     let options = CommunicatorOptions::new().with_timeout(SHORT);
     let id = UniqueId::new(&device).unwrap();
     let join = move |rank, size| Communicator::new_with(&Device::cpu(), &id, rank, size, options).map(drop);
-    assert_eq!(
-        join(3, 3),
-        Err(NcclError::Rank { operation: "Communicator::new", role: "rank", rank: 3, size: 3 }.into())
-    );
+    let over = NcclError::Rank { operation: "Communicator::new", role: "rank", rank: 3, size: 3 };
+    assert_eq!(join(3, 3), Err(over.into()));
     let thread = std::thread::spawn(move || join(1, 3));
-    let deadline = Instant::now() + PATIENCE;
-    // As soon as the first is there.
-    let expected = Err(NcclError::Size { rank: 0, size: 2, other: 3 }.into());
-    while join(0, 2) != expected {
-        assert!(Instant::now() < deadline && !thread.is_finished());
+    std::thread::sleep(SHORT / 10);
+    if join(0, 2) != Err(NcclError::Size { rank: 0, size: 2, other: 3 }.into()) {
+        thread.join().unwrap().unwrap_err();
+        return false;
     }
     assert_eq!(join(1, 3), Err(NcclError::RankTaken { rank: 1, size: 3 }.into()));
     let missing = Box::new([0, 2]);
     let late = NcclError::TimedOut { operation: "Communicator::new", rank: 1, milliseconds: 300, missing };
     assert_eq!(thread.join().unwrap(), Err(late.into()));
+    // Nothing is left of it.
+    let alone = NcclError::TimedOut {
+        operation: "Communicator::new",
+        rank: 0,
+        milliseconds: 300,
+        missing: Box::new([1]),
+    };
+    assert_eq!(join(0, 2), Err(alone.into()));
+    true
 }
 
 #[test]

@@ -189,3 +189,18 @@ fn one_stream_for_all_ranks_of_cpu_devices() {
     }
     assert_eq!(stream.download(&data[0]).unwrap(), [2]);
 }
+
+/// Its handle means another stream on each thread of NCCL.
+#[test]
+fn a_default_stream_of_a_gpu_is_refused() {
+    if !on_gpus() {
+        return; // On the CPU device each is a stream like others.
+    }
+    let ranks = Ranks::with_timeout(LONG);
+    let it = &ranks.communicators[0];
+    let stream = it.device().per_thread_stream().unwrap();
+    let mut data = ranks.stream(0).zeros::<u32>(1).unwrap();
+    let error = it.all_reduce_in_place(ReduceOp::Sum, &mut data).enqueue(&stream).unwrap_err().to_string();
+    assert!(error.starts_with("communication on a default stream is not supported"), "{error}");
+    it.check().unwrap(); // nothing was given to NCCL
+}
