@@ -62,7 +62,8 @@ pub(crate) enum Backend {
 
 impl Communicator {
     /// A communicator for each of `devices`, in their order, all in this process (`ncclCommInitAll`). On GPUs each is another
-    /// one; a CPU device may be there several times.
+    /// one; a CPU device may be there several times. GPUs of one process get access to each other's memory
+    /// ([`Device::enable_peer_access`]), as NCCL requires.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

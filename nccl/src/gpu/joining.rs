@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::ptr::{NonNull, null_mut};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ferrogrid_host::{Device, Result};
@@ -46,6 +46,7 @@ pub(crate) fn join(
 /// Those ranks of `size` that this thread has.
 fn init(id: &UniqueId, ranks: &[(usize, &Device)], size: usize, timeout: Duration) -> Result<Vec<Arc<Rank>>> {
     let (nccl, start) = (Nccl::load()?, Instant::now());
+    ranks.iter().try_for_each(|(_, device)| meet_peers(device))?;
     let contexts = ranks.iter().map(|(_, device)| device.context()).collect::<Result<Vec<_>>>()?;
     let made = NewComms::of(nccl, ranks.len());
     let (id, mut config) = (RawId(id.to_bytes()), Config::non_blocking());
@@ -68,6 +69,27 @@ fn init(id: &UniqueId, ranks: &[(usize, &Device)], size: usize, timeout: Duratio
         Arc::new(Rank::new(nccl, Handle(comm), (*rank, size), device, timeout))
     };
     Ok(ranks.iter().zip(made.take()).map(of).collect())
+}
+
+/// Lets this GPU, and all that have communicators in this process, use each other's memory. NCCL takes it for granted among the
+/// ranks of a process: kernels of one rank read the buffers of another. It is so for `cudaMalloc`, and not for memory of pools.
+///
+/// The last rank to come meets all others before NCCL makes a communicator, which waits for all.
+fn meet_peers(device: &Device) -> Result<()> {
+    static DEVICES: Mutex<Vec<Device>> = Mutex::new(Vec::new());
+    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    for peer in devices.iter().filter(|peer| *peer != device) {
+        for (device, peer) in [(device, peer), (peer, device)] {
+            // Without access NCCL copies by way of the host.
+            if device.can_access_peer(peer)? {
+                device.enable_peer_access(peer)?;
+            }
+        }
+    }
+    if !devices.contains(device) {
+        devices.push(device.clone());
+    }
+    Ok(())
 }
 
 /// A rank, and the color and the key that it chooses.

@@ -42,7 +42,8 @@ struct Driver {
     context: unsafe extern "C" fn(*mut Pointer) -> c_int,
     set_context: unsafe extern "C" fn(Pointer) -> c_int,
     copy: unsafe extern "C" fn(u64, u64, usize, Pointer) -> c_int,
-    callback: unsafe extern "C" fn(Pointer, unsafe extern "C" fn(Pointer, c_int, Pointer), Pointer, u32) -> c_int,
+    callback:
+        unsafe extern "C" fn(Pointer, unsafe extern "C" fn(Pointer, c_int, Pointer), Pointer, u32) -> c_int,
 }
 
 // SAFETY: the declarations are those of POSIX.
@@ -64,10 +65,24 @@ static DRIVER: LazyLock<Driver> = LazyLock::new(|| {
     // SAFETY: these are the signatures of CUDA's driver.
     unsafe {
         Driver {
-            context: std::mem::transmute::<Pointer, unsafe extern "C" fn(*mut Pointer) -> c_int>(find(c"cuCtxGetCurrent")),
-            set_context: std::mem::transmute::<Pointer, unsafe extern "C" fn(Pointer) -> c_int>(find(c"cuCtxSetCurrent")),
-            copy: std::mem::transmute::<Pointer, unsafe extern "C" fn(u64, u64, usize, Pointer) -> c_int>(find(c"cuMemcpyAsync")),
-            callback: std::mem::transmute::<Pointer, unsafe extern "C" fn(Pointer, unsafe extern "C" fn(Pointer, c_int, Pointer), Pointer, u32) -> c_int>(find(c"cuStreamAddCallback")),
+            context: std::mem::transmute::<Pointer, unsafe extern "C" fn(*mut Pointer) -> c_int>(find(
+                c"cuCtxGetCurrent",
+            )),
+            set_context: std::mem::transmute::<Pointer, unsafe extern "C" fn(Pointer) -> c_int>(find(
+                c"cuCtxSetCurrent",
+            )),
+            copy: std::mem::transmute::<Pointer, unsafe extern "C" fn(u64, u64, usize, Pointer) -> c_int>(
+                find(c"cuMemcpyAsync"),
+            ),
+            callback: std::mem::transmute::<
+                Pointer,
+                unsafe extern "C" fn(
+                    Pointer,
+                    unsafe extern "C" fn(Pointer, c_int, Pointer),
+                    Pointer,
+                    u32,
+                ) -> c_int,
+            >(find(c"cuStreamAddCallback")),
         }
     }
 });
@@ -187,7 +202,13 @@ pub unsafe extern "C" fn ncclGetUniqueId(id: *mut Id) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclCommInitRankConfig(comm: *mut Pointer, size: c_int, id: Id, rank: c_int, config: *mut Config) -> c_int {
+pub unsafe extern "C" fn ncclCommInitRankConfig(
+    comm: *mut Pointer,
+    size: c_int,
+    id: Id,
+    rank: c_int,
+    config: *mut Config,
+) -> c_int {
     // SAFETY: the caller passes a configuration.
     let Config { size: bytes, magic, version, blocking } = unsafe { config.read() };
     assert_eq!((bytes, magic, version, blocking), (48, 0xcafe_beef, 21_900, 0));
@@ -197,7 +218,8 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(comm: *mut Pointer, size: c_int,
     assert!(!context.is_null(), "the device's context is current");
     let mut state = state();
     let clique = state.next + 1;
-    let (clique, joined) = *state.cliques.entry(id.0).and_modify(|(_, joined)| *joined += 1).or_insert((clique, 1));
+    let (clique, joined) =
+        *state.cliques.entry(id.0).and_modify(|(_, joined)| *joined += 1).or_insert((clique, 1));
     state.next += 1;
     assert!(joined <= size as usize);
     let handle = new_comm(&mut state, clique, rank as usize, size as usize, context as usize);
@@ -209,13 +231,29 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(comm: *mut Pointer, size: c_int,
 fn new_comm(state: &mut State, clique: usize, rank: usize, size: usize, context: usize) -> usize {
     state.next += 1;
     let (collectives, messages, splits) = Default::default();
-    let comm = Comm { clique, rank, size, context, collectives, messages, splits, is_splitting: false, polls: POLLS };
+    let comm = Comm {
+        clique,
+        rank,
+        size,
+        context,
+        collectives,
+        messages,
+        splits,
+        is_splitting: false,
+        polls: POLLS,
+    };
     state.comms.insert(state.next, comm);
     state.next
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclCommSplit(comm: Pointer, color: c_int, key: c_int, new: *mut Pointer, config: *const Config) -> c_int {
+pub unsafe extern "C" fn ncclCommSplit(
+    comm: Pointer,
+    color: c_int,
+    key: c_int,
+    new: *mut Pointer,
+    config: *const Config,
+) -> c_int {
     assert!(config.is_null(), "that of the parent");
     let mut state = state();
     let own = state.comms.get_mut(&(comm as usize)).expect("a live communicator");
@@ -232,7 +270,11 @@ pub unsafe extern "C" fn ncclCommSplit(comm: Pointer, color: c_int, key: c_int, 
             let clique = state.next;
             for (rank, choice) in part.iter().enumerate() {
                 let context = state.comms[&choice.comm].context;
-                let new = if choice.color < 0 { 0 } else { new_comm(&mut state, clique, rank, part.len(), context) };
+                let new = if choice.color < 0 {
+                    0
+                } else {
+                    new_comm(&mut state, clique, rank, part.len(), context)
+                };
                 // SAFETY: the caller passes a place that stays until the split has ended.
                 unsafe { *std::ptr::with_exposed_provenance_mut::<Pointer>(choice.place) = new as Pointer };
                 state.comms.get_mut(&choice.comm).unwrap().is_splitting = false;
@@ -291,7 +333,13 @@ pub extern "C" fn ncclGetLastError(_comm: Pointer) -> *const c_char {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclRedOpCreatePreMulSum(op: *mut c_int, scalar: *const u8, element: c_int, place: c_int, _comm: Pointer) -> c_int {
+pub unsafe extern "C" fn ncclRedOpCreatePreMulSum(
+    op: *mut c_int,
+    scalar: *const u8,
+    element: c_int,
+    place: c_int,
+    _comm: Pointer,
+) -> c_int {
     assert_eq!(place, 1, "on the host");
     let mut factor = [0; 8];
     // SAFETY: the caller passes an element, and a place for the operation.
@@ -431,7 +479,8 @@ unsafe extern "C" fn meet(_stream: Pointer, _code: c_int, job: Pointer) {
 /// What each rank gets.
 fn results(calls: &[(usize, Call, Vec<u8>)]) -> Vec<Vec<u8>> {
     let first = calls[0].1;
-    assert!(calls.iter().all(|(_, call, _)| (call.kind, call.count, call.element, call.root) == (first.kind, first.count, first.element, first.root)));
+    assert!(calls.iter().all(|(_, call, _)| (call.kind, call.count, call.element, call.root)
+        == (first.kind, first.count, first.element, first.root)));
     let bytes = first.count * size_of_element(first.element);
     match first.kind {
         Kind::AllReduce | Kind::Reduce => vec![reduced(calls); calls.len()],
@@ -456,12 +505,25 @@ macro_rules! reduce {
                 });
                 let result = values.reduce(|one, other| match $calls[0].1.op {
                     1 => $multiply(one, other),
-                    2 => if other > one { other } else { one },
-                    3 => if other < one { other } else { one },
+                    2 => {
+                        if other > one {
+                            other
+                        } else {
+                            one
+                        }
+                    }
+                    3 => {
+                        if other < one {
+                            other
+                        } else {
+                            one
+                        }
+                    }
                     _ => $add(one, other),
                 });
                 let result = result.unwrap();
-                (if $calls[0].1.op == 4 { $divide(result, $calls.len() as $type) } else { result }).to_ne_bytes()
+                (if $calls[0].1.op == 4 { $divide(result, $calls.len() as $type) } else { result })
+                    .to_ne_bytes()
             })
             .collect()
     }};
@@ -469,7 +531,13 @@ macro_rules! reduce {
         reduce!($calls, $type, <$type>::wrapping_add, <$type>::wrapping_mul, |a: $type, b: $type| a / b)
     };
     ($calls:expr, float $type:ty) => {
-        reduce!($calls, $type, |a: $type, b: $type| a + b, |a: $type, b: $type| a * b, |a: $type, b: $type| a / b)
+        reduce!(
+            $calls,
+            $type,
+            |a: $type, b: $type| a + b,
+            |a: $type, b: $type| a * b,
+            |a: $type, b: $type| a / b
+        )
     };
 }
 
@@ -531,16 +599,49 @@ calls! {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn ncclSend(source: Pointer, count: usize, element: c_int, peer: c_int, comm: Pointer, stream: Pointer) -> c_int {
+pub extern "C" fn ncclSend(
+    source: Pointer,
+    count: usize,
+    element: c_int,
+    peer: c_int,
+    comm: Pointer,
+    stream: Pointer,
+) -> c_int {
     message(Kind::Send, source, count, element, peer, comm, stream)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn ncclRecv(target: Pointer, count: usize, element: c_int, peer: c_int, comm: Pointer, stream: Pointer) -> c_int {
+pub extern "C" fn ncclRecv(
+    target: Pointer,
+    count: usize,
+    element: c_int,
+    peer: c_int,
+    comm: Pointer,
+    stream: Pointer,
+) -> c_int {
     message(Kind::Recv, target, count, element, peer, comm, stream)
 }
 
-fn message(kind: Kind, buffer: Pointer, count: usize, element: c_int, peer: c_int, comm: Pointer, stream: Pointer) -> c_int {
+fn message(
+    kind: Kind,
+    buffer: Pointer,
+    count: usize,
+    element: c_int,
+    peer: c_int,
+    comm: Pointer,
+    stream: Pointer,
+) -> c_int {
     let (root, comm, stream) = (peer as usize, comm as usize, stream as usize);
-    give(Call { kind, source: buffer as usize, target: buffer as usize, count, element, op: 0, factor: [0; 8], root, comm, stream })
+    give(Call {
+        kind,
+        source: buffer as usize,
+        target: buffer as usize,
+        count,
+        element,
+        op: 0,
+        factor: [0; 8],
+        root,
+        comm,
+        stream,
+    })
 }

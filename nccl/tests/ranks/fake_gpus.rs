@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::world::on_gpus;
 
 /// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
-const TESTS: [&str; 17] = [
+const TESTS: [&str; 18] = [
     "collectives::random_groups_of_integers_match_a_model",
     "collectives::random_groups_of_floats_match_a_model",
     "collectives::operations_in_place_match_those_that_are_not",
@@ -26,6 +26,7 @@ const TESTS: [&str; 17] = [
     "order::ranks_of_several_threads",
     "order::splits_have_their_colors_and_the_order_of_their_keys",
     "order::a_default_stream_of_a_gpu_is_refused",
+    "order::gpus_of_one_process_have_access_to_each_other",
 ];
 
 #[test]

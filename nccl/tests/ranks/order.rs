@@ -204,3 +204,17 @@ fn a_default_stream_of_a_gpu_is_refused() {
     assert!(error.starts_with("communication on a default stream is not supported"), "{error}");
     it.check().unwrap(); // nothing was given to NCCL
 }
+
+/// NCCL's kernels read the buffers of other ranks of the process.
+#[test]
+fn gpus_of_one_process_have_access_to_each_other() {
+    if !on_gpus() {
+        return; // Ranks on CPU devices have one memory.
+    }
+    let ranks = Ranks::with_timeout(LONG);
+    let data = ranks.stream(0).upload(&[1_u32, 2]).unwrap();
+    let (device, peer) = (ranks.communicators[1].device(), ranks.communicators[0].device());
+    if device.can_access_peer(peer).unwrap() {
+        assert_eq!(ranks.stream(1).download(&data).unwrap(), [1, 2]);
+    }
+}
