@@ -16,6 +16,8 @@ use crate::unique_id::{UniqueId, several_processes};
 /// | mpirun of MPICH, Intel MPI | `PMI_RANK`, `PMI_SIZE`, `MPI_LOCALRANKID` if there |
 /// | srun | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS`, `SLURM_LOCALID`; `SLURM_STEP_NODELIST` |
 ///
+/// `cargo ferrogrid launch` sets torchrun's variables, for one machine.
+///
 /// Processes meet by NCCL's own protocol at `NCCL_COMM_ID=HOST:PORT`, a free port of the host of rank 0; or by a file
 /// that all can read, `FERROGRID_NCCL_FILE`, which must not exist yet. One of the two variables is set to the same value for all.
 ///

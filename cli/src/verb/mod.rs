@@ -1,6 +1,6 @@
 //! The verbs of the command line, one file each.
 //!
-//! `new`, `setup`, `doctor`, `clean` and `completions` need no package. `run`, `test`, `inspect`, `bench` and `bundle`
+//! `new`, `setup`, `doctor`, `launch`, `clean` and `completions` need no package. `run`, `test`, `inspect`, `bench` and `bundle`
 //! build one.
 
 pub(crate) mod bench;
@@ -9,6 +9,7 @@ pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod inspect;
+pub(crate) mod launch;
 pub(crate) mod new;
 pub(crate) mod run;
 pub(crate) mod setup;
