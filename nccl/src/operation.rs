@@ -1,5 +1,7 @@
 //! [`Operation`]: what a rank contributes to one collective operation, before it is enqueued.
 
+use std::fmt;
+
 use ferrogrid_host::__private::{Access, DeviceView, DeviceViewMut};
 use ferrogrid_host::{NcclError, Result, Stream};
 
@@ -20,6 +22,7 @@ use crate::group::Group;
 /// let stream = alone.device().new_stream()?;
 /// let (x, mut y) = (stream.upload(&[1.0_f32, 2.0])?, stream.zeros(2)?);
 /// let sum: Operation = alone.all_reduce(ReduceOp::Sum, &x, &mut y); // nothing happens yet
+/// assert_eq!(format!("{sum:?}"), "Operation { rank: 0, call: all_reduce (sum) of 2 f32 }");
 /// sum.enqueue(&stream)?;
 /// assert_eq!(stream.download(&y)?, [1.0, 2.0]);
 ///
@@ -53,6 +56,18 @@ impl Operation<'_> {
         let mut group = Group::new();
         group.push(stream, self);
         group.run()
+    }
+}
+
+impl fmt::Debug for Operation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Operation");
+        shown.field("rank", &self.communicator.rank());
+        match &self.prepared {
+            Ok(prepared) => shown.field("call", &format_args!("{}", prepared.call)),
+            Err(error) => shown.field("error", error),
+        };
+        shown.finish()
     }
 }
 

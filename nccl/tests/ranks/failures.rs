@@ -291,6 +291,32 @@ fn wrong_lengths_ranks_and_streams_are_refused_at_once() {
 }
 
 #[test]
+fn a_split_waits_for_all_ranks_and_no_longer_than_the_time_out() {
+    let ranks = Ranks::with_timeout(SHORT);
+    let start = Instant::now();
+    let error = ranks.communicators[0].split(Some(0), 0).unwrap_err();
+    assert!(start.elapsed() >= SHORT && start.elapsed() < SHORT + PATIENCE, "{:?}", start.elapsed());
+    let Error::Nccl(NcclError::TimedOut { operation: "split", rank: 0, milliseconds: 300, ref missing }) =
+        error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(**missing, if on_gpus() { vec![] } else { vec![1, 2] });
+    assert_eq!(ranks.communicators[0].check(), Err(error));
+}
+
+#[test]
+fn a_split_without_a_dropped_rank_fails() {
+    if on_gpus() {
+        return; // NCCL does not tell: it is a time-out there.
+    }
+    let mut ranks = Ranks::with_timeout(LONG);
+    drop(ranks.communicators.remove(1));
+    let error = Communicator::split_all(&ranks.communicators, |_| (Some(0), 0)).unwrap_err();
+    assert_eq!(error, NcclError::PeerLost { operation: "split", rank: 0, peer: 1 }.into());
+}
+
+#[test]
 fn a_recording_refuses_operations() {
     let ranks = Ranks::with_timeout(LONG);
     let mut data = ranks.stream(0).zeros::<u32>(1).unwrap();

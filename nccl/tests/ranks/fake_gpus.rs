@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::world::on_gpus;
 
 /// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
-const TESTS: [&str; 18] = [
+const TESTS: [&str; 19] = [
     "collectives::random_groups_of_integers_match_a_model",
     "collectives::random_groups_of_floats_match_a_model",
     "collectives::operations_in_place_match_those_that_are_not",
@@ -17,6 +17,7 @@ const TESTS: [&str; 18] = [
     "failures::an_operation_that_waits_on_the_device_ends_and_its_result_is_none",
     "failures::an_aborted_communicator_fails_what_waits",
     "failures::wrong_lengths_ranks_and_streams_are_refused_at_once",
+    "failures::a_split_waits_for_all_ranks_and_no_longer_than_the_time_out",
     "failures::a_recording_refuses_operations",
     "failures::devices_of_two_kinds_or_one_gpu_twice_are_refused",
     "order::operations_are_ordered_with_work_on_other_streams",
