@@ -74,6 +74,24 @@ impl Kind {
 }
 
 impl Call {
+    /// How many bytes the call of `rank` among `size` reads and writes.
+    pub(crate) fn bytes(&self, rank: usize, size: usize) -> (usize, usize) {
+        let part = self.count * self.element.size();
+        let (whole, at) = (part * size, |root: usize, bytes: usize| if rank == root { bytes } else { 0 });
+        match self.kind {
+            Kind::AllReduce(_) => (part, part),
+            Kind::Reduce(_, root) => (part, at(root, part)),
+            Kind::Broadcast(root) => (at(root, part), part),
+            Kind::AllGather => (part, whole),
+            Kind::ReduceScatter(_) => (whole, part),
+            Kind::AllToAll => (whole, whole),
+            Kind::Gather(root) => (part, at(root, whole)),
+            Kind::Scatter(root) => (at(root, whole), part),
+            Kind::Send(_) => (part, 0),
+            Kind::Recv(_) => (0, part),
+        }
+    }
+
     /// Whether another rank's call is the other part of this one. Factors may differ.
     pub(crate) fn fits(&self, other: &Call) -> bool {
         let alike = match (self.kind, other.kind) {

@@ -122,7 +122,7 @@ impl Communicator {
     ///
     /// # Errors
     /// [`NcclError::Rank`] if there is no such rank; [`NcclError::TimedOut`] if other ranks do not come; for GPUs if NCCL is
-    /// missing or too old, or fails; [`Error::Unsupported`] for CPU devices of several processes.
+    /// missing or too old, or fails; [`Error::Unsupported`] for CPU devices of several processes, which meet by [`Communicator::of_process`].
     pub fn new(device: &Device, id: &UniqueId, rank: usize, size: usize) -> Result<Self> {
         Self::new_with(device, id, rank, size, CommunicatorOptions::new())
     }
@@ -186,9 +186,13 @@ impl Communicator {
     /// ```
     ///
     /// # Errors
-    /// [`NcclError::NoMeetingPoint`] and [`NcclError::File`] if the processes cannot meet; and as for [`Communicator::new`].
+    /// [`NcclError::NoMeetingPoint`] and [`NcclError::File`] if the processes cannot meet; [`Error::Unsupported`] if those with CPU
+    /// devices have no file; and as for [`Communicator::new`].
     pub fn of_process(process: &Process, device: &Device, options: CommunicatorOptions) -> Result<Self> {
         let (rank, size) = (process.rank(), process.size());
+        if let Some(member) = process.join_on_cpu(device, options.timeout())? {
+            return Ok(Self::of(device, rank, size, options, Backend::Cpu(member)));
+        }
         let meeting = process.meet(device, options.timeout())?;
         let communicator = Self::new_with(device, meeting.id(), rank, size, options);
         meeting.end();

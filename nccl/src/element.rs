@@ -51,6 +51,23 @@ pub enum ElementType {
 }
 
 impl ElementType {
+    /// The type with that number.
+    pub(crate) fn of_number(number: u64) -> Option<Self> {
+        let all = [
+            ElementType::I8,
+            ElementType::U8,
+            ElementType::I32,
+            ElementType::U32,
+            ElementType::I64,
+            ElementType::U64,
+            ElementType::F16,
+            ElementType::F32,
+            ElementType::F64,
+            ElementType::Bf16,
+        ];
+        all.into_iter().find(|element| *element as u64 == number)
+    }
+
     pub(crate) fn size(self) -> usize {
         match self {
             ElementType::I8 | ElementType::U8 => 1,

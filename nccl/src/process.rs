@@ -1,9 +1,12 @@
 //! [`Process`]: this process among those that a launcher has started.
 
 use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use ferrogrid_host::{Device, Error, NcclError, Result};
 
+use crate::cpu;
 use crate::meeting::Meeting;
 use crate::unique_id::{UniqueId, several_processes};
 
@@ -20,6 +23,7 @@ use crate::unique_id::{UniqueId, several_processes};
 ///
 /// Processes meet by NCCL's own protocol at `NCCL_COMM_ID=HOST:PORT`, a free port of the host of rank 0; or by a file
 /// that all can read, `FERROGRID_NCCL_FILE`, which must not exist yet. One of the two variables is set to the same value for all.
+/// Processes with CPU devices are on one machine, and meet by the file.
 ///
 /// ```sh
 /// NCCL_COMM_ID=127.0.0.1:29501 torchrun --no-python --nproc-per-node 2 target/release/train
@@ -146,16 +150,22 @@ impl Process {
         }
     }
 
+    /// The rank on a CPU device, if there are several processes.
+    pub(crate) fn join_on_cpu(&self, device: &Device, timeout: Duration) -> Result<Option<cpu::Member>> {
+        if self.size == 1 || device.is_cuda() {
+            return Ok(None);
+        }
+        let file = file().ok_or_else(|| several_processes(device))?;
+        cpu::join_processes(&file, self.rank, self.size, timeout).map(Some)
+    }
+
     /// What all processes agree on.
-    pub(crate) fn meet(&self, device: &Device, timeout: std::time::Duration) -> Result<Meeting> {
+    pub(crate) fn meet(&self, device: &Device, timeout: Duration) -> Result<Meeting> {
         if self.size == 1 {
             return Ok(Meeting::alone(UniqueId::new(device)?));
         }
-        if !device.is_cuda() {
-            return Err(several_processes(device));
-        }
-        if let Some(file) = env::var_os("FERROGRID_NCCL_FILE").filter(|file| !file.is_empty()) {
-            return Meeting::by_file(file.as_ref(), self.rank, || UniqueId::new(device), timeout);
+        if let Some(file) = file() {
+            return Meeting::by_file(&file, self.rank, || UniqueId::new(device), timeout);
         }
         if env::var_os("NCCL_COMM_ID").is_some_and(|place| !place.is_empty()) {
             // NCCL reads it, and makes the same id in each process.
@@ -180,6 +190,11 @@ impl Launcher {
     fn lacks(&self, present: &'static str, missing: &'static str) -> Error {
         NcclError::Launcher { launcher: self.name, present, missing }.into()
     }
+}
+
+/// The file by which processes meet.
+fn file() -> Option<PathBuf> {
+    env::var_os("FERROGRID_NCCL_FILE").filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
 fn number(variable: &'static str, value: &str) -> Result<usize> {
@@ -271,7 +286,7 @@ mod tests {
             "{error}"
         );
         let two = with(&[("RANK", "0"), ("WORLD_SIZE", "2")]).unwrap();
-        let error = two.meet(&Device::cpu(), std::time::Duration::ZERO).err().unwrap();
+        let error = two.join_on_cpu(&Device::cpu(), Duration::ZERO).err().unwrap();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     }
 

@@ -75,6 +75,14 @@ impl Scalar {
         scalar
     }
 
+    pub(crate) fn bytes(&self) -> &[u8; 8] {
+        &self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 8]) -> Self {
+        Scalar(bytes)
+    }
+
     pub(crate) fn as_ptr(&self) -> *const u8 {
         self.0.as_ptr()
     }

@@ -1,6 +1,8 @@
 //! [`UniqueId`]: what ranks of one communicator have in common.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,6 +15,9 @@ pub(crate) const BYTES: usize = 128;
 
 /// How ids of CPU devices begin; those of NCCL are numbers and addresses of sockets.
 const OF_CPU: &[u8] = b"ferrogrid: CPU devices of process ";
+
+/// How ids of CPU devices of several processes begin.
+const OF_PROCESSES: &[u8] = b"ferrogrid: CPU devices at ";
 
 /// The name of a communicator that is about to be made: one rank makes it, and all are given it, in whatever way the program
 /// has (`ncclUniqueId`). One id is for one communicator.
@@ -45,10 +50,27 @@ impl UniqueId {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        UniqueId::of_text(OF_CPU, &format!("{process}, {number}, {}", now.as_nanos()))
+    }
+
+    /// A new id for CPU devices of several processes, which meet at `address`.
+    pub(crate) fn of_address(address: SocketAddr) -> Self {
+        // Only those that have read the id know it: the standard library's own source of randomness, which is the system's.
+        let [first, second] = [0, 1].map(|number| RandomState::new().hash_one(number));
+        UniqueId::of_text(OF_PROCESSES, &format!("{address} {first:016x}{second:016x}"))
+    }
+
+    /// Where the processes meet, if it is such an id.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        let rest = self.0.strip_prefix(OF_PROCESSES)?;
+        let end = rest.iter().position(|&byte| byte == b' ')?;
+        std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
+    }
+
+    fn of_text(prefix: &[u8], text: &str) -> Self {
         let mut bytes = [0; BYTES];
-        let text = format!("{process}, {number}, {}", now.as_nanos());
-        bytes[..OF_CPU.len()].copy_from_slice(OF_CPU);
-        bytes[OF_CPU.len()..][..text.len()].copy_from_slice(text.as_bytes());
+        bytes[..prefix.len()].copy_from_slice(prefix);
+        bytes[prefix.len()..][..text.len()].copy_from_slice(text.as_bytes());
         UniqueId(bytes)
     }
 
@@ -86,7 +108,7 @@ pub(crate) fn several_processes(device: &Device) -> Error {
     Error::Unsupported {
         operation: "communication among processes",
         device: device.to_string().into(),
-        reason: "ranks on CPU devices are threads of one process (`Communicator::all`, `Communicator::new`)",
+        reason: "ranks on CPU devices are threads of one process, or processes of one machine that meet by the file FERROGRID_NCCL_FILE (`Communicator::from_env`, `cargo ferrogrid launch`)",
     }
 }
 
@@ -101,6 +123,15 @@ impl fmt::Debug for UniqueId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_of_processes_has_their_address_and_is_another_each_time() {
+        let address: SocketAddr = "127.0.0.1:54321".parse().unwrap();
+        let ids = [(); 2].map(|()| UniqueId::of_address(address));
+        assert_eq!(ids.map(|id| id.address()), [Some(address); 2]);
+        assert_ne!(ids[0], ids[1]);
+        assert_eq!(UniqueId::new(&Device::cpu()).unwrap().address(), None);
+    }
 
     #[test]
     fn an_id_is_for_devices_of_one_kind_and_cpu_devices_of_one_process() {

@@ -53,7 +53,7 @@ pub(crate) fn join(id: &UniqueId, rank: usize, size: usize, timeout: Duration) -
         }
         all = CHANGED.wait_timeout(all, left).unwrap_or_else(PoisonError::into_inner).0;
     }
-    Ok(Member { world, rank })
+    Ok(Member::Here { world, rank, hosting: None })
 }
 
 fn give_up(waiting: &mut Waiting, rank: usize, timeout: Duration) -> NcclError {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ferrogrid_host::{NcclError, Result};
 
 use super::Member;
+use super::processes::PendingSplit;
 use super::world::World;
 use crate::options::deadline;
 
@@ -51,7 +52,7 @@ impl Splits {
     }
 
     /// What `rank` becomes, once all have chosen.
-    fn take(&mut self, number: u64, rank: usize) -> Option<Option<Member>> {
+    fn take(&mut self, number: u64, rank: usize) -> Option<Option<(Arc<World>, usize)>> {
         let size = self.begun.len();
         let split = self.open.get_mut(&number)?;
         let part = split.parts.as_mut()?[rank].take();
@@ -59,7 +60,7 @@ impl Splits {
         if split.taken == size {
             self.open.remove(&number);
         }
-        Some(part.map(|(world, rank)| Member { world, rank }))
+        Some(part)
     }
 
     fn missing(&self, number: u64) -> Vec<usize> {
@@ -86,39 +87,76 @@ fn parts(choices: &[Choice], timeout: Duration) -> Parts {
     parts
 }
 
+/// A rank that has chosen.
+pub(super) enum Chosen<'a> {
+    Here { member: &'a Member, world: &'a World, rank: usize, number: u64 },
+    Guest(PendingSplit),
+}
+
 /// What the ranks become, of which this thread has these. Waits for the others.
 pub(crate) fn split(members: &[(&Member, Choice)]) -> Result<Vec<Option<Member>>> {
     let start = Instant::now();
-    let choose = |&(member, choice): &(&Member, Choice)| {
-        let number = member.world.lock().splits.choose(member.rank, choice, member.world.timeout());
-        member.world.announce();
-        number
-    };
     // All choose before one waits.
-    let numbers: Vec<u64> = members.iter().map(choose).collect();
-    let wait = |((member, _), number): (&(&Member, Choice), u64)| Ok(member.wait_for_split(number, start)?);
-    members.iter().zip(numbers).map(wait).collect()
+    let chosen: Vec<_> = members.iter().map(|(member, choice)| member.choose(*choice)).collect();
+    chosen.into_iter().map(|chosen| Ok(chosen.wait(start)?)).collect()
 }
 
 impl Member {
-    fn wait_for_split(&self, number: u64, start: Instant) -> Result<Option<Member>, NcclError> {
-        let (world, rank) = (&*self.world, self.rank);
-        let mut state = world.lock();
-        loop {
-            if let Some(part) = state.splits.take(number, rank) {
-                return Ok(part);
+    pub(super) fn choose(&self, choice: Choice) -> Chosen<'_> {
+        match self {
+            Member::Here { world, rank, .. } => {
+                let number = world.lock().splits.choose(*rank, choice, world.timeout());
+                world.announce();
+                Chosen::Here { member: self, world, rank: *rank, number }
             }
-            state.check()?;
-            let missing = state.splits.missing(number);
-            if let Some(&peer) = missing.iter().find(|&&peer| state.has_left(peer)) {
-                return Err(NcclError::PeerLost { operation: OPERATION, rank, peer });
+            Member::Guest(guest) => Chosen::Guest(guest.choose(choice)),
+        }
+    }
+
+    /// A rank of a new world, for which the same processes take part.
+    fn part(&self, world: Arc<World>, rank: usize) -> Self {
+        let hosting = match self {
+            Member::Here { hosting, .. } => hosting.clone(),
+            Member::Guest(_) => None,
+        };
+        Member::Here { world, rank, hosting }
+    }
+}
+
+impl Chosen<'_> {
+    /// Waits until all have chosen.
+    pub(super) fn wait(self, start: Instant) -> Result<Option<Member>, NcclError> {
+        match self {
+            Chosen::Here { member, world, rank, number } => {
+                let part = wait_here(world, rank, number, start)?;
+                Ok(part.map(|(world, rank)| member.part(world, rank)))
             }
-            let (changed, has_changed) = world.wait(state, deadline(start, world.timeout()));
-            state = changed;
-            if !has_changed {
-                let missing = state.splits.missing(number).into();
-                return Err(world.time_out(&mut state, OPERATION, rank, missing));
-            }
+            Chosen::Guest(pending) => Ok(pending.wait(start)?.map(Member::Guest)),
+        }
+    }
+}
+
+fn wait_here(
+    world: &World,
+    rank: usize,
+    number: u64,
+    start: Instant,
+) -> Result<Option<(Arc<World>, usize)>, NcclError> {
+    let mut state = world.lock();
+    loop {
+        if let Some(part) = state.splits.take(number, rank) {
+            return Ok(part);
+        }
+        state.check()?;
+        let missing = state.splits.missing(number);
+        if let Some(&peer) = missing.iter().find(|&&peer| state.has_left(peer)) {
+            return Err(NcclError::PeerLost { operation: OPERATION, rank, peer });
+        }
+        let (changed, has_changed) = world.wait(state, deadline(start, world.timeout()));
+        state = changed;
+        if !has_changed {
+            let missing = state.splits.missing(number).into();
+            return Err(world.time_out(&mut state, OPERATION, rank, missing));
         }
     }
 }

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use ferrogrid_host::NcclError;
 
 use super::exchange;
+use super::key::{Key, Numbers, Party};
 use super::splitting::Splits;
-use crate::call::{Call, Kind};
+use crate::call::Call;
 use crate::options::{deadline, milliseconds};
 
-pub(super) struct World {
+pub(crate) struct World {
     size: usize,
     timeout: Duration,
     state: Mutex<State>,
@@ -24,34 +25,13 @@ pub(super) struct World {
 
 /// What ranks have done, under one lock.
 pub(super) struct State {
-    /// How many calls have been numbered, of each rank in each of its roles.
-    issued: HashMap<(Channel, Party), u64>,
+    numbers: Numbers,
     rounds: HashMap<Key, Round>,
     pub(super) splits: Splits,
     /// The ranks whose communicators have been dropped.
     left: Vec<bool>,
     /// Why no call works any more.
     failure: Option<NcclError>,
-}
-
-/// Calls that are numbered together.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Channel {
-    All,
-    Pair { from: usize, to: usize },
-}
-
-/// A rank in one of its roles: a rank that sends to itself is both ends of a pair.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Party {
-    rank: usize,
-    receives: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    channel: Channel,
-    number: u64,
 }
 
 /// The calls of one number.
@@ -84,7 +64,7 @@ pub(super) struct Arrived {
 impl World {
     pub(super) fn new(size: usize, timeout: Duration) -> Self {
         let state = State {
-            issued: HashMap::new(),
+            numbers: Numbers::default(),
             rounds: HashMap::new(),
             splits: Splits::new(size),
             left: vec![false; size],
@@ -103,18 +83,14 @@ impl World {
 
     /// Numbers a call that `rank` is about to enqueue.
     pub(super) fn ticket(self: Arc<World>, rank: usize, call: Call) -> Ticket {
-        let (channel, receives) = match call.kind {
-            Kind::Send(peer) => (Channel::Pair { from: rank, to: peer }, false),
-            Kind::Recv(peer) => (Channel::Pair { from: peer, to: rank }, true),
-            _ => (Channel::All, false),
-        };
-        let party = Party { rank, receives };
-        let mut state = self.lock();
-        let issued = state.issued.entry((channel, party)).or_default();
-        let key = Key { channel, number: *issued };
-        *issued += 1;
-        drop(state);
-        Ticket { world: self, key, party, call }
+        let number = self.lock().numbers.next(rank, call.kind);
+        Ticket::new(self, rank, number, call)
+    }
+
+    /// A call that a rank in another process has numbered.
+    pub(super) fn numbered(self: Arc<World>, rank: usize, number: u64, call: Call) -> Ticket {
+        self.lock().numbers.note(rank, call.kind, number);
+        Ticket::new(self, rank, number, call)
     }
 
     /// Notes that `rank` will enqueue no more calls.
@@ -185,13 +161,13 @@ impl State {
     fn missing(&self, key: Key, size: usize) -> Vec<Party> {
         let present = self.rounds.get(&key).map_or(&[][..], |round| &round.calls);
         let is_missing = |party: &Party| !present.iter().any(|(known, _)| known == party);
-        parties(key.channel, size).into_iter().filter(is_missing).collect()
+        key.channel.parties(size).into_iter().filter(is_missing).collect()
     }
 
     /// One of a round that will never come.
     fn lost(&self, key: Key, size: usize) -> Option<usize> {
-        let issued = |party| self.issued.get(&(key.channel, party)).copied().unwrap_or(0);
-        let is_lost = |party: &Party| self.left[party.rank] && issued(*party) <= key.number;
+        let is_lost =
+            |party: &Party| self.left[party.rank] && self.numbers.issued(key.channel, *party) <= key.number;
         self.missing(key, size).into_iter().find(is_lost).map(|party| party.rank)
     }
 
@@ -200,7 +176,7 @@ impl State {
         let round = self.rounds.get_mut(&key)?;
         let result = round.result.clone()?;
         round.told += 1;
-        if round.told == parties(key.channel, size).len() {
+        if round.told == key.channel.parties(size).len() {
             self.rounds.remove(&key);
         }
         Some(result)
@@ -208,6 +184,11 @@ impl State {
 }
 
 impl Ticket {
+    fn new(world: Arc<World>, rank: usize, number: u64, call: Call) -> Self {
+        let (channel, party) = Party::of(rank, call.kind);
+        Ticket { world, key: Key { channel, number }, party, call }
+    }
+
     /// Brings the call to its round, and carries that out if it is complete.
     pub(super) fn arrive(self) -> Arrived {
         let Ticket { world, key, party, call } = self;
@@ -216,7 +197,7 @@ impl Ticket {
         if state.failure.is_none() {
             let round = state.rounds.entry(key).or_default();
             round.calls.push((party, call));
-            if round.calls.len() == parties(key.channel, world.size).len() {
+            if round.calls.len() == key.channel.parties(world.size).len() {
                 let calls = std::mem::take(&mut round.calls);
                 let calls: Vec<(usize, Call)> =
                     calls.into_iter().map(|(party, call)| (party.rank, call)).collect();
@@ -260,16 +241,6 @@ impl Drop for Arrived {
     fn drop(&mut self) {
         if let Some(round) = self.world.lock().rounds.get_mut(&self.key) {
             round.calls.retain(|(party, _)| *party != self.party);
-        }
-    }
-}
-
-/// Whose calls make a round.
-fn parties(channel: Channel, size: usize) -> Vec<Party> {
-    match channel {
-        Channel::All => (0..size).map(|rank| Party { rank, receives: false }).collect(),
-        Channel::Pair { from, to } => {
-            vec![Party { rank: from, receives: false }, Party { rank: to, receives: true }]
         }
     }
 }

@@ -1,12 +1,13 @@
 //! An NCCL for tests, compiled by `tests/ranks/fake_gpus.rs` into a `libnccl.so.2`, beside the fake driver of the host
 //! (`host/tests/fake_driver/libcuda.rs`). An operation is three pieces of work on the stream that it is given: a copy of its source, a
 //! callback that waits for the other ranks, and a copy to its target. So the fake driver judges whether its memory is ordered.
-//! Each group leaves its communicators in progress for two queries.
+//! Each group leaves its communicators in progress for two queries; the first one until all ranks have called an operation, as real
+//! ones are connected then.
 //!
 //! All its functions are `unsafe`: a caller must pass what the real library requires.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard};
@@ -22,6 +23,9 @@ const VERSION: c_int = 21_903;
 
 /// The first number of an operation that was made.
 const MADE: c_int = 100;
+
+/// The most communicators that there may be.
+const MOST: usize = 16;
 
 /// How often a communicator is in progress after a group.
 const POLLS: u32 = 2;
@@ -96,6 +100,8 @@ struct State {
     rounds: HashMap<(usize, u64), Round>,
     messages: HashMap<(usize, usize, usize, u64), Vec<u8>>,
     splits: HashMap<(usize, u64), Vec<Choice>>,
+    /// The ranks that have called an operation, by clique.
+    connected: HashMap<usize, HashSet<usize>>,
     /// The factors of operations that were made.
     made: HashMap<c_int, [u8; 8]>,
 }
@@ -230,6 +236,7 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
 
 fn new_comm(state: &mut State, clique: usize, rank: usize, size: usize, context: usize) -> usize {
     state.next += 1;
+    assert!(state.comms.len() < MOST, "communicators are destroyed");
     let (collectives, messages, splits) = Default::default();
     let comm = Comm {
         clique,
@@ -314,8 +321,11 @@ pub unsafe extern "C" fn ncclCommAbort(comm: Pointer) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommGetAsyncError(comm: Pointer, error: *mut c_int) -> c_int {
     let mut state = state();
-    let Some(comm) = state.comms.get_mut(&(comm as usize)) else { return INVALID_ARGUMENT };
-    let busy = comm.is_splitting || comm.polls > 0;
+    let State { comms, connected, .. } = &mut *state;
+    let Some(comm) = comms.get_mut(&(comm as usize)) else { return INVALID_ARGUMENT };
+    let connected = connected.get(&comm.clique).map_or(0, HashSet::len);
+    let is_connecting = comm.collectives > 0 && connected < comm.size;
+    let busy = comm.is_splitting || comm.polls > 0 || is_connecting;
     comm.polls = comm.polls.saturating_sub(1);
     // SAFETY: the caller passes a place for it.
     unsafe { *error = if busy { IN_PROGRESS } else { SUCCESS } };
@@ -397,6 +407,9 @@ unsafe fn enqueue(call: Call) {
     };
     *number += 1;
     let number = *number;
+    if !matches!(call.kind, Kind::Send | Kind::Recv) {
+        state.connected.entry(clique).or_default().insert(rank);
+    }
     drop(state);
     let bytes = call.count * size_of_element(call.element);
     let (sent, received_bytes) = match call.kind {

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::world::on_gpus;
-use ferrogrid::nccl::{Communicator, CommunicatorOptions, Process, ReduceOp};
+use ferrogrid::nccl::{Communicator, CommunicatorOptions, Group, Process, ReduceOp};
 use ferrogrid::{Error, NcclError};
 
 /// What a process is to do; without it, it is the one that starts the others.
@@ -31,18 +31,21 @@ fn rank_of(part: &str) -> ferrogrid::Result<String> {
     let process = Process::from_env()?;
     let options = CommunicatorOptions::new().with_timeout(TIMEOUT);
     let communicator = Communicator::of_process(&process, &process.device()?, options)?;
+    if part == "all" {
+        return all_operations(&communicator).map(|()| "all".to_owned());
+    }
     let text = sum(&communicator)?;
     if part == "meet" {
         return Ok(text);
     }
-    if communicator.rank() == 1 {
+    if communicator.rank() == usize::from(part == "kill") {
         std::process::abort();
     }
     let start = Instant::now();
     match sum(&communicator) {
-        Err(Error::Nccl(NcclError::TimedOut { .. } | NcclError::Call { .. })) => {
-            Ok(format!("lost after {} s", start.elapsed().as_secs()))
-        }
+        Err(Error::Nccl(
+            NcclError::TimedOut { .. } | NcclError::Call { .. } | NcclError::PeerLost { .. },
+        )) => Ok(format!("lost after {} s", start.elapsed().as_secs())),
         other => Ok(format!("not expected: {other:?}")),
     }
 }
@@ -55,12 +58,74 @@ fn sum(communicator: &Communicator) -> ferrogrid::Result<String> {
     Ok(format!("rank {} of {}: {:?}", communicator.rank(), communicator.size(), stream.download(&data)?))
 }
 
-/// Starts ranks 0 and 1, with these variables for both.
-fn start(part: &str, variables: &[(&str, &str)]) -> [Child; 2] {
-    [0, 1].map(|rank: usize| {
+/// Each operation, among any number of ranks.
+fn all_operations(it: &Communicator) -> ferrogrid::Result<()> {
+    let (rank, size) = (it.rank() as u32, it.size() as u32);
+    let all = || 0..size;
+    let stream = it.device().new_stream()?;
+    let own = stream.upload(&[rank, 10 * rank])?;
+    let wide = stream.upload(&all().map(|part| 100 * rank + part).collect::<Vec<_>>())?;
+    let (mut two, mut whole) = (stream.zeros::<u32>(2)?, stream.zeros::<u32>(2 * it.size())?);
+    let (mut one, mut each) = (stream.zeros::<u32>(1)?, stream.zeros::<u32>(it.size())?);
+    let sum: u32 = all().sum();
+
+    it.all_reduce(ReduceOp::ScaledSum(2), &own, &mut two).enqueue(&stream)?;
+    assert_eq!(stream.download(&two)?, [2 * sum, 20 * sum]);
+    it.reduce(ReduceOp::Max, 1, &own, Some(two.view_mut())).enqueue(&stream)?;
+    let greatest = [size - 1, 10 * (size - 1)];
+    assert_eq!(stream.download(&two)?, if rank == 1 { greatest } else { [2 * sum, 20 * sum] });
+    it.broadcast(1, (rank == 1).then_some(own.view()), &mut two).enqueue(&stream)?;
+    assert_eq!(stream.download(&two)?, [1, 10]);
+    it.all_gather(&own, &mut whole).enqueue(&stream)?;
+    let gathered: Vec<u32> = all().flat_map(|rank| [rank, 10 * rank]).collect();
+    assert_eq!(stream.download(&whole)?, gathered);
+    it.reduce_scatter(ReduceOp::Min, &wide, &mut one).enqueue(&stream)?;
+    assert_eq!(stream.download(&one)?, [rank]);
+    it.all_to_all(&wide, &mut each).enqueue(&stream)?;
+    assert_eq!(stream.download(&each)?, all().map(|from| 100 * from + rank).collect::<Vec<_>>());
+    it.gather(0, &own, (rank == 0).then_some(whole.view_mut())).enqueue(&stream)?;
+    it.scatter(0, (rank == 0).then_some(wide.view()), &mut one).enqueue(&stream)?;
+    assert_eq!((stream.download(&whole)?, stream.download(&one)?), (gathered, vec![rank]));
+
+    // In a ring, by two messages at a time; and in place.
+    let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
+    let mut exchange = Group::new();
+    exchange.push(&stream, it.send(next as usize, &own));
+    exchange.push(&stream, it.recv(last as usize, &mut two));
+    exchange.run()?;
+    assert_eq!(stream.download(&two)?, [last, 10 * last]);
+    it.reduce_scatter_in_place(ReduceOp::Sum, &mut each).enqueue(&stream)?;
+    it.all_gather_in_place(&mut each).enqueue(&stream)?;
+    let of_part = |part: u32| all().map(|to| 100 * part + to).sum::<u32>();
+    assert_eq!(stream.download(&each)?, all().map(of_part).collect::<Vec<_>>());
+
+    // Even and odd ranks; and what disagrees is an error of all, which leaves the communicator as it is.
+    let part = it.split(Some(rank % 2), 0)?.expect("each has a color");
+    assert_eq!((part.rank() as u32, part.size() as u32), (rank / 2, (size + 1 - rank % 2) / 2));
+    let mut sum_of_part = stream.upload(&[rank])?;
+    part.all_reduce_in_place(ReduceOp::Sum, &mut sum_of_part).enqueue(&stream)?;
+    let expected: u32 = all().filter(|other| other % 2 == rank % 2).sum();
+    assert_eq!(stream.download(&sum_of_part)?, [expected]);
+    if !it.device().is_cuda() {
+        it.broadcast_in_place(0, whole.slice_mut(..1 + it.rank())?).enqueue(&stream)?;
+        let error = stream.synchronize().unwrap_err();
+        assert!(matches!(error, Error::Nccl(NcclError::Mismatch { one: (0, _), other: (1, _) })), "{error}");
+    }
+    it.all_reduce_in_place(ReduceOp::Average, &mut two).enqueue(&stream)?;
+    assert_eq!(stream.download(&two)?, [sum / size, 10 * sum / size]);
+    Ok(())
+}
+
+/// Starts ranks 0 to `N`, with these variables for all.
+fn start<const N: usize>(part: &str, variables: &[(&str, &str)]) -> [Child; N] {
+    std::array::from_fn(|rank| {
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["--exact", "processes::rank", "--nocapture"]).env(PART, part).stdout(Stdio::piped());
-        command.env("RANK", rank.to_string()).env("LOCAL_RANK", rank.to_string()).env("WORLD_SIZE", "2");
+        command.env("RANK", rank.to_string()).env("LOCAL_RANK", rank.to_string());
+        command.env("WORLD_SIZE", N.to_string()).env_remove("FERROGRID_NCCL_FILE");
+        if !on_gpus() {
+            command.env("FERROGRID_DEVICE", "cpu");
+        }
         command.envs(variables.iter().copied()).stderr(Stdio::piped()).spawn().unwrap()
     })
 }
@@ -78,44 +143,83 @@ fn address() -> String {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
+/// A file that does not exist, in a folder that does.
+fn file() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("id").display().to_string();
+    (folder, file)
+}
+
 #[test]
-fn cpu_devices_of_several_processes_are_refused() {
-    for child in start("from_env", &[("FERROGRID_DEVICE", "cpu")]) {
-        let text = text(child);
-        assert!(
-            text.starts_with("communication among processes is not supported on the CPU device"),
-            "{text}"
-        );
-    }
+fn processes_without_a_place_to_meet_are_refused() {
+    let [first, second] = start("from_env", &[]).map(text);
+    let expected = match on_gpus() {
+        true => "2 processes need a place to meet: set NCCL_COMM_ID=",
+        false => "communication among processes is not supported on the CPU device",
+    };
+    assert!(first == second && first.starts_with(expected), "{first}");
 }
 
 #[test]
 fn processes_meet_by_an_address_or_a_file() {
-    if !on_gpus() {
-        return; // NCCL is what they meet by.
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("id").display().to_string();
-    for variable in [("NCCL_COMM_ID", &*address()), ("FERROGRID_NCCL_FILE", &*file)] {
-        for (rank, child) in start("meet", &[variable]).into_iter().enumerate() {
+    let (folder, file) = file();
+    let (of_file, of_address) = (("FERROGRID_NCCL_FILE", &*file), ("NCCL_COMM_ID", &*address()));
+    for variable in [of_file, of_address] {
+        if variable == of_address && !on_gpus() {
+            continue; // It is read by NCCL.
+        }
+        for (rank, child) in start::<2>("meet", &[variable]).into_iter().enumerate() {
             assert_eq!(text(child), format!("rank {rank} of 2: [1, 2]"), "{variable:?}");
         }
     }
-    let [first, second] = start("meet", &[]).map(text);
-    assert!(first == second && first.starts_with("2 processes need a place to meet"), "{first}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "the file is removed");
+}
+
+#[test]
+fn processes_have_all_operations() {
+    let (_folder, file) = file();
+    let variables = [("FERROGRID_NCCL_FILE", &*file)];
+    let texts = match on_gpus() {
+        true => start::<2>("all", &variables).map(text).to_vec(),
+        false => start::<5>("all", &variables).map(text).to_vec(),
+    };
+    assert!(texts.iter().all(|text| text == "all"), "{texts:?}");
 }
 
 #[test]
 fn a_killed_process_is_an_error_of_the_other() {
-    if !on_gpus() {
-        return;
-    }
     for _ in 0..2 {
-        let [first, mut second] = start("kill", &[("NCCL_COMM_ID", &address())]);
+        let (_folder, file) = file();
+        let [first, mut second] = start("kill", &[("FERROGRID_NCCL_FILE", &*file)]);
         let text = text(first);
         let seconds =
             text.strip_prefix("lost after ").and_then(|rest| rest.strip_suffix(" s")?.parse::<u64>().ok());
         assert!(seconds.is_some_and(|seconds| seconds < 20), "{text}");
         assert!(!second.wait().unwrap().success());
+    }
+}
+
+/// Rank 0 has the world of ranks on CPU devices.
+#[test]
+fn a_killed_first_process_is_an_error_of_the_other() {
+    let (_folder, file) = file();
+    let [mut first, second] = start("kill_first", &[("FERROGRID_NCCL_FILE", &*file)]);
+    let text = text(second);
+    // It may be gone before the other has the result of the first operation.
+    assert!(
+        text.starts_with("lost after ") || text == "all_reduce: rank 0 is gone, which rank 1 waits for",
+        "{text}"
+    );
+    assert!(!first.wait().unwrap().success());
+}
+
+#[test]
+fn a_process_that_does_not_come_is_an_error_in_time() {
+    let (_folder, file) = file();
+    let [first, mut second, third] = start("meet", &[("FERROGRID_NCCL_FILE", &*file)]);
+    second.kill().unwrap();
+    second.wait().unwrap();
+    for text in [text(first), text(third)] {
+        assert!(text.contains("has waited for 5000 ms") || text.contains("is gone"), "{text}");
     }
 }
