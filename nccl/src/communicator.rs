@@ -13,7 +13,7 @@ use crate::{cpu, gpu};
 
 /// One rank of a set of devices that communicate (`ncclComm_t`): a device, the rank's number and the number of ranks.
 ///
-/// Ranks on GPUs communicate by NCCL, and ranks on CPU devices of one process by its memory. One thread can have all ranks of
+/// Ranks on GPUs communicate by NCCL, and ranks on CPU devices by the memory of a process. One thread can have all ranks of
 /// a process ([`Communicator::all`]); or each has a thread, or a process, of its own ([`Communicator::new`],
 /// [`Communicator::from_env`]). Its methods make [`Operation`](crate::Operation)s, which are enqueued on streams of the device.
 /// All ranks call the same operations in the same order.
@@ -24,7 +24,8 @@ use crate::{cpu, gpu};
 /// operation was to write. After that the communicator fails all operations; the device remains usable.
 ///
 /// # Dropping
-/// Work that has been enqueued still runs, and is waited for in the background. Ranks that wait for operations which a dropped one has not enqueued fail.
+/// Work that has been enqueued still runs, and is waited for in the background; but rank 0 on a CPU device waits until other processes
+/// have dropped theirs. Ranks that wait for operations which a dropped one has not enqueued fail.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

@@ -1,5 +1,5 @@
 //! Communication between devices: NCCL's collective operations and messages on typed buffers, in stream order. The same
-//! program runs on CPU devices of one process. Programs use it as `ferrogrid::nccl`, with the feature `nccl` of `ferrogrid`.
+//! program runs on CPU devices of one machine. Programs use it as `ferrogrid::nccl`, with the feature `nccl` of `ferrogrid`.
 //!
 //! A [`Communicator`] is one rank. Its methods make [`Operation`]s, which are enqueued on streams, by themselves or in a
 //! [`Group`]. Buffers are borrowed only until then: they are ordered between streams, and live until the work has run, as with
@@ -25,8 +25,8 @@
 //! one group. A recorded graph cannot hold operations.
 //!
 //! # On CPU devices
-//! Ranks are threads of one process, or all on one thread. Elements are combined in the order of ranks. What NCCL leaves
-//! undefined is an error: lengths, types and operations that differ between ranks. Ranks may share a device; they
+//! Ranks are threads of one process, all on one thread, or processes of one machine. Elements are combined in the order of ranks. What NCCL leaves
+//! undefined is an error: lengths, types and operations that differ between ranks. Ranks of a process may share a device; they
 //! have buffers of their own, since two ranks that write parts of one buffer would wait for each other.
 
 #![deny(missing_docs)]

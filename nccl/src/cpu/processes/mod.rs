@@ -45,3 +45,47 @@ pub(crate) fn join(path: &Path, rank: usize, size: usize, timeout: Duration) -> 
     let hosting = Some(Arc::new(Hosting::new(host, timeout)));
     Ok(Member::Here { world, rank, hosting })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use ferrogrid_host::Error;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// In one process: that makes no difference to those that join.
+    #[test]
+    fn ranks_join_once_with_the_id_and_the_right_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("id");
+        let of_rank = |rank, size| {
+            let file = file.clone();
+            thread::spawn(move || join(&file, rank, size, LONG).map(|member| (member.rank(), member.size())))
+        };
+        let [first, second] = [0, 1].map(|rank| of_rank(rank, 3));
+        let id = *Meeting::by_file(&file, 1, || unreachable!(), LONG).unwrap().id();
+
+        let size = of_rank(2, 4).join().unwrap().unwrap_err();
+        assert_eq!(size, Error::from(NcclError::Size { rank: 2, size: 4, other: 3 }));
+        let mut other = id.to_bytes();
+        *other.last_mut().unwrap() ^= 1;
+        let start = (Instant::now(), LONG);
+        let stranger = guest::join(&UniqueId::from_bytes(other), 2, 3, start).err();
+        let refused = NcclError::PeerLost { operation: "Communicator::new", rank: 2, peer: 0 };
+        assert_eq!(stranger, Some(refused));
+        // The one of the two that comes later.
+        let third = of_rank(1, 3);
+        while !second.is_finished() && !third.is_finished() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let (taken, waiting) = if second.is_finished() { (second, third) } else { (third, second) };
+        assert_eq!(taken.join().unwrap(), Err(NcclError::RankTaken { rank: 1, size: 3 }.into()));
+
+        let last = of_rank(2, 3);
+        let places = [first, waiting, last].map(|rank| rank.join().unwrap().unwrap());
+        assert_eq!(places, [(0, 3), (1, 3), (2, 3)]);
+    }
+}
