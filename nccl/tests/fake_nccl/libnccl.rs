@@ -570,7 +570,13 @@ fn reduced(calls: &[(usize, Call, Vec<u8>)]) -> Vec<u8> {
 
 /// Adds a call to the group of the thread.
 fn give(call: Call) -> c_int {
-    let factor = state().made.get(&call.op).copied().unwrap_or_default();
+    let state = state();
+    // As the real library refuses a communicator that is in progress.
+    if state.comms[&call.comm].polls > 0 {
+        return INVALID_ARGUMENT;
+    }
+    let factor = state.made.get(&call.op).copied().unwrap_or_default();
+    drop(state);
     GROUP.with_borrow_mut(|group| {
         assert!(group.0 > 0, "in a group");
         group.1.push(Call { factor, ..call });
