@@ -47,6 +47,7 @@
 //! - Many launches as one graph: [`Stream::capture`], [`Graph`].
 //! - Resources and occupancy of kernels: [`Device::attributes`], [`Device::occupancy`].
 //! - Kernels of other compilers: [`ForeignModule`], [`Nvrtc`].
+//! - Several devices that work together: `ferrogrid::nccl`, with the feature `nccl`.
 //! - Errors: [`Error`], with the kernel, the limit and the value; a panic in a kernel is
 //!   [`Error::KernelPanic`].
 //!

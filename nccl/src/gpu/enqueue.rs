@@ -47,12 +47,13 @@ pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
     for (rank, ready) in ranks.iter().zip(&ready) {
         calls.push(Enqueued { rank, comm: handle(rank)?, stream: ready.work.handle()?, call: &ready.call });
     }
-    let result = give(&calls).and_then(|()| {
-        let mut handles = guards.iter().map(|(rank, state)| Ok((*rank, live(state)?)));
-        handles.try_for_each(|handle: Result<_>| {
-            let (rank, handle) = handle?;
-            rank.settle(handle, calls[0].call.kind.name(), start)
-        })
+    // Those that were made are destroyed when NCCL has done with the group.
+    let operators = calls.iter().map(Operator::of).collect::<Result<Vec<_>>>();
+    let result = operators.and_then(|operators| {
+        give(&calls, &operators)?;
+        guards
+            .iter()
+            .try_for_each(|(rank, state)| rank.settle(live(state)?, calls[0].call.kind.name(), start))
     });
     // Before others can end the communicators: then they find the work.
     let result = result.and_then(|()| watch(ready));
@@ -81,13 +82,12 @@ fn watch(ready: Vec<Ready<'_>>) -> Result<()> {
 }
 
 /// Gives NCCL the calls, as one group.
-fn give(calls: &[Enqueued<'_>]) -> Result<()> {
+fn give(calls: &[Enqueued<'_>], operators: &[Operator<'_>]) -> Result<()> {
     let nccl = calls[0].rank.nccl();
-    let operations = calls.iter().map(Operator::of).collect::<Result<Vec<_>>>()?;
     in_group(nccl, calls[0].rank.rank(), || {
-        calls.iter().zip(&operations).try_for_each(|(call, operator)| {
-            // SAFETY: the communicators are live and locked; the memory is ordered on the streams, and as long as the call's kind says;
-            // the stream's handle is live until its work has run.
+        calls.iter().zip(operators).try_for_each(|(call, operator)| {
+            // SAFETY: the communicators are live and locked; buffers are as long as the kind and count say, and ordered on the
+            // streams, which are live.
             unsafe { call.give(nccl, operator.number) }
         })
     })
@@ -186,7 +186,7 @@ impl Enqueued<'_> {
     }
 }
 
-/// The number of a reduction in NCCL (`ncclRedOp_t`); one that was made for a call is destroyed when the call has been given.
+/// The number of a reduction in NCCL (`ncclRedOp_t`); one that was made for a call is destroyed after it.
 struct Operator<'a> {
     number: c_int,
     made: Option<&'a Enqueued<'a>>,
