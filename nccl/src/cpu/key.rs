@@ -62,12 +62,6 @@ impl Numbers {
         *issued - 1
     }
 
-    /// Notes that a call of `rank` has been given `number` elsewhere.
-    pub(super) fn note(&mut self, rank: usize, kind: Kind, number: u64) {
-        let issued = self.0.entry(Party::of(rank, kind)).or_default();
-        *issued = (*issued).max(number.saturating_add(1));
-    }
-
     /// How many calls `party` has numbered.
     pub(super) fn issued(&self, channel: Channel, party: Party) -> u64 {
         self.0.get(&(channel, party)).copied().unwrap_or(0)

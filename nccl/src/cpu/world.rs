@@ -87,12 +87,6 @@ impl World {
         Ticket::new(self, rank, number, call)
     }
 
-    /// A call that a rank in another process has numbered.
-    pub(super) fn numbered(self: Arc<World>, rank: usize, number: u64, call: Call) -> Ticket {
-        self.lock().numbers.note(rank, call.kind, number);
-        Ticket::new(self, rank, number, call)
-    }
-
     /// Notes that `rank` will enqueue no more calls.
     pub(super) fn leave(&self, rank: usize) {
         self.lock().left[rank] = true;
@@ -184,7 +178,8 @@ impl State {
 }
 
 impl Ticket {
-    fn new(world: Arc<World>, rank: usize, number: u64, call: Call) -> Self {
+    /// A call that `rank` has numbered, perhaps in another process.
+    pub(super) fn new(world: Arc<World>, rank: usize, number: u64, call: Call) -> Self {
         let (channel, party) = Party::of(rank, call.kind);
         Ticket { world, key: Key { channel, number }, party, call }
     }

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::world::{Ranks, on_gpus};
+use crate::world::{Ranks, on_gpus, short};
 use ferrogrid::nccl::{Communicator, CommunicatorOptions, Group, ReduceOp, UniqueId};
 use ferrogrid::{Device, Error, NcclError};
-
-const SHORT: Duration = Duration::from_millis(300);
 
 /// Far below the time-out of the ranks that are given it.
 const LONG: Duration = Duration::from_secs(60);
@@ -14,9 +12,13 @@ const LONG: Duration = Duration::from_secs(60);
 /// What a GPU's operation may take beyond its time-out: NCCL ends its kernels.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+fn milliseconds_of(timeout: Duration) -> u64 {
+    timeout.as_millis().try_into().unwrap()
+}
+
 #[test]
 fn a_rank_that_does_nothing_is_an_error_within_the_time_out() {
-    let ranks = Ranks::with_timeout(SHORT);
+    let ranks = Ranks::with_timeout(short());
     let stream = ranks.stream(0);
     let mut data = stream.upload(&[1.0_f32, 2.0]).unwrap();
     let other = stream.upload(&[3.0_f32]).unwrap();
@@ -24,11 +26,11 @@ fn a_rank_that_does_nothing_is_an_error_within_the_time_out() {
     // On a GPU the first operation connects the ranks, which takes both: then enqueueing it fails.
     let enqueued = ranks.communicators[0].all_reduce_in_place(ReduceOp::Sum, &mut data).enqueue(stream);
     let error = enqueued.and_then(|()| stream.synchronize()).unwrap_err();
-    assert!(start.elapsed() >= SHORT && start.elapsed() < SHORT + PATIENCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() >= short() && start.elapsed() < short() + PATIENCE, "{:?}", start.elapsed());
     let Error::Nccl(NcclError::TimedOut { operation, rank, milliseconds, ref missing }) = error else {
         panic!("{error}")
     };
-    assert_eq!((operation, rank, milliseconds), ("all_reduce", 0, 300));
+    assert_eq!((operation, rank, milliseconds), ("all_reduce", 0, milliseconds_of(short())));
     if !on_gpus() {
         assert_eq!(**missing, [1, 2]);
     }
@@ -42,7 +44,7 @@ fn a_rank_that_does_nothing_is_an_error_within_the_time_out() {
 /// After a first operation NCCL is connected, so that the next one is enqueued and waits on the GPU.
 #[test]
 fn an_operation_that_waits_on_the_device_ends_and_its_result_is_none() {
-    let ranks = Ranks::with_timeout(Duration::from_secs(3));
+    let ranks = Ranks::with_timeout(10 * short());
     let mut data: Vec<_> =
         (0..ranks.len()).map(|rank| ranks.stream(rank).upload(&[1_u32]).unwrap()).collect();
     let operations = ranks.communicators.iter().zip(&mut data);
@@ -53,13 +55,13 @@ fn an_operation_that_waits_on_the_device_ends_and_its_result_is_none() {
     let start = Instant::now();
     let stream = ranks.stream(0);
     ranks.communicators[0].all_reduce_in_place(ReduceOp::Sum, &mut data[0]).enqueue(stream).unwrap();
-    assert!(start.elapsed() < Duration::from_secs(1), "enqueueing does not wait");
+    assert!(start.elapsed() < 5 * short(), "enqueueing does not wait");
     // What reads the result fails, too, on whichever stream.
     let mut copy = ranks.streams[0][1].zeros::<u32>(1).unwrap();
     ranks.streams[0][1].copy(&data[0], &mut copy).unwrap();
     let error = stream.synchronize().unwrap_err();
     assert!(matches!(error, Error::Nccl(NcclError::TimedOut { .. })), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(3) + PATIENCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < 10 * short() + PATIENCE, "{:?}", start.elapsed());
     assert_eq!(stream.download(&data[0]), Err(error.clone()));
     assert_eq!(ranks.streams[0][1].download(&copy), Err(error));
     // Until it is written again.
@@ -292,15 +294,15 @@ fn wrong_lengths_ranks_and_streams_are_refused_at_once() {
 
 #[test]
 fn a_split_waits_for_all_ranks_and_no_longer_than_the_time_out() {
-    let ranks = Ranks::with_timeout(SHORT);
+    let ranks = Ranks::with_timeout(short());
     let start = Instant::now();
     let error = ranks.communicators[0].split(Some(0), 0).unwrap_err();
-    assert!(start.elapsed() >= SHORT && start.elapsed() < SHORT + PATIENCE, "{:?}", start.elapsed());
-    let Error::Nccl(NcclError::TimedOut { operation: "split", rank: 0, milliseconds: 300, ref missing }) =
-        error
+    assert!(start.elapsed() >= short() && start.elapsed() < short() + PATIENCE, "{:?}", start.elapsed());
+    let Error::Nccl(NcclError::TimedOut { operation: "split", rank: 0, milliseconds, ref missing }) = error
     else {
         panic!("{error}")
     };
+    assert_eq!(milliseconds, milliseconds_of(short()));
     assert_eq!(**missing, if on_gpus() { vec![] } else { vec![1, 2] });
     assert_eq!(ranks.communicators[0].check(), Err(error));
 }
@@ -337,26 +339,31 @@ fn ranks_that_do_not_come_and_ranks_that_come_twice() {
 /// A rank that waits for two others, and what they do wrong; whether it came first.
 fn joins_of_one_rank() -> bool {
     let device = Device::cpu();
-    let options = CommunicatorOptions::new().with_timeout(SHORT);
+    let options = CommunicatorOptions::new().with_timeout(short());
     let id = UniqueId::new(&device).unwrap();
     let join = move |rank, size| Communicator::new_with(&Device::cpu(), &id, rank, size, options).map(drop);
     let over = NcclError::Rank { operation: "Communicator::new", role: "rank", rank: 3, size: 3 };
     assert_eq!(join(3, 3), Err(over.into()));
     let thread = std::thread::spawn(move || join(1, 3));
-    std::thread::sleep(SHORT / 10);
+    std::thread::sleep(short() / 10);
     if join(0, 2) != Err(NcclError::Size { rank: 0, size: 2, other: 3 }.into()) {
         thread.join().unwrap().unwrap_err();
         return false;
     }
     assert_eq!(join(1, 3), Err(NcclError::RankTaken { rank: 1, size: 3 }.into()));
     let missing = Box::new([0, 2]);
-    let late = NcclError::TimedOut { operation: "Communicator::new", rank: 1, milliseconds: 300, missing };
+    let late = NcclError::TimedOut {
+        operation: "Communicator::new",
+        rank: 1,
+        milliseconds: milliseconds_of(short()),
+        missing,
+    };
     assert_eq!(thread.join().unwrap(), Err(late.into()));
     // Nothing is left of it.
     let alone = NcclError::TimedOut {
         operation: "Communicator::new",
         rank: 0,
-        milliseconds: 300,
+        milliseconds: milliseconds_of(short()),
         missing: Box::new([1]),
     };
     assert_eq!(join(0, 2), Err(alone.into()));

@@ -15,6 +15,12 @@ pub(crate) fn on_gpus() -> bool {
     std::env::var_os("FERROGRID_TEST_RANKS").is_some_and(|choice| choice == "cuda")
 }
 
+/// A time-out that tests wait for. Real GPUs take seconds to meet.
+pub(crate) fn short() -> Duration {
+    let is_real = on_gpus() && std::env::var_os("FAKE_CUDA").is_none();
+    if is_real { Duration::from_secs(10) } else { Duration::from_millis(300) }
+}
+
 pub(crate) fn devices() -> Vec<Device> {
     if on_gpus() {
         let gpus: Vec<_> = (0..Device::count()).map(|ordinal| Device::cuda(ordinal).unwrap()).collect();

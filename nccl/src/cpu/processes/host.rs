@@ -12,7 +12,7 @@ use ferrogrid_host::NcclError;
 use super::wire::{self, Answer, Demand, Hello, Reader};
 use crate::call::Call;
 use crate::cpu::Member;
-use crate::cpu::world::World;
+use crate::cpu::world::{Ticket, World};
 use crate::options::{deadline, milliseconds};
 use crate::unique_id::UniqueId;
 
@@ -245,7 +245,7 @@ impl Connection {
                     let (source, mut written) = (Aligned::of(&source), Aligned::zeros(target));
                     let (source, target) = (source.start(), written.start_mut());
                     let call = Call { kind, element, count, source, target };
-                    let done = world.numbered(rank, of_call, call).arrive().wait(Instant::now());
+                    let done = Ticket::new(world, rank, of_call, call).arrive().wait(Instant::now());
                     let answer = done.map_or_else(Answer::Failed, |()| Answer::Done(written.into_bytes()));
                     connection.answer(number, &answer);
                 })
