@@ -13,7 +13,7 @@ mod processes;
 mod splitting;
 mod world;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ferrogrid_host::__private::ExternalWork;
@@ -133,6 +133,10 @@ struct OnStream<'a> {
 
 /// Enqueues calls whose memory is ordered.
 pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
+    /// Held from a group's first number until its last call is in a stream: so streams have calls in the order of their numbers. In
+    /// another order, a stream could wait for a call that is behind the one that another rank's stream waits for.
+    static ENQUEUEING: Mutex<()> = Mutex::new(());
+    let _in_order = ENQUEUEING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut streams: Vec<OnStream<'_>> = Vec::new();
     for Ready { communicator, call, work } in ready {
         let Backend::Cpu(member) = communicator.backend() else {

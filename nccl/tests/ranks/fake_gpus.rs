@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::world::on_gpus;
 
 /// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
-const TESTS: [&str; 19] = [
+const TESTS: [&str; 20] = [
     "collectives::random_groups_of_integers_match_a_model",
     "collectives::random_groups_of_floats_match_a_model",
     "collectives::operations_in_place_match_those_that_are_not",
@@ -25,6 +25,7 @@ const TESTS: [&str; 19] = [
     "order::work_runs_after_its_communicator_is_dropped",
     "order::a_group_that_is_dropped_or_forgotten_has_done_nothing",
     "order::ranks_of_several_threads",
+    "order::threads_share_communicators_and_streams",
     "order::splits_have_their_colors_and_the_order_of_their_keys",
     "order::a_default_stream_of_a_gpu_is_refused",
     "order::gpus_of_one_process_have_access_to_each_other",

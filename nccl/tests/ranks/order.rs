@@ -218,3 +218,27 @@ fn gpus_of_one_process_have_access_to_each_other() {
         assert_eq!(ranks.stream(1).download(&data).unwrap(), [1, 2]);
     }
 }
+
+/// Calls have one order in all streams, whichever thread they are from.
+#[test]
+fn threads_share_communicators_and_streams() {
+    let ranks = Ranks::with_timeout(Duration::from_secs(20));
+    let size = ranks.len() as u64;
+    let work = |thread: u64| {
+        let upload = |rank: usize| ranks.stream(rank).upload(&[thread]).unwrap();
+        let mut data: Vec<_> = (0..ranks.len()).map(upload).collect();
+        for _ in 0..50 {
+            let operations = ranks.communicators.iter().zip(&mut data);
+            ranks.run(operations.map(|(rank, data)| rank.all_reduce_in_place(ReduceOp::Sum, data))).unwrap();
+        }
+        let expected = thread.wrapping_mul((0..50).fold(1, |product: u64, _| product.wrapping_mul(size)));
+        for (rank, data) in data.iter().enumerate() {
+            assert_eq!(ranks.stream(rank).download(data).unwrap(), [expected]);
+        }
+    };
+    std::thread::scope(|scope| {
+        for thread in 1..4 {
+            scope.spawn(move || work(thread));
+        }
+    });
+}
