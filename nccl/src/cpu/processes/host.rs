@@ -80,8 +80,12 @@ impl Host {
         Ok(host)
     }
 
-    /// Waits until all ranks have come.
-    pub(super) fn wait_for_all(&self, start: Instant, timeout: Duration) -> Result<(), NcclError> {
+    /// Waits until all ranks have come; if they do not, until those that have are told.
+    pub(super) fn meet(&self, start: Instant, timeout: Duration) -> Result<(), NcclError> {
+        self.wait_for_all(start, timeout).inspect_err(|_| self.wait_for_guests(GREETING))
+    }
+
+    fn wait_for_all(&self, start: Instant, timeout: Duration) -> Result<(), NcclError> {
         let end = deadline(start, timeout);
         let mut guests = self.lock();
         while !guests.are_all_here() {

@@ -39,7 +39,7 @@ pub(crate) fn join(path: &Path, rank: usize, size: usize, timeout: Duration) -> 
     let (id, world) = (UniqueId::of_address(address), Arc::new(World::new(size, timeout)));
     let host = Host::start(listener, id, &world, size).map_err(failed)?;
     let meeting = Meeting::by_file(path, 0, || Ok(id), timeout)?;
-    let met = host.wait_for_all(start, timeout);
+    let met = host.meet(start, timeout);
     meeting.end();
     met?;
     let hosting = Some(Arc::new(Hosting::new(host, timeout)));
