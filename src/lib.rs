@@ -47,6 +47,7 @@
 //! - Many launches as one graph: [`Stream::capture`], [`Graph`].
 //! - Resources and occupancy of kernels: [`Device::attributes`], [`Device::occupancy`].
 //! - Kernels of other compilers: [`ForeignModule`], [`Nvrtc`].
+//! - Several devices that work together: `ferrogrid::nccl`, with the feature `nccl`.
 //! - Errors: [`Error`], with the kernel, the limit and the value; a panic in a kernel is
 //!   [`Error::KernelPanic`].
 //!
@@ -100,6 +101,8 @@ pub use ferrogrid_device::{AddressMode, DeviceCopy, FilterMode, bytemuck};
 pub use ferrogrid_host::DeviceConstant;
 pub use ferrogrid_host::*;
 pub use ferrogrid_macros::{comparison, constant, elementwise, kernel, module, reduction, scan};
+#[cfg(feature = "nccl")]
+pub use ferrogrid_nccl as nccl;
 
 #[doc(hidden)]
 pub use ferrogrid_host::__private;

@@ -27,11 +27,11 @@ pub(crate) fn run(command: &mut Command) -> Result<ExitCode, Failure> {
     Ok(exit_code(status))
 }
 
-fn start_failure(command: &Command, error: &std::io::Error) -> Failure {
+pub(crate) fn start_failure(command: &Command, error: &std::io::Error) -> Failure {
     format!("cannot start {}: {error}", command.get_program().display()).into()
 }
 
-fn exit_code(status: ExitStatus) -> ExitCode {
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     match status.code() {
         Some(0) => ExitCode::SUCCESS,
         Some(code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),

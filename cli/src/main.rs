@@ -47,6 +47,8 @@ enum Verb {
     Bench(verb::bench::Options),
     /// Pack tests, examples and benches to run on a GPU machine without Rust.
     Bundle(verb::bundle::Options),
+    /// Start a program several times, as ranks of this machine that communicate by `ferrogrid::nccl`.
+    Launch(verb::launch::Options),
     /// Empty the cache of crates for the device, which all builds of a user share.
     Clean(verb::clean::Options),
     /// Print the completion script for a shell.
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Export(options) => verb::export::run(&options),
         Verb::Bench(options) => verb::bench::run(&options),
         Verb::Bundle(options) => verb::bundle::run(&options),
+        Verb::Launch(options) => verb::launch::run(&options),
         Verb::Clean(options) => verb::clean::run(&options),
         Verb::Completions(options) => verb::completions::run(&options, CommandLine::command()),
     };

@@ -92,6 +92,7 @@ pub use error::divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads
 pub use error::foreign::ForeignError;
 pub use error::graph::GraphError;
 pub use error::ipc::IpcError;
+pub use error::nccl::NcclError;
 #[cfg(feature = "jit")]
 pub use error::source::SourceError;
 pub use error::{Axis, Error, KernelError, LaunchError, LaunchSites, LaunchedKernel, NEEDED_DRIVER, Result};
@@ -176,6 +177,7 @@ pub mod __private {
     pub use crate::memory::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::memory::device_static::DeviceStatic;
     pub use crate::stream::Stream;
+    pub use crate::stream::external::{ExternalWork, PendingWork};
     pub use crate::texture::{SurfaceViewMut, TextureView};
     pub use crate::view::argument::{
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,

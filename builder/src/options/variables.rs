@@ -10,7 +10,7 @@ use crate::options::settings;
 const PREFIX: &str = "FERROGRID_";
 
 /// The variables for users. The table in `docs/src/settings.md` has the same.
-pub const KNOWN: [&str; 16] = [
+pub const KNOWN: [&str; 17] = [
     "FERROGRID_ARCH",
     "FERROGRID_CACHE",
     crate::cache::size::LIMIT_VARIABLE,
@@ -21,6 +21,7 @@ pub const KNOWN: [&str; 16] = [
     "FERROGRID_DEVICE_RUSTC",
     "FERROGRID_LIBDEVICE",
     "FERROGRID_NCCL",
+    "FERROGRID_NCCL_FILE",
     "FERROGRID_NVDISASM",
     "FERROGRID_NVJITLINK",
     "FERROGRID_NVRTC",

@@ -1,7 +1,7 @@
 //! The verbs of the command line, one file each.
 //!
-//! `new`, `setup`, `doctor`, `clean` and `completions` need no package. `run`, `test`, `inspect`, `export`, `bench`
-//! and `bundle` build one.
+//! `new`, `setup`, `doctor`, `launch`, `clean` and `completions` need no package. `run`, `test`, `inspect`, `export`, `bench` and
+//! `bundle` build one.
 
 pub(crate) mod bench;
 pub(crate) mod bundle;
@@ -10,6 +10,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod inspect;
+pub(crate) mod launch;
 pub(crate) mod new;
 pub(crate) mod run;
 pub(crate) mod setup;

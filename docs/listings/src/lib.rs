@@ -23,6 +23,7 @@ chapters! {
     performance = "performance.md"
     graphs = "graphs.md"
     foreign_kernels = "foreign-kernels.md"
+    several_gpus = "several-gpus.md"
     build_options = "build-options.md"
     tools = "tools.md"
     profiling = "profiling.md"

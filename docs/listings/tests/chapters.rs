@@ -232,7 +232,9 @@ fn untested_blocks_are_found() {
 fn every_supported_feature_names_its_tests() {
     let root = docs().parent().unwrap().to_owned();
     let mut sources = String::new();
-    for folder in ["tests", "host", "builder/tests", "cli", "bench", "docs/listings/tests", "ptx/tests"] {
+    for folder in
+        ["tests", "host", "builder/tests", "cli", "bench", "docs/listings/tests", "nccl", "ptx/tests"]
+    {
         collect(&root.join(folder), &mut sources);
     }
     let listed: BTreeSet<&str> = sources.lines().map(str::trim).collect();
@@ -266,7 +268,8 @@ fn every_source_that_is_named_exists() {
     let root = docs().parent().unwrap().to_owned();
     let mut sources = Vec::new();
     for folder in [
-        "src", "abi", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "tests", "docs",
+        "src", "abi", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "nccl",
+        "tests", "docs",
     ] {
         paths(&root.join(folder), &mut sources);
     }
@@ -332,7 +335,8 @@ fn every_name_in_the_tables_exists() {
     ];
     let root = docs().parent().unwrap().to_owned();
     let mut sources = String::new();
-    for folder in ["src", "algorithms/src", "host/src", "device/src", "builder/src", "macros/src"] {
+    for folder in ["src", "algorithms/src", "nccl/src", "host/src", "device/src", "builder/src", "macros/src"]
+    {
         collect(&root.join(folder), &mut sources);
     }
     let defined = defined(&sources);

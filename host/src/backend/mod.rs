@@ -4,12 +4,13 @@
 //! `device`, `stream`, `event`, `graph` and the files of `memory` are such enums for one kind of object each.
 //! Where its traits have a method, the enum has it: a new one takes a signature and what each backend does. `launch` is what a
 //! kernel is launched with, `operation` the work that streams and graphs are given, `retired` keeps what work still uses,
-//! `writers` names the work that wrote memory; `failure`, `host_fn` and `signal` are what the backends share.
+//! `writers` names the work that wrote memory, `external` is work of other crates; `failure`, `host_fn` and `signal` are what the backends share.
 
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod device;
 pub(crate) mod event;
+pub(crate) mod external;
 mod failure;
 #[cfg(test)]
 #[path = "failure/tests.rs"]

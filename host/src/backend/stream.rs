@@ -13,6 +13,7 @@ use super::{
     AccessPolicyWindow, DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, MemorySyncDomain, Prepared,
     cpu, cuda,
 };
+use crate::backend::external::ExternalStream;
 use crate::backend::writers::{Effect, Flow};
 use crate::backend::{Account, Contents};
 use crate::error::Result;
@@ -32,7 +33,7 @@ pub(crate) enum StreamBackend {
 }
 
 /// Queries of a stream, and waits for it.
-pub(crate) trait BackendStream: StreamMemory {
+pub(crate) trait BackendStream: StreamMemory + ExternalStream {
     /// Whether the calling thread may enqueue: not on the default stream of another.
     fn is_usable_here(&self) -> bool {
         true

@@ -1,7 +1,7 @@
 //! Errors of the host runtime: [`Error`], each variant with the names, values and limits at fault.
 //!
 //! `runtime` has [`Error`] itself. The errors of one subject are separate enums: `launch` (refused launches), `kernel`
-//! (what the CPU device finds in a running kernel), `graph`, `foreign`, `ipc`, `source` and `dlpack`. `axis`, `launched` and
+//! (what the CPU device finds in a running kernel), `graph`, `foreign`, `ipc`, `nccl`, `source` and `dlpack`. `axis`, `launched` and
 //! `divergence` are parts of errors that users can read; `display` formats parts for messages.
 
 mod axis;
@@ -14,6 +14,7 @@ pub(crate) mod ipc;
 mod kernel;
 mod launch;
 mod launched;
+pub(crate) mod nccl;
 mod runtime;
 #[cfg(feature = "jit")]
 pub(crate) mod source;

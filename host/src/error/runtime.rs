@@ -7,6 +7,7 @@ use super::dlpack::DlpackError;
 use super::foreign::ForeignError;
 use super::graph::GraphError;
 use super::ipc::IpcError;
+use super::nccl::NcclError;
 #[cfg(feature = "jit")]
 use super::source::SourceError;
 use super::{Axis, KernelError, LaunchError, LaunchSites, LaunchedKernel};
@@ -515,6 +516,9 @@ pub enum Error {
     /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
     #[error(transparent)]
     Dlpack(#[from] DlpackError),
+    /// Devices could not communicate.
+    #[error(transparent)]
+    Nccl(#[from] NcclError),
     /// NVIDIA's management library is absent, or failed.
     #[cfg(feature = "nvml")]
     #[error("NVML failed: {reason}; it comes with the NVIDIA driver (libnvidia-ml.so.1)")]

@@ -2,11 +2,12 @@
 //!
 //! `kinds` makes the other streams (default, with `options`, of other libraries). `event` and `timing` mark
 //! and measure points in a stream's work, `completion` awaits them, and `order` makes streams wait for each
-//! other. `host_fn` calls host functions. `announcing` guards the uses of a call that a recording may refuse.
+//! other. `host_fn` calls host functions, `external` takes work of neighbouring crates. `announcing` guards the uses of a call that a recording may refuse.
 
 pub(crate) mod announcing;
 pub(crate) mod completion;
 pub(crate) mod event;
+pub(crate) mod external;
 pub(crate) mod host_fn;
 pub(crate) mod kinds;
 pub(crate) mod options;

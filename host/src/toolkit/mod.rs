@@ -45,13 +45,13 @@ pub enum ToolkitLibrary {
     NvJitLink,
     /// The compiler of NVVM IR ([`Nvvm`]; `FERROGRID_NVVM`).
     Nvvm,
-    /// Communication between GPUs, which this crate does not use (`FERROGRID_NCCL`).
+    /// Communication between GPUs, for `ferrogrid-nccl` (`FERROGRID_NCCL`).
     Nccl,
 }
 
 impl ToolkitLibrary {
     /// Opens the library for the rest of the process, and returns its file, or the name under which the system's loader finds
-    /// it: what the variable names, and then nothing else; else what the loader finds, the active environment of Python
+    /// it: the file that the variable names, or that is in the folder that it names, and then nothing else; else what the loader finds, the active environment of Python
     /// (`VIRTUAL_ENV`) or conda (`CONDA_PREFIX`) has, or a toolkit (`CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`,
     /// `/opt/cuda`).
     ///
@@ -131,11 +131,15 @@ impl Toolkit {
         if log.is_empty() { error.into() } else { format!("{error}\n{log}").into() }
     }
 
-    /// The candidates for its file: the one named by its `variable` alone; otherwise those that the system's loader finds, and
+    /// The candidates for its file: the one named by its `variable` alone, or those in the folder that it names; otherwise those that the system's loader finds, and
     /// the files in the active environment of Python or conda and in toolkits.
     fn candidates(&self, variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
         if let Some(file) = variable(self.variable) {
-            return vec![file];
+            let folder = Path::new(&file);
+            return match folder.is_dir() {
+                true => self.files.iter().map(|file| folder.join(file).into_os_string()).collect(),
+                false => vec![file],
+            };
         }
         let roots = roots(variable).into_iter().flat_map(|root| PARTS.map(|part| root.join(part)));
         let folders = roots.flat_map(|root| FOLDERS.map(|folder| root.join(folder)));
@@ -330,6 +334,9 @@ mod tests {
             if name == "FERROGRID_TEST_LIBRARY" { Some("/mine.so".into()) } else { variable(name) }
         };
         assert_eq!(SOME.candidates(named), ["/mine.so"]);
+        let folder = |name: &str| (name == "FERROGRID_TEST_LIBRARY").then(|| dir.join("conda/lib").into());
+        let files = SOME.files.iter().map(|file| dir.join("conda/lib").join(file).into_os_string());
+        assert_eq!(SOME.candidates(folder), files.collect::<Vec<_>>());
         fs::remove_dir_all(dir).unwrap();
     }
 }

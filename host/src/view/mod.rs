@@ -257,6 +257,12 @@ impl<T, const R: usize> DeviceView<'_, T, R> {
 }
 
 impl<'a, T> DeviceView<'a, T> {
+    /// What work with this view uses, for as long as it is borrowed.
+    #[doc(hidden)]
+    pub fn into_access(self) -> Access<'a> {
+        self.access
+    }
+
     /// `start` must be followed by `len` elements of `memory`, which a launch uses as `usage` says.
     pub(crate) fn with_usage(start: *const T, len: usize, memory: &'a Memory, usage: Use) -> Self {
         DeviceView { start, extent: [len], access: Access::new(memory, usage), elements: PhantomData }
@@ -308,6 +314,12 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
 }
 
 impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
+    /// What work with this view uses, for as long as it is borrowed.
+    #[doc(hidden)]
+    pub fn into_access(self) -> Access<'a> {
+        self.access.of_bytes(self.len() * size_of::<T>())
+    }
+
     /// `start` must be followed by `len` elements of `memory`, all borrowed mutably for `'a`.
     pub(crate) fn whole(start: *mut T, len: usize, memory: &'a Memory) -> Self {
         let access = Access::new(memory, Use::Write);

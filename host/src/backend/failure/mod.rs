@@ -26,7 +26,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    pub(super) fn new(error: Error) -> Self {
+    pub(crate) fn new(error: Error) -> Self {
         let (noted_by, told) = Default::default();
         Fault { error, noted_by, told, told_by_device: AtomicBool::new(false) }
     }

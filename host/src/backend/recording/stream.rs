@@ -7,6 +7,7 @@ use super::refusal::{allocation, host_memory, not_recordable, waiting};
 use super::{RecordedEvent, RecordingStream};
 use crate::backend::cuda::RawPool;
 use crate::backend::event::BackendEvent;
+use crate::backend::external::ExternalStream;
 use crate::backend::operation::fill::MANY_WORDS;
 use crate::backend::operation::{Fill, MemoryCopy, Operation, Place, Side, ValueCondition};
 use crate::backend::stream::{BackendStream, StreamMemory};
@@ -52,6 +53,9 @@ impl BackendStream for RecordingStream {
         ))
     }
 }
+
+/// All of it is refused.
+impl ExternalStream for RecordingStream {}
 
 impl StreamMemory for RecordingStream {
     fn allocate(&self, _: Option<RawPool>, _: usize, _: Contents) -> Result<*mut u8> {

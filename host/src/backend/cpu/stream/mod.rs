@@ -1,7 +1,8 @@
 //! Streams of the CPU device: a queue of work, and a thread that runs it in order, started when there is something to
-//! run. `event` marks points in a queue; `legacy` is CUDA's legacy default stream.
+//! run. `event` marks points in a queue, `external` takes work of other crates; `legacy` is CUDA's legacy default stream.
 
 pub(crate) mod event;
+mod external;
 pub(crate) mod legacy;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use super::graph::{self, Marks, Step};
 use super::memory;
 use super::operation::{self, Failures};
 use crate::backend::cuda::RawPool;
+use crate::backend::external::{self as external_work, ExternalFn};
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::operation::{Address, Fill, MemoryCopy, Operation, OwnedLaunch, ValueCondition};
@@ -77,6 +79,8 @@ enum Item {
         condition: ValueCondition,
     },
     Call(HostFn),
+    /// Work of another crate.
+    External(ExternalFn, Flow),
     Reach(CpuMark),
     /// The last one.
     End(CpuMark),
@@ -415,6 +419,13 @@ fn run(device: &CpuDevice, items: &Receiver<Item>, done: &AtomicU64, failure: &F
                 if let Some(error) = host_fn::run(function) {
                     failure.note(error);
                 }
+            }
+            Item::External(work, flow) => {
+                let own = Failure::default();
+                if let Some(error) = external_work::run(work) {
+                    own.note(error);
+                }
+                end(&own, Some(flow), failure);
             }
             Item::Reach(mark) => {
                 // Counted first: threads that wait for the mark must find the queue done.

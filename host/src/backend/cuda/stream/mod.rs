@@ -1,12 +1,13 @@
 //! Streams of CUDA devices: creation, order, and launches.
 //!
-//! `launch` launches kernels, `attributes` passes their attributes, `event` and `callback` are other work in a stream.
+//! `launch` launches kernels, `attributes` passes their attributes, `event`, `callback` and `external` are other work in a stream.
 //! `watch`, with `interval` and `recent`, finds out which launch failed; `per_thread` has the default streams
 //! of threads.
 
 pub(crate) mod attributes;
 pub(crate) mod callback;
 pub(crate) mod event;
+mod external;
 pub(crate) mod interval;
 mod launch;
 pub(crate) mod per_thread;

@@ -163,6 +163,14 @@ impl Watch {
         self.inherit(sources.iter());
     }
 
+    /// To be called when a library has enqueued work that writes: names what the work rests on, and its own outcome.
+    pub(super) fn name_external(&self, effects: &[Effect<'_>], own: &Arc<Outcome>) {
+        let sources = name(effects.iter().copied(), Some(own.clone()));
+        // No wait for the stream need come for long.
+        lock(&self.inherited).retain(|source| !source.is_settled() || source.fault().is_some());
+        self.inherit(sources.iter());
+    }
+
     fn inherit<'s>(&self, sources: impl Iterator<Item = &'s Arc<Outcome>>) {
         let own = self.intervals.open().clone();
         let mut inherited = lock(&self.inherited);

@@ -1,0 +1,30 @@
+//! Work that other libraries enqueue on CUDA streams.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::CudaStream;
+use crate::backend::Fault;
+use crate::backend::external::ExternalStream;
+use crate::backend::writers::{Effect, Outcome};
+use crate::error::{Error, Result};
+
+impl ExternalStream for CudaStream {
+    /// Not of a default stream: its handle means another stream on each thread, or in each context.
+    fn external_handle(&self) -> Result<*mut c_void> {
+        if self.is_default {
+            let reason = "threads of the library enqueue, too: use a stream of `Device::new_stream`";
+            return Err(Error::unsupported("communication on a default stream", self.device, reason));
+        }
+        self.bind()?;
+        Ok(self.raw.0.cast())
+    }
+
+    fn name_external(&self, effects: &[Effect<'_>], outcome: &Arc<Outcome>) {
+        self.watch.name_external(effects, outcome);
+    }
+
+    fn note_external(&self, fault: &Arc<Fault>) {
+        self.watch.failure().note_shared(fault);
+    }
+}

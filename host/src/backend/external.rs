@@ -1,0 +1,51 @@
+//! Work that a neighbouring crate gives a stream: by a library that enqueues on the stream's handle, or as a function of the
+//! host whose failure is that of the stream.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::Fault;
+use super::host_fn;
+use super::recording::refusal::not_recordable;
+use super::writers::{Effect, Flow, Outcome};
+use crate::error::{Error, Result};
+
+/// Work on the host; what it returns is how it ended.
+pub(crate) type ExternalFn = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// Work of other crates, of which each kind of stream takes one form.
+pub(crate) trait ExternalStream {
+    /// Calls `work` in stream order. What it fails with is a failure of the stream, and of all that is named in `flow`.
+    fn run_external(&self, _work: ExternalFn, _flow: Flow) -> Result<()> {
+        Err(refused())
+    }
+
+    /// The driver's handle, for a library that enqueues on it from any thread; the stream's context is current.
+    fn external_handle(&self) -> Result<*mut c_void> {
+        Err(refused())
+    }
+
+    /// Names `outcome`, of work that a library has enqueued here, in what the work writes.
+    fn name_external(&self, _effects: &[Effect<'_>], _outcome: &Arc<Outcome>) {}
+
+    /// Notes a failure of such work.
+    fn note_external(&self, _fault: &Arc<Fault>) {}
+}
+
+/// Runs `work`; what it failed with.
+pub(super) fn run(work: ExternalFn) -> Option<Error> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.err(),
+        Err(payload) => Some(Error::HostFnPanic { message: host_fn::text(payload) }),
+    }
+}
+
+/// Streams of the other form have no such work.
+#[cold]
+fn refused() -> Error {
+    not_recordable(
+        "communication between devices",
+        "enqueue it on an ordinary stream, before or after the launch of the graph",
+    )
+}

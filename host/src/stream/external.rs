@@ -1,0 +1,182 @@
+//! Work of neighbouring crates in stream order, with the memory that it uses declared. For `ferrogrid-nccl`.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use crate::backend::writers::{Effect, Flow, Outcome};
+use crate::backend::{EventBackend, Fault};
+use crate::error::{Error, Result};
+use crate::memory::access::Access;
+use crate::stream::announcing::Announcing;
+use crate::stream::{Stream, StreamInner};
+
+/// Work that is about to be enqueued: the stream has been made to wait for what the work must come after.
+///
+/// The views behind the accesses are borrowed as long as this exists. So no other use of the memory begins before the work
+/// is enqueued, by [`ExternalWork::run`], or by a library between `handle` and `watch`.
+#[doc(hidden)]
+pub struct ExternalWork<'a> {
+    stream: &'a Stream,
+    accesses: Vec<Access<'a>>,
+}
+
+impl<'a> ExternalWork<'a> {
+    /// Orders the memory of `accesses` on `stream` for their uses.
+    ///
+    /// # Errors
+    /// If memory is another device's, in a recording, or if the device fails.
+    pub fn begin(stream: &'a Stream, accesses: Vec<Access<'a>>) -> Result<Self> {
+        let inner = stream.inner();
+        let _announcing = Announcing::on(inner);
+        if inner.recording().is_some() {
+            // Both forms of work are refused there.
+            inner.backend().external_handle()?;
+        }
+        accesses.iter().try_for_each(|access| access.begin(inner))?;
+        Ok(ExternalWork { stream, accesses })
+    }
+
+    /// Several works on one stream as one.
+    ///
+    /// # Panics
+    /// If there are none, or they are on several streams.
+    pub fn join(works: Vec<Self>) -> Self {
+        let stream = works.first().expect("there is work").stream;
+        assert!(works.iter().all(|work| work.stream.id() == stream.id()), "works of one stream");
+        ExternalWork { stream, accesses: works.into_iter().flat_map(|work| work.accesses).collect() }
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> &'a Stream {
+        self.stream
+    }
+
+    /// The driver's handle of the stream, a `CUstream`, whose context is now current.
+    ///
+    /// # Errors
+    /// If the stream has none that a library can use, or the device fails.
+    pub fn handle(&self) -> Result<*mut c_void> {
+        self.stream.inner().backend().external_handle()
+    }
+
+    /// Calls `work` in the order of the stream, which is of the CPU device. If it fails, the stream fails, and so does what
+    /// reads the memory that it writes.
+    ///
+    /// # Errors
+    /// On another kind of stream; if the device fails.
+    ///
+    /// # Safety
+    /// Until `work` has returned, it and what it calls use no other memory of devices than the accesses name, and in no
+    /// other way.
+    pub unsafe fn run(self, work: Box<dyn FnOnce() -> Result<()> + Send>) -> Result<()> {
+        let flow = Flow::of(self.accesses.iter().map(Access::effect));
+        self.stream.inner().backend().run_external(work, flow)
+    }
+
+    /// To be called when a library has enqueued the work on the stream's handle. What reads the memory that it writes fails
+    /// if [`PendingWork::fail`] is called before the work has run.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn watch(self) -> Result<PendingWork> {
+        let (inner, outcome) = (self.stream.inner(), Arc::<Outcome>::default());
+        let effects: Vec<Effect<'_>> = self.accesses.iter().map(Access::effect).collect();
+        inner.backend().name_external(&effects, &outcome);
+        Ok(PendingWork { event: inner.tail()?, stream: inner.clone(), outcome })
+    }
+}
+
+/// Work of a library that has been enqueued, and may still fail.
+#[doc(hidden)]
+pub struct PendingWork {
+    stream: Arc<StreamInner>,
+    event: EventBackend,
+    outcome: Arc<Outcome>,
+}
+
+impl PendingWork {
+    /// Whether it has run.
+    ///
+    /// # Errors
+    /// If the device has failed.
+    pub fn is_complete(&self) -> Result<bool> {
+        self.event.is_complete()
+    }
+
+    /// Settles that it has ended well.
+    pub fn succeed(self) {
+        self.outcome.settle(None);
+    }
+
+    /// Settles that it has failed with `error`: waits for the stream return it, and reads of what the work wrote.
+    pub fn fail(self, error: Error) {
+        let fault = Arc::new(Fault::new(error));
+        self.stream.backend().note_external(&fault);
+        self.outcome.settle(Some(fault));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::error::graph::GraphError;
+
+    fn failure() -> Error {
+        Error::WorkerThread { reason: "as tested".into() }
+    }
+
+    #[test]
+    fn a_failure_is_that_of_the_stream_and_of_what_was_written() {
+        let stream = Device::cpu().new_stream().unwrap();
+        let (source, mut target) = (stream.upload(&[1_u32]).unwrap(), stream.zeros::<u32>(1).unwrap());
+        let accesses = vec![source.view().into_access(), target.view_mut().into_access()];
+        let work = ExternalWork::begin(&stream, accesses).unwrap();
+        // SAFETY: it uses no memory.
+        unsafe { work.run(Box::new(|| Err(failure()))).unwrap() };
+        assert_eq!(stream.synchronize(), Err(failure()));
+        assert_eq!(stream.download(&target), Err(failure()), "nothing has written it since");
+        assert_eq!(stream.download(&source), Ok(vec![1]));
+    }
+
+    #[test]
+    fn a_panic_is_caught() {
+        let stream = Device::cpu().new_stream().unwrap();
+        let work = ExternalWork::begin(&stream, Vec::new()).unwrap();
+        // SAFETY: it uses no memory.
+        unsafe { work.run(Box::new(|| panic!("as tested"))).unwrap() };
+        assert_eq!(stream.synchronize(), Err(Error::HostFnPanic { message: "as tested".into() }));
+    }
+
+    #[test]
+    fn work_comes_after_earlier_uses_on_other_streams() {
+        let device = Device::cpu();
+        let (first, second) = (device.new_stream().unwrap(), device.new_stream().unwrap());
+        let mut data = first.zeros::<u32>(1).unwrap();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        first.launch_host_func(move || released.recv().unwrap()).unwrap();
+        first.fill_into(7, &mut data).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let address = data.view().as_device_ptr().as_raw().expose_provenance();
+        let work = ExternalWork::begin(&second, vec![data.view().into_access()]).unwrap();
+        let read = move || {
+            // SAFETY: the access names this element, for reading.
+            let value = unsafe { std::ptr::with_exposed_provenance::<u32>(address).read() };
+            sender.send(value).unwrap();
+            Ok(())
+        };
+        // SAFETY: as declared.
+        unsafe { work.run(Box::new(read)).unwrap() };
+        assert!(receiver.try_recv().is_err());
+        release.send(()).unwrap();
+        assert_eq!(receiver.recv().unwrap(), 7);
+    }
+
+    #[test]
+    fn recordings_refuse_it() {
+        let stream = Device::cpu().new_stream().unwrap();
+        let refused = stream.capture(|capture| ExternalWork::begin(capture, Vec::new()).map(drop));
+        let is_refusal = matches!(refused, Err(Error::Graph(GraphError::NotRecordable { .. })));
+        assert!(is_refusal, "{:?}", refused.err());
+    }
+}

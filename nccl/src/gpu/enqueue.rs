@@ -1,0 +1,227 @@
+//! Gives NCCL operations whose memory is ordered.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::from_ref;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ferrogrid_host::{Error, Result};
+
+use super::joining::{in_group, live};
+use super::library::{Code, Nccl};
+use super::rank::{Handle, Rank};
+use super::watchdog;
+use crate::call::{Call, Kind};
+use crate::communicator::Backend;
+use crate::group::Ready;
+use crate::reduce_op::{Reduction, Scalar};
+
+/// Where a factor is: on the host, read by the call that is given it (`ncclScalarHostImmediate`).
+const ON_THE_HOST: c_int = 1;
+
+/// A call, its rank, and the handles that NCCL takes.
+struct Enqueued<'a> {
+    rank: &'a Arc<Rank>,
+    comm: Handle,
+    stream: *mut c_void,
+    call: &'a Call,
+}
+
+/// Enqueues calls whose memory is ordered, and has them watched.
+pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
+    if ready.is_empty() {
+        return Ok(());
+    }
+    let start = Instant::now();
+    let ranks: Vec<&Arc<Rank>> = ready.iter().map(rank_of).collect();
+    // All groups lock in one order.
+    let mut distinct = ranks.clone();
+    distinct.sort_by_key(|rank| Arc::as_ptr(rank).addr());
+    distinct.dedup_by_key(|rank| Arc::as_ptr(rank));
+    let guards: Vec<_> = distinct.iter().map(|rank| (*rank, rank.lock())).collect();
+    let handle = |rank: &Arc<Rank>| {
+        let guard = guards.iter().find(|(known, _)| Arc::ptr_eq(known, rank));
+        live(&guard.expect("all are locked").1)
+    };
+    let mut calls = Vec::with_capacity(ready.len());
+    for (rank, ready) in ranks.iter().zip(&ready) {
+        calls.push(Enqueued { rank, comm: handle(rank)?, stream: ready.work.handle()?, call: &ready.call });
+    }
+    // Those that were made are destroyed when NCCL has done with the group.
+    let operators = calls.iter().map(Operator::of).collect::<Result<Vec<_>>>();
+    let result = operators.and_then(|operators| {
+        give(&calls, &operators)?;
+        guards
+            .iter()
+            .try_for_each(|(rank, state)| rank.settle(live(state)?, calls[0].call.kind.name(), start))
+    });
+    // Before others can end the communicators: then they find the work.
+    let result = result.and_then(|()| watch(ready));
+    drop(guards);
+    if let Err(error) = &result {
+        // Some of it may have been enqueued, and may never end.
+        distinct.iter().for_each(|rank| watchdog::fail(rank, error));
+    }
+    result
+}
+
+fn rank_of<'a>(ready: &Ready<'a>) -> &'a Arc<Rank> {
+    match ready.communicator.backend() {
+        Backend::Gpu(rank) => rank,
+        Backend::Cpu(_) => unreachable!("they are ranks on GPUs"),
+    }
+}
+
+/// Hands all calls that have been enqueued to the watchdog.
+fn watch(ready: Vec<Ready<'_>>) -> Result<()> {
+    ready.into_iter().try_for_each(|ready| {
+        let (rank, operation) = (rank_of(&ready).clone(), ready.call.kind.name());
+        watchdog::watch(rank, operation, ready.work.watch()?);
+        Ok(())
+    })
+}
+
+/// Gives NCCL the calls, as one group.
+fn give(calls: &[Enqueued<'_>], operators: &[Operator<'_>]) -> Result<()> {
+    let nccl = calls[0].rank.nccl();
+    in_group(nccl, calls[0].rank.rank(), || {
+        calls.iter().zip(operators).try_for_each(|(call, operator)| {
+            // SAFETY: the communicators are live and locked; buffers are as long as the kind and count say, and ordered on the
+            // streams, which are live.
+            unsafe { call.give(nccl, operator.number) }
+        })
+    })
+}
+
+impl Enqueued<'_> {
+    /// # Safety
+    /// As NCCL's functions require of the communicator, the buffers and the stream.
+    unsafe fn give(&self, nccl: &Nccl, operator: c_int) -> Result<()> {
+        let &Call { kind, element, count, source, target } = self.call;
+        let (comm, stream, element) = (self.comm.0, self.stream, element as c_int);
+        let (from, to) = (source.cast::<c_void>(), target.cast::<c_void>());
+        // SAFETY: passed on.
+        let (function, code) = unsafe {
+            match kind {
+                Kind::AllReduce(_) => {
+                    ("ncclAllReduce", (nccl.all_reduce)(from, to, count, element, operator, comm, stream))
+                }
+                Kind::Reduce(_, root) => {
+                    let root = root as c_int;
+                    ("ncclReduce", (nccl.reduce)(from, to, count, element, operator, root, comm, stream))
+                }
+                Kind::Broadcast(root) => {
+                    // Ignored on other ranks than the root.
+                    let from = if from.is_null() { to.cast_const() } else { from };
+                    let root = root as c_int;
+                    ("ncclBroadcast", (nccl.broadcast)(from, to, count, element, root, comm, stream))
+                }
+                Kind::AllGather => {
+                    ("ncclAllGather", (nccl.all_gather)(from, to, count, element, comm, stream))
+                }
+                Kind::ReduceScatter(_) => {
+                    let code = (nccl.reduce_scatter)(from, to, count, element, operator, comm, stream);
+                    ("ncclReduceScatter", code)
+                }
+                Kind::Send(_) | Kind::Recv(_) | Kind::AllToAll | Kind::Gather(_) | Kind::Scatter(_) => {
+                    return self.give_messages(nccl);
+                }
+            }
+        };
+        nccl.check(function, self.rank.rank(), code)
+    }
+
+    /// An operation that NCCL has as messages.
+    ///
+    /// # Safety
+    /// As for `give`.
+    unsafe fn give_messages(&self, nccl: &Nccl) -> Result<()> {
+        let (rank, all) = (self.rank.rank(), 0..self.rank.size());
+        // SAFETY: passed on; where there is a part for each rank, the buffers have that.
+        let (send, recv) = (
+            |peer, part| unsafe { self.send(nccl, peer, part) },
+            |peer, part| unsafe { self.recv(nccl, peer, part) },
+        );
+        match self.call.kind {
+            Kind::Send(peer) => send(peer, 0),
+            Kind::Recv(peer) => recv(peer, 0),
+            Kind::AllToAll => all.into_iter().try_for_each(|peer| {
+                send(peer, peer)?;
+                recv(peer, peer)
+            }),
+            Kind::Gather(root) => {
+                send(root, 0)?;
+                if root == rank { all.into_iter().try_for_each(|peer| recv(peer, peer)) } else { Ok(()) }
+            }
+            Kind::Scatter(root) => {
+                if root == rank {
+                    all.into_iter().try_for_each(|peer| send(peer, peer))?;
+                }
+                recv(root, 0)
+            }
+            _ => unreachable!("NCCL has functions for these"),
+        }
+    }
+
+    /// # Safety
+    /// As for `give`; the source has that part.
+    unsafe fn send(&self, nccl: &Nccl, peer: usize, part: usize) -> Result<()> {
+        let (element, count) = (self.call.element, self.call.count);
+        let from = self.call.source.wrapping_add(part * count * element.size()).cast();
+        // SAFETY: passed on.
+        let code =
+            unsafe { (nccl.send)(from, count, element as c_int, peer as c_int, self.comm.0, self.stream) };
+        nccl.check("ncclSend", self.rank.rank(), code)
+    }
+
+    /// # Safety
+    /// As for `give`; the target has that part.
+    unsafe fn recv(&self, nccl: &Nccl, peer: usize, part: usize) -> Result<()> {
+        let (element, count) = (self.call.element, self.call.count);
+        let to = self.call.target.wrapping_add(part * count * element.size()).cast();
+        // SAFETY: passed on.
+        let code =
+            unsafe { (nccl.recv)(to, count, element as c_int, peer as c_int, self.comm.0, self.stream) };
+        nccl.check("ncclRecv", self.rank.rank(), code)
+    }
+}
+
+/// The number of a reduction in NCCL (`ncclRedOp_t`); one that was made for a call is destroyed after it.
+struct Operator<'a> {
+    number: c_int,
+    made: Option<&'a Enqueued<'a>>,
+}
+
+impl<'a> Operator<'a> {
+    fn of(call: &'a Enqueued<'a>) -> Result<Self> {
+        let number = match call.call.kind.reduction() {
+            Some(Reduction::Sum) | None => 0,
+            Some(Reduction::Product) => 1,
+            Some(Reduction::Max) => 2,
+            Some(Reduction::Min) => 3,
+            Some(Reduction::Average) => 4,
+            Some(Reduction::ScaledSum(factor)) => return Operator::scaled(call, factor),
+        };
+        Ok(Operator { number, made: None })
+    }
+
+    fn scaled(call: &'a Enqueued<'a>, factor: Scalar) -> Result<Self> {
+        let (nccl, element) = (call.rank.nccl(), call.call.element as c_int);
+        let (mut number, factor) = (0, from_ref(&factor).cast_mut().cast());
+        // SAFETY: the communicator is live and locked; the factor is an element, and read before this returns.
+        let code = unsafe {
+            (nccl.red_op_create_pre_mul_sum)(&mut number, factor, element, ON_THE_HOST, call.comm.0)
+        };
+        let created: Result<(), Error> = nccl.check("ncclRedOpCreatePreMulSum", call.rank.rank(), code);
+        created.map(|()| Operator { number, made: Some(call) })
+    }
+}
+
+impl Drop for Operator<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.made {
+            // SAFETY: made with this communicator, which is live and locked; no call is given it any more.
+            let _destroyed: Code = unsafe { (call.rank.nccl().red_op_destroy)(self.number, call.comm.0) };
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Ranks on GPUs, by NCCL.
+//!
+//! `library` finds NCCL and its functions, `rank` is one communicator of it, `joining` makes communicators and splits them.
+//! `enqueue` gives NCCL operations, and `watchdog` watches over what has been enqueued.
+//!
+//! All communicators are non-blocking: no call waits inside NCCL, which cannot be interrupted there.
+
+mod enqueue;
+mod joining;
+mod library;
+mod rank;
+mod watchdog;
+
+use std::sync::Arc;
+
+use ferrogrid_host::{Error, Result};
+
+pub(crate) use enqueue::enqueue;
+pub(crate) use joining::{all, join, split, unique_id};
+pub use library::version;
+pub(crate) use rank::Rank;
+pub(crate) use watchdog::collect;
+
+/// Ends `rank` and its operations with `error`.
+pub(crate) fn abort(rank: &Arc<Rank>, error: &Error) {
+    watchdog::fail(rank, error);
+}
+
+/// Whether `rank` works.
+pub(crate) fn check(rank: &Arc<Rank>) -> Result<()> {
+    let Some(error) = rank.failure()? else { return Ok(()) };
+    watchdog::fail(rank, &error);
+    Err(error)
+}

@@ -1,0 +1,89 @@
+//! The tests of this program once more, on two GPUs of a fake driver with a fake NCCL: that the calls are right, that memory is ordered
+//! (the driver ends the process where it is not), and that failures are found.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::world::on_gpus;
+
+/// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
+const TESTS: [&str; 20] = [
+    "collectives::random_groups_of_integers_match_a_model",
+    "collectives::random_groups_of_floats_match_a_model",
+    "collectives::operations_in_place_match_those_that_are_not",
+    "collectives::an_average_divides_by_the_number_of_ranks",
+    "failures::a_rank_that_does_nothing_is_an_error_within_the_time_out",
+    "failures::an_operation_that_waits_on_the_device_ends_and_its_result_is_none",
+    "failures::an_aborted_communicator_fails_what_waits",
+    "failures::wrong_lengths_ranks_and_streams_are_refused_at_once",
+    "failures::a_split_waits_for_all_ranks_and_no_longer_than_the_time_out",
+    "failures::a_recording_refuses_operations",
+    "failures::devices_of_two_kinds_or_one_gpu_twice_are_refused",
+    "order::operations_are_ordered_with_work_on_other_streams",
+    "order::buffers_and_streams_may_be_dropped_when_an_operation_is_enqueued",
+    "order::work_runs_after_its_communicator_is_dropped",
+    "order::a_group_that_is_dropped_or_forgotten_has_done_nothing",
+    "order::ranks_of_several_threads",
+    "order::threads_share_communicators_and_streams",
+    "order::splits_have_their_colors_and_the_order_of_their_keys",
+    "order::a_default_stream_of_a_gpu_is_refused",
+    "order::gpus_of_one_process_have_access_to_each_other",
+];
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_same_tests_pass_on_gpus_of_a_fake_driver() {
+    if on_gpus() {
+        return;
+    }
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let driver = compile(&sources.join("../host/tests/fake_driver/libcuda.rs"), "libcuda.so.1");
+    let nccl = compile(&sources.join("tests/fake_nccl/libnccl.rs"), "libnccl.so.2");
+    // Work runs when something waits for it; or by itself, and freed memory has its next owner at once.
+    for settings in ["devices=2", "devices=2,alive=1"] {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--test-threads", "1"])
+            .args(TESTS)
+            .env("LD_LIBRARY_PATH", &driver)
+            .env("FERROGRID_NCCL", &nccl)
+            .env("FERROGRID_TEST_RANKS", "cuda")
+            .env("FAKE_CUDA", settings)
+            .env_remove("FERROGRID_DEVICE")
+            .output()
+            .unwrap();
+        let [text, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert!(output.status.success(), "{settings}, {}\n{text}\n{errors}", output.status);
+        assert!(text.contains(&format!("{} passed", TESTS.len())), "{text}");
+    }
+}
+
+/// The folder with a library of that name, compiled unless an earlier run has left it.
+fn compile(source: &Path, name: &str) -> PathBuf {
+    let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}_{:016x}", digest(source)));
+    let finished = folder.join(name);
+    if finished.exists() {
+        return folder;
+    }
+    std::fs::create_dir_all(&folder).unwrap();
+    let unfinished = folder.join(format!("{}.so", std::process::id()));
+    let mut command = Command::new(rustc);
+    command.args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "-Awarnings", "-o"]);
+    let output = command.args([&unfinished, source]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::rename(unfinished, finished).unwrap();
+    folder
+}
+
+/// Of all files beside a library's source.
+fn digest(source: &Path) -> u64 {
+    let folder = source.parent().unwrap();
+    let mut files: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        std::fs::read(&file).unwrap().hash(&mut hasher);
+    }
+    hasher.finish()
+}

@@ -1,0 +1,64 @@
+//! The ranks under test: three on CPU devices, or all GPUs of the machine if `FERROGRID_TEST_RANKS` is `cuda`.
+
+use std::time::Duration;
+
+use ferrogrid::nccl::{Communicator, CommunicatorOptions, Group, Operation};
+use ferrogrid::{CpuOptions, Device, Stream};
+
+/// Communicators of one thread, each with two streams.
+pub(crate) struct Ranks {
+    pub(crate) communicators: Vec<Communicator>,
+    pub(crate) streams: Vec<[Stream; 2]>,
+}
+
+pub(crate) fn on_gpus() -> bool {
+    std::env::var_os("FERROGRID_TEST_RANKS").is_some_and(|choice| choice == "cuda")
+}
+
+/// A time-out that tests wait for. Real GPUs take seconds to meet.
+pub(crate) fn short() -> Duration {
+    let is_real = on_gpus() && std::env::var_os("FAKE_CUDA").is_none();
+    if is_real { Duration::from_secs(10) } else { Duration::from_millis(300) }
+}
+
+pub(crate) fn devices() -> Vec<Device> {
+    if on_gpus() {
+        let gpus: Vec<_> = (0..Device::count()).map(|ordinal| Device::cuda(ordinal).unwrap()).collect();
+        assert!(gpus.len() > 1, "two GPUs are needed");
+        return gpus;
+    }
+    // Two ranks on one device, and another device.
+    let other = Device::cpu_with(CpuOptions::new().workers(1)).unwrap();
+    vec![Device::cpu(), other, Device::cpu()]
+}
+
+impl Ranks {
+    pub(crate) fn with_timeout(timeout: Duration) -> Self {
+        let devices = devices();
+        let options = CommunicatorOptions::new().with_timeout(timeout);
+        let communicators = Communicator::all_with(&devices, options).unwrap();
+        let streams = devices.iter().map(|device| [(); 2].map(|()| device.new_stream().unwrap())).collect();
+        Ranks { communicators, streams }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.communicators.len()
+    }
+
+    /// The first stream of a rank.
+    pub(crate) fn stream(&self, rank: usize) -> &Stream {
+        &self.streams[rank][0]
+    }
+
+    /// Runs one operation of each rank, as a group on their first streams.
+    pub(crate) fn run<'a>(
+        &'a self,
+        operations: impl IntoIterator<Item = Operation<'a>>,
+    ) -> ferrogrid::Result<()> {
+        let mut group = Group::new();
+        for (rank, operation) in operations.into_iter().enumerate() {
+            group.push(self.stream(rank), operation);
+        }
+        group.run()
+    }
+}
