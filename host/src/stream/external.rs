@@ -104,12 +104,12 @@ impl PendingWork {
     }
 
     /// Settles that it has ended well.
-    pub fn succeed(self) {
+    pub fn succeed(&self) {
         self.outcome.settle(None);
     }
 
     /// Settles that it has failed with `error`: waits for the stream return it, and reads of what the work wrote.
-    pub fn fail(self, error: Error) {
+    pub fn fail(&self, error: Error) {
         let fault = Arc::new(Fault::new(error));
         self.stream.backend().note_external(&fault);
         self.outcome.settle(Some(fault));

@@ -1,5 +1,8 @@
-//! A thread that watches over operations on GPUs: it finds that they have ended, and ends those whose peers are lost. A kernel
-//! of NCCL waits for its peers forever, and with it all who wait for its stream.
+//! Two threads that watch over operations on GPUs. One finds that they have ended, the other ends those whose peers are lost: a
+//! kernel of NCCL waits for its peers forever, and with it all who wait for its stream.
+//!
+//! While a thread waits in the driver for a copy to memory that is not page-locked, the driver lets no other query an event. So the
+//! thread that ends operations makes no call of the driver before it has aborted the communicator, and waits for none.
 
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -11,12 +14,19 @@ use ferrogrid_host::{Error, NcclError};
 use super::rank::Rank;
 use crate::options::{deadline, milliseconds};
 
-/// How often it looks, at most.
+/// How often they look, at most.
 const PERIOD: Duration = Duration::from_millis(5);
 
-static WATCHED: LazyLock<Mutex<Vec<Watched>>> = LazyLock::new(Mutex::default);
+static ALL: Mutex<All> = Mutex::new(All { watched: Vec::new(), failed: Vec::new() });
 
 static ADDED: Condvar = Condvar::new();
+
+/// The operations that have been enqueued.
+struct All {
+    watched: Vec<Arc<Watched>>,
+    /// Those that have failed. To let go of them takes calls of the driver: it destroys their events.
+    failed: Vec<Arc<Watched>>,
+}
 
 /// An operation that has been enqueued.
 struct Watched {
@@ -28,12 +38,16 @@ struct Watched {
 
 /// Watches over `work` of `rank` from now on.
 pub(super) fn watch(rank: Arc<Rank>, operation: &'static str, work: PendingWork) {
-    static THREAD: LazyLock<bool> =
-        LazyLock::new(|| thread::Builder::new().name("ferrogrid-nccl".into()).spawn(run).is_ok());
-    lock().push(Watched { rank, operation, work, enqueued: Instant::now() });
+    static THREADS: LazyLock<bool> = LazyLock::new(|| {
+        let start =
+            |name: &str, look: fn()| thread::Builder::new().name(name.into()).spawn(move || run(look));
+        let fail_lost = || lost().iter().for_each(|(rank, error)| fail(rank, error));
+        start("nccl-completions", collect).is_ok() && start("nccl-time-outs", fail_lost).is_ok()
+    });
+    lock().watched.push(Arc::new(Watched { rank, operation, work, enqueued: Instant::now() }));
     // Without a thread, lost peers are found where others look: by `collect` and `check`.
-    if *THREAD {
-        ADDED.notify_one();
+    if *THREADS {
+        ADDED.notify_all();
     }
 }
 
@@ -42,60 +56,53 @@ pub(super) fn watch(rank: Arc<Rank>, operation: &'static str, work: PendingWork)
 pub(super) fn fail(rank: &Arc<Rank>, error: &Error) {
     let handle = rank.stop(error);
     let mut all = lock();
-    let (failed, others): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut *all).into_iter().partition(|watched| Arc::ptr_eq(&watched.rank, rank));
-    *all = others;
+    let (failed, others): (Vec<_>, Vec<_>) = std::mem::take(&mut all.watched)
+        .into_iter()
+        .partition(|watched: &Arc<Watched>| Arc::ptr_eq(&watched.rank, rank));
+    failed.iter().for_each(|watched| watched.work.fail(error.clone()));
+    all.watched = others;
+    all.failed.extend(failed);
     drop(all);
-    for watched in failed {
-        watched.work.fail(error.clone());
-    }
     if let Some(handle) = handle {
         rank.abort(handle);
     }
 }
 
-/// Lets go of work that has run, and with it of communicators that are no longer used.
+/// Settles work that has run, and lets go of it, and with it of communicators that are no longer used.
 pub(crate) fn collect() {
-    let ended = ended(&mut lock());
-    drop(ended);
+    let mut all = lock();
+    let (watched, failed) = (all.watched.clone(), std::mem::take(&mut all.failed));
+    drop(all);
+    drop(failed);
+    // A device that cannot be asked fails all who wait for it.
+    for ended in watched.iter().filter(|watched| watched.work.is_complete().unwrap_or(true)) {
+        let mut all = lock();
+        // Unless it has failed meanwhile.
+        if let Some(place) = all.watched.iter().position(|other| Arc::ptr_eq(other, ended)) {
+            all.watched.remove(place);
+            ended.rank.note_progress();
+            ended.work.succeed();
+        }
+    }
 }
 
-fn run() {
+/// Looks again and again, while there is work.
+fn run(look: fn()) {
     loop {
         let mut all = lock();
-        while all.is_empty() {
+        while all.watched.is_empty() && all.failed.is_empty() {
             all = ADDED.wait(all).unwrap_or_else(PoisonError::into_inner);
         }
-        let ended = ended(&mut all);
-        let failures = failures(&all);
         drop(all);
-        // Without the lock: this may destroy communicators.
-        drop(ended);
-        failures.iter().for_each(|(rank, error)| fail(rank, error));
+        look();
         thread::sleep(PERIOD);
     }
 }
 
-/// Settles what has run; the ranks that it was of.
-fn ended(all: &mut Vec<Watched>) -> Vec<Arc<Rank>> {
-    let mut ranks = Vec::new();
-    for watched in std::mem::take(all) {
-        // A device that cannot be asked fails all who wait for it.
-        if watched.work.is_complete().unwrap_or(true) {
-            watched.rank.note_progress();
-            watched.work.succeed();
-            ranks.push(watched.rank);
-        } else {
-            all.push(watched);
-        }
-    }
-    ranks
-}
-
 /// The ranks that have failed, each with its error.
-fn failures(all: &[Watched]) -> Vec<(Arc<Rank>, Error)> {
+fn lost() -> Vec<(Arc<Rank>, Error)> {
     let mut failures: Vec<(Arc<Rank>, Error)> = Vec::new();
-    for watched in all {
+    for watched in &lock().watched {
         if failures.iter().any(|(known, _)| Arc::ptr_eq(known, &watched.rank)) {
             continue;
         }
@@ -123,6 +130,6 @@ fn overdue(watched: &Watched) -> Option<Error> {
     })
 }
 
-fn lock() -> MutexGuard<'static, Vec<Watched>> {
-    WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, All> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
