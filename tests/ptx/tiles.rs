@@ -42,8 +42,8 @@ mod kernels {
     fn multiply<T: ProductElement + HalfFloat, const N: usize, const ID: usize>(
         t: &Thread<1>,
         [height, width]: [usize; 2],
-        a: impl TiledFactor<T, 128>,
-        b: impl TiledFactor<T, N>,
+        a: impl TiledFactor<T>,
+        b: impl TiledFactor<T>,
         c: &[DeviceAtomic<u32>],
         memory: Shared<Products<T, 128, N, 4>, ID>,
     ) {

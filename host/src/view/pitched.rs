@@ -8,7 +8,7 @@ use ferrogrid_device::DeviceCopy;
 use crate::backend::Rows;
 use crate::error::{Error, Result};
 use crate::memory::access::Access;
-use crate::view::{DeviceView, DeviceViewMut, resolve};
+use crate::view::{DevicePtr, DeviceView, DeviceViewMut, resolve};
 
 /// `height` rows of `width` elements of a device buffer, `pitch` elements from start to start, to read.
 ///
@@ -173,6 +173,11 @@ macro_rules! row_methods {
                 self.shape.pitch
             }
 
+            /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
+            pub fn as_device_ptr(&self) -> DevicePtr<T> {
+                DevicePtr::new(self.view.start)
+            }
+
             /// The part in these columns and rows.
             ///
             /// # Errors
@@ -224,6 +229,34 @@ impl<'a, T: DeviceCopy> PitchedView<'a, T> {
         let Shape { width, height, pitch } = self.shape;
         let is_empty = width == 0 || height == 0;
         self.view.shaped([if is_empty { 0 } else { (height - 1) * pitch + width }])
+    }
+}
+
+impl<'a, T: DeviceCopy> PitchedViewMut<'a, T> {
+    /// As [`PitchedView::span`], to write: nothing else uses the elements between the rows meanwhile.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut image = stream.zeros::<u8>(9)?; // 3 rows of 3
+    /// let right = image.view_mut().pitched(3, 3, 3)?.slice(2.., ..)?;
+    /// assert_eq!(right.span().len(), 7);
+    /// # Ok(()) }
+    /// ```
+    pub fn span(self) -> DeviceViewMut<'a, T> {
+        let Shape { width, height, pitch } = self.shape;
+        let is_empty = width == 0 || height == 0;
+        self.view.shaped([if is_empty { 0 } else { (height - 1) * pitch + width }])
+    }
+}
+
+impl<'a, T: DeviceCopy> From<DeviceViewMut<'a, T, 2>> for PitchedViewMut<'a, T> {
+    /// Rows that follow each other.
+    fn from(rows: DeviceViewMut<'a, T, 2>) -> Self {
+        let (width, height) = (rows.width(), rows.height());
+        let length = rows.len();
+        PitchedViewMut::new(rows.shaped([length]), Shape { width, height, pitch: width })
     }
 }
 

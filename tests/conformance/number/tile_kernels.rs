@@ -65,8 +65,8 @@ pub mod tiling {
     pub fn add_product<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
         t: Thread<1>,
         [height, width]: [usize; 2],
-        a: impl TiledFactor<T, M>,
-        b: impl TiledFactor<T, N>,
+        a: impl TiledFactor<T>,
+        b: impl TiledFactor<T>,
         c: &[DeviceAtomic<f32>],
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {

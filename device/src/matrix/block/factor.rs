@@ -7,17 +7,13 @@ use crate::element::device_copy::DeviceCopy;
 use crate::memory::plane::Plane;
 use crate::memory::tensor_map::TensorMap;
 
-/// A factor of which [`multiply_tiles`](crate::Thread::multiply_tiles) copies tiles with `R` of its rows: a [`TensorMap`], or one that
-/// is [`transposed`](TensorMap::transposed).
+/// A factor of [`multiply_tiles`](crate::Thread::multiply_tiles): a [`TensorMap`], or one that is
+/// [`transposed`](TensorMap::transposed).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no tiles of {R} rows for a product",
-    label = "expected `TensorMap<_, _, {R}>`, or `.transposed()` of a map with square tiles"
+    message = "`{Self}` is no factor of a block's product",
+    label = "expected a `TensorMap` of the memory's elements, or its `.transposed()`"
 )]
-pub trait TiledFactor<T, const R: usize>: Copy + sealed::Factor {
-    /// A tile that cannot be copied is a compile error.
-    #[doc(hidden)]
-    const HAS_WHOLE_TILES: () = ();
-
+pub trait TiledFactor<T>: Copy + sealed::Factor {
     #[doc(hidden)]
     fn plane(&self) -> Plane<'_, T>;
 
@@ -59,7 +55,19 @@ impl<'a, T: DeviceCopy, const W: usize> TensorMap<'a, T, W, W> {
     /// plane stays as it is: tiles are copied along its rows, and read along their columns (a descriptor of `wgmma` for the other
     /// "major-ness", CUTLASS's `Major::MN`). So `t.multiply_tiles(memory, a, b.transposed(), ..)` multiplies `a b`.
     ///
-    /// A tile of the product has a multiple of 64 such rows.
+    /// A tile of the product has a multiple of `W` such rows: other sizes are compile errors.
+    ///
+    /// ```compile_fail,E0080
+    /// use ferrogrid_device::half::bf16;
+    /// use ferrogrid_device::matrix::Products;
+    /// use ferrogrid_device::{Shared, TensorMap, Thread};
+    ///
+    /// fn multiply(t: &Thread<1>, a: TensorMap<bf16, 64, 64>, memory: Shared<Products<bf16, 64, 32, 2>>) {
+    ///     t.multiply_tiles(memory, a, a.transposed(), [[0, 0]], |_, _| ()); // 32 columns
+    /// }
+    /// # let used: fn(&Thread<1>, TensorMap<bf16, 64, 64>, Shared<Products<bf16, 64, 32, 2>>) = multiply;
+    /// # assert!(used as usize != 0);
+    /// ```
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -100,15 +108,17 @@ impl<'a, T: DeviceCopy, const W: usize> TensorMap<'a, T, W, W> {
     }
 }
 
-impl<T, const W: usize, const R: usize> sealed::Factor for TensorMap<'_, T, W, R> {
+impl<T, const W: usize, const H: usize> sealed::Factor for TensorMap<'_, T, W, H> {
     const IS_TRANSPOSED: bool = false;
+    const ROWS: usize = H;
 }
 
 impl<T, const W: usize> sealed::Factor for Transposed<'_, T, W> {
     const IS_TRANSPOSED: bool = true;
+    const ROWS: usize = W;
 }
 
-impl<T: DeviceCopy, const W: usize, const R: usize> TiledFactor<T, R> for TensorMap<'_, T, W, R> {
+impl<T: DeviceCopy, const W: usize, const H: usize> TiledFactor<T> for TensorMap<'_, T, W, H> {
     #[inline(always)]
     fn plane(&self) -> Plane<'_, T> {
         *self.deref()
@@ -121,12 +131,7 @@ impl<T: DeviceCopy, const W: usize, const R: usize> TiledFactor<T, R> for Tensor
     }
 }
 
-impl<T: DeviceCopy, const W: usize, const R: usize> TiledFactor<T, R> for Transposed<'_, T, W> {
-    const HAS_WHOLE_TILES: () = assert!(
-        R.is_multiple_of(W),
-        "the rows and columns of a product are multiples of 64 if that factor is transposed"
-    );
-
+impl<T: DeviceCopy, const W: usize> TiledFactor<T> for Transposed<'_, T, W> {
     #[inline(always)]
     fn plane(&self) -> Plane<'_, T> {
         *self.0.deref()

@@ -23,7 +23,7 @@ const PATTERN: usize = 8;
 const WARPS: usize = GROUP / 32;
 /// The bytes of 16 elements, the depth of one instruction.
 const DEPTH: usize = 32;
-/// The bytes of a tile of 64 rows: what one copy of a transposed factor is.
+/// The bytes of 64 rows: what one copy of a transposed factor is.
 const SQUARE: usize = GROUP_ROWS * ROW;
 
 /// The addresses of the stages within shared memory.
@@ -186,8 +186,8 @@ impl Addresses {
 #[inline(always)]
 pub(super) fn multiply<
     T: ProductElement,
-    A: TiledFactor<T, M>,
-    B: TiledFactor<T, N>,
+    A: TiledFactor<T>,
+    B: TiledFactor<T>,
     const M: usize,
     const N: usize,
     const S: usize,
@@ -242,8 +242,8 @@ pub(super) fn multiply<
 #[inline(always)]
 fn copy<T: ProductElement, const M: usize, const N: usize, const S: usize>(
     addresses: Addresses,
-    a: impl TiledFactor<T, M>,
-    b: impl TiledFactor<T, N>,
+    a: impl TiledFactor<T>,
+    b: impl TiledFactor<T>,
     steps: usize,
     tiles: impl Iterator<Item = [u32; 2]>,
 ) {
@@ -278,8 +278,8 @@ fn copy<T: ProductElement, const M: usize, const N: usize, const S: usize>(
 #[inline(always)]
 fn add<
     T: ProductElement,
-    A: TiledFactor<T, M>,
-    B: TiledFactor<T, N>,
+    A: TiledFactor<T>,
+    B: TiledFactor<T>,
     const M: usize,
     const N: usize,
     const S: usize,
@@ -411,27 +411,24 @@ fn address(start: *mut u8) -> u32 {
     within as u32
 }
 
-/// Starts to copy the `step`-th tile of the rows from `row` on. Of a transposed factor these are several squares.
+/// Starts to copy the `step`-th tile of the rows from `row` on, in one or several parts.
 ///
 /// # Safety
 /// `to` is the address of a tile's bytes in shared memory that nothing else uses before `full` has ended its phase.
 #[inline(always)]
-unsafe fn start<T, F: TiledFactor<T, R>, const R: usize>(
+unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
     to: u32,
     factor: F,
     [row, step]: [usize; 2],
     full: Barrier,
 ) {
     let depth = step * (ROW / size_of::<T>());
-    if !F::IS_TRANSPOSED {
-        // SAFETY: the caller's; the map is of tiles with `R` rows.
-        return unsafe { start_one(to, factor.map(), [depth, row], full) };
-    }
-    for square in 0..R / GROUP_ROWS {
-        // SAFETY: the caller's; the map is of squares.
+    for first in (0..R).step_by(F::ROWS) {
+        let (to, row) = (to + (first * ROW) as u32, row + first);
+        // SAFETY: the caller's; the map is of tiles with that many rows, each of 128 bytes.
         unsafe {
-            start_one(to + (square * SQUARE) as u32, factor.map(), [row + square * GROUP_ROWS, depth], full);
-        }
+            start_one(to, factor.map(), if F::IS_TRANSPOSED { [row, depth] } else { [depth, row] }, full)
+        };
     }
 }
 

@@ -91,6 +91,8 @@ mod sealed {
     pub trait Factor {
         /// Whether its rows are the columns of the plane.
         const IS_TRANSPOSED: bool;
+        /// The rows of the factor that are copied together.
+        const ROWS: usize;
     }
 }
 
@@ -206,7 +208,8 @@ impl Thread<'_, 1> {
     /// `S` stages ahead, also those of the next places (TMA, PTX `cp.async.bulk.tensor` with `mbarrier`); groups of four warps multiply
     /// from shared memory (PTX `wgmma.mma_async`). So `each` overlaps with the copies for the next product.
     ///
-    /// A factor that is stored the other way is passed as [`a.transposed()`](TensorMap::transposed): with `b.transposed()`, the product is
+    /// The tiles of `a`'s map have `M` rows, or a divisor of that; those of `b` have `N`, or a divisor: other maps are compile errors. A
+    /// factor that is stored the other way is passed as [`a.transposed()`](TensorMap::transposed): with `b.transposed()`, the product is
     /// `a b`.
     ///
     /// Elements beyond the edges of `a` and `b` are zeros, so places and sums may lie beyond the edges of the result, which `each` then
@@ -260,8 +263,8 @@ impl Thread<'_, 1> {
     #[inline(always)]
     pub fn multiply_tiles<
         T: ProductElement,
-        A: TiledFactor<T, M>,
-        B: TiledFactor<T, N>,
+        A: TiledFactor<T>,
+        B: TiledFactor<T>,
         const M: usize,
         const N: usize,
         const S: usize,
@@ -274,7 +277,12 @@ impl Thread<'_, 1> {
         tiles: impl IntoIterator<Item = [usize; 2]>,
         each: impl FnMut([usize; 2], &ProductSums<N>),
     ) {
-        const { (A::HAS_WHOLE_TILES, B::HAS_WHOLE_TILES) };
+        const {
+            assert!(
+                has_whole_copies::<A>(M) && has_whole_copies::<B>(N),
+                "tiles are copied in parts that have not their size"
+            )
+        };
         let threads = const { Products::<T, M, N, S>::THREADS };
         assert!(
             self.block_threads() as usize == threads,
@@ -292,6 +300,11 @@ impl Thread<'_, 1> {
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
         steps::multiply(self, memory, a, b, steps, tiles, each);
     }
+}
+
+/// Whether a tile of `rows` rows is made of whole copies, and each begins where the pattern of a swizzled tile does.
+const fn has_whole_copies<F: sealed::Factor>(rows: usize) -> bool {
+    rows.is_multiple_of(F::ROWS) && (rows == F::ROWS || F::ROWS.is_multiple_of(8))
 }
 
 /// The row and the column of the first sum of a thread, by its number among those that multiply.

@@ -15,8 +15,8 @@ const WORDS: usize = ROW / 4;
 pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
     thread: &Thread<'_, 1>,
     memory: Shared<'_, Products<T, M, N, S>, ID>,
-    a: impl TiledFactor<T, M>,
-    b: impl TiledFactor<T, N>,
+    a: impl TiledFactor<T>,
+    b: impl TiledFactor<T>,
     steps: usize,
     mut tiles: impl Iterator<Item = [u32; 2]>,
     mut each: impl FnMut([usize; 2], &ProductSums<N>),
@@ -44,8 +44,8 @@ pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const 
         for step in 0..steps {
             // SAFETY: no thread reads the tiles before the barrier, and each writes words of its own.
             unsafe {
-                copy(thread, tile_a, a, [row, step]);
-                copy(thread, tile_b, b, [column, step]);
+                copy::<T, _, M>(thread, tile_a, a, [row, step]);
+                copy::<T, _, N>(thread, tile_b, b, [column, step]);
             }
             thread.sync_threads();
             if rank >= GROUP {
@@ -67,7 +67,7 @@ pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const 
 /// # Safety
 /// `tile` is the address of such a tile, whose words of this thread no other thread uses.
 #[inline(always)]
-unsafe fn copy<T: ProductElement, F: TiledFactor<T, R>, const R: usize>(
+unsafe fn copy<T: ProductElement, F: TiledFactor<T>, const R: usize>(
     thread: &Thread<'_, 1>,
     tile: *mut u32,
     factor: F,

@@ -37,7 +37,9 @@ impl LaunchMap {
                 }));
             }
         }
-        let (row, start) = (width * size_of::<T>(), view.start().addr());
+        // Nothing is read of what is empty, wherever it is said to begin.
+        let start = if width == 0 || height == 0 { 0 } else { view.start().addr() };
+        let row = width * size_of::<T>();
         if !row.is_multiple_of(ALIGNMENT) || !start.is_multiple_of(ALIGNMENT) {
             return Err(Error::Launch(LaunchError::TensorMapUnaligned {
                 kernel,
