@@ -31,6 +31,7 @@
 //! | [`convolve`], [`correlate`], [`convolve_separable`] | (NPP) | `cupyx.scipy.ndimage.convolve`, `correlate`, `convolve1d` | |
 //! | [`resize`], [`grayscale`] | (NPP) | | |
 //! | [`fft`], [`inverse_fft`] | (cuFFT) | `cupy.fft.fft`, `ifft` | |
+//! | [`matmul`], [`gemm`] with [`Gemm`] | (cuBLAS's `cublasGemmEx`, `cublasGemmStridedBatchedEx`) | `a @ b`, `cupy.matmul` | |
 //! | [`spmv`] | (cuSPARSE) | `a @ x` | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
@@ -72,6 +73,7 @@ pub(crate) use ferrogrid_macros::module;
 mod accumulate;
 mod fft;
 mod filter;
+mod gemm;
 mod histogram;
 mod image;
 mod keyed;
@@ -97,6 +99,7 @@ pub mod tuning;
 
 pub use fft::{Transformed, fft, inverse_fft};
 pub use filter::{Border, Filtered, convolve, convolve_separable, correlate};
+pub use gemm::{Gemm, Multiplied, gemm, matmul};
 pub use histogram::{Count, histogram_even, histogram_range, multi_histogram_even, multi_histogram_range};
 pub use image::{ColourPixel, ImagePixel, Interpolation, grayscale, resize};
 pub use keyed::{
@@ -140,6 +143,7 @@ mod tests {
     use crate::accumulate::accumulations::Least;
     use crate::fft::kernels::kernels as transforms;
     use crate::filter::kernels::kernels as filters;
+    use crate::gemm::{kernels::kernels as products, pack::kernels as packing};
     use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
     use crate::image::kernels::kernels as images;
     use crate::keyed::{keys::kernels as keys, values::kernels as values};
@@ -176,10 +180,11 @@ mod tests {
     }
 
     #[cfg(feature = "half")]
-    fn of_halves() -> [&'static Kernel; 8] {
-        use ferrogrid_device::half::bf16;
+    fn of_halves() -> [&'static Kernel; 11] {
+        use ferrogrid_device::half::{bf16, f16};
 
         use crate::accumulate::accumulations::SumFloats;
+        use crate::gemm::tiles::kernels as tiles;
         [
             totals::kernels::dot_of_tiles::kernel::<bf16>(),
             extrema::kernels::extremum_position::kernel::<bf16>(),
@@ -189,6 +194,9 @@ mod tests {
             values::combine_runs::kernel::<SumFloats<bf16>>(),
             segments::segments_of_blocks::kernel::<SumFloats<bf16>>(),
             matrices::combine_columns::kernel::<SumFloats<bf16>>(),
+            products::multiply_halves::kernel::<f16>(),
+            tiles::multiply_large::kernel::<bf16, false, true>(),
+            tiles::multiply_small::kernel::<f16, true, false>(),
         ]
     }
 
@@ -221,6 +229,9 @@ mod tests {
             images::resize_pixels::kernel::<[f32; 4]>(),
             images::gray_pixels::kernel::<[f32; 4]>(),
             sparse::multiply_sparse::kernel::<f64>(),
+            products::multiply_singles::kernel(),
+            products::multiply_doubles::kernel(),
+            packing::pack::kernel::<u16>(),
             digits::count_digits::kernel::<u64>(),
             passes::move_keys::kernel::<u32, 32>(),
             passes::move_long_keys::kernel::<u64, 20>(),

@@ -170,6 +170,29 @@ fn scans_have_the_bits_of_kernels() {
     }
 }
 
+fn products<T: algorithms::Multiplied + Debug>(streams: &[Stream; 2], of: impl Fn(f64) -> T) {
+    // Parts of tiles, and several rows of them.
+    for [rows, columns, depth] in [[1, 1, 1], [5, 300, 9], [9, 16, 40]] {
+        let [a, b] = [rows * depth, depth * columns]
+            .map(|len| random(len).map(|bits| of(rounding(bits) / 1e9)).collect::<Vec<T>>());
+        same(&format!("{rows} x {columns} x {depth} of {}", std::any::type_name::<T>()), streams, |s| {
+            let (a, b, mut c) = (s.upload(&a)?, s.upload(&b)?, s.zeros::<T>(rows * columns)?);
+            let target = c.view_2d_mut(columns, rows)?;
+            algorithms::matmul(s, a.view_2d(depth, rows)?, b.view_2d(columns, depth)?, target)?;
+            s.download(&c)
+        });
+    }
+}
+
+#[test]
+fn products_of_matrices_have_the_bits_of_kernels() {
+    let streams = &streams();
+    products(streams, |it| it as f32);
+    products(streams, |it| it);
+    #[cfg(feature = "half")]
+    products(streams, ferrogrid_device::half::bf16::from_f64);
+}
+
 /// Runs of 1 to 300 elements, some of them NaN or zeros of both signs; and one run of all.
 #[test]
 fn selections_have_the_results_of_kernels() {

@@ -1,6 +1,6 @@
-//! Times products of matrices of 16-bit floats on a GPU against cuBLAS's (benches/cuda/cublas.cu, compiled to a shared library that
+//! Times products of matrices on a GPU against cuBLAS's (benches/cuda/cublas.cu, compiled to a shared library that
 //! `FERROGRID_BENCH_LIBRARY` names): alternating in one process, on the same buffers, with results checked. It prints one JSON line per
-//! figure, for benches/runtime.py. Built with `FERROGRID_ARCH=sm_90a`, blocks multiply by `wgmma`.
+//! figure, for benches/runtime.py: of a kernel by `mma.sync`, and of `algorithms::gemm` in all orientations.
 
 #[path = "../setting.rs"]
 mod setting;
@@ -13,7 +13,8 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::time::Duration;
 
-use ferrogrid::device::half::{HalfFloat, bf16, f16};
+use ferrogrid::algorithms::{self, Gemm, Multiplied};
+use ferrogrid::device::half::{bf16, f16};
 use ferrogrid::prelude::*;
 use libloading::Library;
 use timed::time;
@@ -91,84 +92,28 @@ mod kernels {
     }
 }
 
-/// By whole blocks. Code for `sm_90a` multiplies by `wgmma`.
-#[ferrogrid::module]
-mod tiles {
-    use atomic::Ordering::Relaxed;
-    use ferrogrid::device::half::{HalfFloat, bf16, f16};
-    use ferrogrid::device::matrix::{ProductElement, Products};
-    use ferrogrid::device::prelude::*;
-
-    /// The tiles below each other that are multiplied at the same time: they read the same rows of `b`.
-    const TOGETHER: usize = 16;
-
-    /// c <- a b^T, of multiples of 128 and `N` rows. `c` has four elements each.
-    #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1, T = [bf16, f16], N = [128, 256])]
-    pub fn product<T: ProductElement + HalfFloat, const N: usize>(
-        t: Thread<1>,
-        a: TensorMap<T, 64, 128>,
-        b: TensorMap<T, 64, N>,
-        c: &[DeviceAtomic<u64>],
-        memory: Shared<Products<T, 128, N, 4>>,
-    ) {
-        multiply(&t, a, b, c, memory);
-    }
-
-    /// As `product`, of multiples of 64 and 128 rows.
-    #[inline(always)]
-    #[kernel(block = 256, T = [bf16, f16])]
-    pub fn small_product<T: ProductElement + HalfFloat>(
-        t: Thread<1>,
-        a: TensorMap<T, 64, 64>,
-        b: TensorMap<T, 64, 128>,
-        c: &[DeviceAtomic<u64>],
-        memory: Shared<Products<T, 64, 128, 4>>,
-    ) {
-        multiply(&t, a, b, c, memory);
-    }
-
-    #[inline(always)]
-    fn multiply<
-        T: ProductElement + HalfFloat,
-        const M: usize,
-        const N: usize,
-        const S: usize,
-        const ID: usize,
-    >(
-        t: &Thread<1>,
-        a: TensorMap<T, 64, M>,
-        b: TensorMap<T, 64, N>,
-        c: &[DeviceAtomic<u64>],
-        memory: Shared<Products<T, M, N, S>, ID>,
-    ) {
-        let (down, across) = (a.height() / M, b.height() / N);
-        let place = |tile: usize| {
-            let (group, place) = (tile / (TOGETHER * across), tile % (TOGETHER * across));
-            let together = (down - group * TOGETHER).min(TOGETHER);
-            [(group * TOGETHER + place % together) * M, place / together * N]
-        };
-        let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
-        let tiles = (first..down * across).step_by(step).map(place);
-        let width = b.height();
-        t.multiply_tiles(memory, a, b, tiles, |[row, column], sums| {
-            sums.for_each_four(&t.warp(), |i, four, [s0, s1, s2, s3]| {
-                if let Some(c) = c.get((row + i) * (width / 4) + column / 4 + four) {
-                    let [low, high] = [[s0, s1], [s2, s3]].map(|pair| u64::from(T::pair_to_bits(pair)));
-                    c.store(low | high << 32, Relaxed);
-                }
-            });
-        });
-    }
-}
-
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// (a, b, c, rows of a, rows of b, depth, stream) -> `cublasStatus_t`
-type Product =
-    unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, i32, i32, i32, *mut c_void) -> i32;
+/// (a, b, c, rows, columns, depth, whether `a` and `b` are stored transposed, stream) -> `cublasStatus_t`
+type Product = unsafe extern "C" fn(
+    *const c_void,
+    *const c_void,
+    *mut c_void,
+    i32,
+    i32,
+    i32,
+    i32,
+    i32,
+    *mut c_void,
+) -> i32;
 
-/// Rows of `a`, rows of `b`, and their length.
+/// Which factors are stored transposed.
+type Turned = [bool; 2];
+
+/// The right factor by its columns, as the kernel of this file reads it.
+const NT: Turned = [false, true];
+
+/// Rows, columns and depth.
 const SHAPES: [[usize; 3]; 8] = [
     [1024, 1024, 1024],
     [2048, 2048, 2048],
@@ -183,87 +128,132 @@ const ROUNDS: usize = 11;
 /// What a round takes, at least.
 const ROUND: Duration = Duration::from_millis(5);
 
-/// Who multiplies together.
-#[derive(Clone, Copy, PartialEq)]
-enum By {
-    Warps,
-    Blocks,
+/// A number of both sides.
+trait Number: Multiplied<Total: Into<f64>> + Into<f64> {
+    const NAME: &str;
+    /// The bits of the type's fraction.
+    const DIGITS: i32;
+    fn of(number: f64) -> Self;
 }
 
-/// Times a product of this shape by both sides, and checks places of both results.
-fn duel<T>(name: &str, by: By, stream: &Stream, cublas: &Library, [m, n, k]: [usize; 3]) -> Outcome<()>
-where
-    T: HalfFloat
-        + bytemuck::Pod
-        + kernels::product::Instance
-        + tiles::product::Instance<256>
-        + tiles::product::Instance<128>
-        + tiles::small_product::Instance,
-{
-    // SAFETY: benches/cuda/cublas.cu declares it so.
-    let theirs: Product = unsafe { *cublas.get(format!("product_{name}").as_bytes())? };
-    let mut random = fastrand::Rng::new();
-    let mut numbers =
-        |len: usize| -> Vec<T> { (0..len).map(|_| T::from_f32(random.f32() * 2.0 - 1.0)).collect() };
-    let (a, b) = (numbers(m * k), numbers(n * k));
-    let (device_a, device_b) = (stream.upload(&a)?, stream.upload(&b)?);
-    let mut c = [stream.fill(T::from_f32(f32::NAN), m * n)?, stream.fill(T::from_f32(f32::NAN), m * n)?];
-    let [ours_c, theirs_c] = c.each_mut().map(RefCell::new);
-    let blocks = stream.device().properties()?.multiprocessor_count as usize;
-    let ours = || -> ferrogrid::Result<()> {
-        if by == By::Blocks {
-            let (a, b, mut c) = (device_a.view_2d(k, m)?, device_b.view_2d(k, n)?, ours_c.borrow_mut());
-            let c = c.view_mut().cast()?.into_atomic();
-            // The tiles that are multiplied one after the other, as a multiple of the smallest, and what more the smaller ones take.
-            let time = |[height, width]: [usize; 2], cost: f64| {
-                let rounds = (m / height * (n / width)).div_ceil(blocks);
-                if m % height == 0 { rounds as f64 * (height * width) as f64 * cost } else { f64::INFINITY }
-            };
-            let times = [time([128, 256], 1.0), time([128, 128], 1.1), time([64, 128], 1.3)];
-            let grid = |height: usize, width: usize| Grid::blocks(blocks.min(m / height * (n / width)));
-            return if times[0] <= times[1].min(times[2]) {
-                tiles::product::<T, 256>(stream, grid(128, 256), a, b, c)
-            } else if times[1] <= times[2] {
-                tiles::product::<T, 128>(stream, grid(128, 128), a, b, c)
-            } else {
-                tiles::small_product::<T>(stream, grid(64, 128), a, b, c)
-            };
-        }
-        let (a, b) = (device_a.view().as_aligned16::<8>()?, device_b.view().as_aligned16::<8>()?);
-        let blocks = Grid::blocks(m / kernels::HEIGHT * (n / kernels::WIDTH));
-        let mut c = ours_c.borrow_mut();
-        let c = c.view_mut().cast()?.into_atomic();
-        kernels::product::<T>(stream, blocks, a.into_2d(k / 8, m)?, b.into_2d(k / 8, n)?, c)
+macro_rules! numbers {
+    ($($t:ident: $digits:literal, $of:expr;)*) => {
+        $(impl Number for $t {
+            const NAME: &str = stringify!($t);
+            const DIGITS: i32 = $digits;
+            fn of(number: f64) -> Self {
+                $of(number)
+            }
+        })*
     };
-    let raw = stream.as_raw().ok_or("a stream of a GPU")?;
-    let theirs = || -> Outcome<()> {
-        let [a, b] = [&device_a, &device_b].map(|it| it.view().as_device_ptr().as_raw().cast());
-        let c = theirs_c.borrow_mut().as_device_ptr_mut().as_raw().cast();
-        // SAFETY: the buffers have these elements, and outlive the calls.
-        match unsafe { theirs(a, b, c, m as i32, n as i32, k as i32, raw) } {
-            0 => Ok(()),
-            status => Err(format!("cuBLAS: status {status}").into()),
-        }
-    };
-    let calls = (ROUND.as_secs_f64() / time(stream, 1, theirs)?).ceil().clamp(1.0, 500.0) as u32;
-    let by = if by == By::Warps { "product" } else { "tiles" };
-    let figure = format!("{by}_{name}_{m}_{n}_{k}");
-    turns::duel(&figure, ROUNDS, 1.0, || time(stream, calls, ours), || time(stream, calls, theirs))?;
-    let found = c.iter().map(|c| stream.download(c)).collect::<ferrogrid::Result<Vec<_>>>()?;
-    let mut random = fastrand::Rng::new();
-    for place in (0..2000).map(|_| random.usize(..m * n)) {
-        let (row, column) = (&a[place / n * k..][..k], &b[place % n * k..][..k]);
-        let terms = row.iter().zip(column).map(|(a, b)| f64::from(a.to_f32()) * f64::from(b.to_f32()));
-        let exact: f64 = terms.sum();
-        for (side, c) in ["Rust", "cuBLAS"].into_iter().zip(&found) {
-            let found = f64::from(c[place].to_f32());
-            // The rounding of the result, and sums with 24 bits.
-            if (found - exact).abs() > exact.abs() / 128.0 + k as f64 / f64::from(1 << 20) || found.is_nan() {
-                return Err(format!("{figure}, {side}: {found} at {place}, expected {exact}").into());
+}
+numbers! {
+    bf16: 8, bf16::from_f64;
+    f16: 11, f16::from_f64;
+    f32: 24, |it| it as f32;
+    f64: 53, |it| it;
+}
+
+/// A product whose factors are on the device, with a result of each side.
+struct Trial<'s, T> {
+    stream: &'s Stream,
+    shape: [usize; 3],
+    turned: Turned,
+    host: [Vec<T>; 2],
+    factors: [DeviceBuffer<T>; 2],
+    results: [RefCell<DeviceBuffer<T>>; 2],
+}
+
+impl<'s, T: Number> Trial<'s, T> {
+    fn new(stream: &'s Stream, shape @ [m, n, k]: [usize; 3], turned: Turned) -> Outcome<Self> {
+        let mut random = fastrand::Rng::new();
+        let host =
+            [m * k, k * n].map(|len| (0..len).map(|_| T::of(random.f64() * 2.0 - 1.0)).collect::<Vec<_>>());
+        let factors = [stream.upload(&host[0])?, stream.upload(&host[1])?];
+        let poison = || stream.fill(T::of(f64::NAN), m * n).map(RefCell::new);
+        Ok(Trial { stream, shape, turned, host, factors, results: [poison()?, poison()?] })
+    }
+
+    /// Times both sides, and checks places of both results.
+    fn duel(&self, name: &str, cublas: &Library, ours: impl Fn() -> ferrogrid::Result<()>) -> Outcome<()> {
+        let [m, n, k] = self.shape;
+        // SAFETY: benches/cuda/cublas.cu declares it so.
+        let theirs: Product = unsafe { *cublas.get(format!("product_{}", T::NAME).as_bytes())? };
+        let raw = self.stream.as_raw().ok_or("a stream of a GPU")?;
+        let theirs = || -> Outcome<()> {
+            let [a, b] = [0, 1].map(|which| self.factors[which].view().as_device_ptr().as_raw().cast());
+            let c = self.results[1].borrow_mut().as_device_ptr_mut().as_raw().cast();
+            let [turned_a, turned_b] = self.turned.map(i32::from);
+            // SAFETY: the buffers have these elements, and outlive the calls.
+            match unsafe { theirs(a, b, c, m as i32, n as i32, k as i32, turned_a, turned_b, raw) } {
+                0 => Ok(()),
+                status => Err(format!("cuBLAS: status {status}").into()),
+            }
+        };
+        let calls = (ROUND.as_secs_f64() / time(self.stream, 1, theirs)?).ceil().clamp(1.0, 500.0) as u32;
+        let layout = self.turned.map(|turned| if turned { "t" } else { "n" }).concat();
+        let figure = format!("{name}_{}_{layout}_{m}_{n}_{k}", T::NAME);
+        let seconds = |side: &dyn Fn() -> Outcome<()>| time(self.stream, calls, side);
+        turns::duel(&figure, ROUNDS, 1.0, || seconds(&|| Ok(ours()?)), || seconds(&theirs))?;
+        self.check(&figure)
+    }
+
+    fn check(&self, figure: &str) -> Outcome<()> {
+        let [m, n, k] = self.shape;
+        let found = self.results.each_ref().map(|c| self.stream.download(&*c.borrow()));
+        let mut random = fastrand::Rng::new();
+        for place in (0..2000).map(|_| random.usize(..m * n)) {
+            let (row, column) = (place / n, place % n);
+            let term = |depth: usize| -> f64 {
+                let of_a = if self.turned[0] { depth * m + row } else { row * k + depth };
+                let of_b = if self.turned[1] { column * k + depth } else { depth * n + column };
+                self.host[0][of_a].into() * self.host[1][of_b].into()
+            };
+            let exact: f64 = (0..k).map(term).sum();
+            for (side, c) in ["Rust", "cuBLAS"].into_iter().zip(&found) {
+                let found: f64 = c.as_ref().map_err(Clone::clone)?[place].into();
+                // The rounding of the result, and sums with 24 bits, or those of the type.
+                let most = exact.abs() * 2.0_f64.powi(1 - T::DIGITS)
+                    + k as f64 * 2.0_f64.powi(4 - T::DIGITS.max(24));
+                if (found - exact).abs() > most || found.is_nan() {
+                    return Err(format!("{figure}, {side}: {found} at {place}, expected {exact}").into());
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
+}
+
+fn gemm<T: Number>(stream: &Stream, cublas: &Library, shape: [usize; 3], turned: Turned) -> Outcome<()> {
+    let trial = Trial::<T>::new(stream, shape, turned)?;
+    let [m, n, k] = shape;
+    let stored = |[height, width]: [usize; 2], turned| if turned { [height, width] } else { [width, height] };
+    let ([width_a, height_a], [width_b, height_b]) = (stored([m, k], turned[0]), stored([k, n], turned[1]));
+    trial.duel("gemm", cublas, || {
+        let mut c = trial.results[0].borrow_mut();
+        let [a, b] = &trial.factors;
+        let product =
+            Gemm::new(a.view_2d(width_a, height_a)?, b.view_2d(width_b, height_b)?, c.view_2d_mut(n, m)?);
+        let product = if turned[0] { product.transpose_a() } else { product };
+        algorithms::gemm(stream, if turned[1] { product.transpose_b() } else { product })
+    })
+}
+
+/// By the kernel of this file.
+fn warps<T>(stream: &Stream, cublas: &Library, shape: [usize; 3]) -> Outcome<()>
+where
+    T: Number + kernels::product::Instance,
+{
+    let trial = Trial::<T>::new(stream, shape, NT)?;
+    let [m, n, k] = shape;
+    let blocks = Grid::blocks(m / kernels::HEIGHT * (n / kernels::WIDTH));
+    trial.duel("product", cublas, || {
+        let [a, b] = &trial.factors;
+        let (a, b) = (a.view().as_aligned16::<8>()?, b.view().as_aligned16::<8>()?);
+        let mut c = trial.results[0].borrow_mut();
+        let c = c.view_mut().cast()?.into_atomic();
+        kernels::product::<T>(stream, blocks, a.into_2d(k / 8, m)?, b.into_2d(k / 8, n)?, c)
+    })
 }
 
 fn main() -> Outcome<()> {
@@ -272,13 +262,24 @@ fn main() -> Outcome<()> {
     };
     // SAFETY: the library of benches/cuda/cublas.cu, which runs nothing when it is loaded except the CUDA runtime's own initialisation.
     let cublas = unsafe { Library::new(path)? };
-    let stream = device.new_stream()?;
+    let stream = &device.new_stream()?;
     for shape @ [m, ..] in SHAPES {
-        // Warps multiply 128 rows at a time.
-        for by in [By::Warps, By::Blocks].into_iter().filter(|by| *by == By::Blocks || m % 128 == 0) {
-            duel::<bf16>("bf16", by, &stream, &cublas, shape)?;
-            duel::<f16>("f16", by, &stream, &cublas, shape)?;
+        if m % kernels::HEIGHT == 0 {
+            warps::<bf16>(stream, &cublas, shape)?;
+            warps::<f16>(stream, &cublas, shape)?;
         }
+        for turned in [NT, [false, false], [true, false], [true, true]] {
+            gemm::<bf16>(stream, &cublas, shape, turned)?;
+            gemm::<f16>(stream, &cublas, shape, turned)?;
+            if shape == [4096; 3] {
+                gemm::<f32>(stream, &cublas, shape, turned)?;
+                gemm::<f64>(stream, &cublas, shape, turned)?;
+            }
+        }
+    }
+    for size in [1024, 2048, 8192] {
+        gemm::<f32>(stream, &cublas, [size; 3], [false, false])?;
+        gemm::<f64>(stream, &cublas, [size; 3], [false, false])?;
     }
     Ok(())
 }

@@ -46,6 +46,7 @@ fn main() -> std::process::ExitCode {
         algorithms::numeric::filters::CASES,
         algorithms::numeric::images::CASES,
         algorithms::numeric::matrices::CASES,
+        algorithms::numeric::products::CASES,
         algorithms::numeric::rows::CASES,
         algorithms::numeric::sparse::CASES,
         algorithms::numeric::transforms::CASES,

@@ -1,11 +1,12 @@
 //! Arithmetic on signals, images and matrices.
 //!
-//! `filters` and `transforms` are for signals, and `images` for pixels. `matrices` reduces rows and columns, `rows` has softmax
+//! `filters` and `transforms` are for signals, and `images` for pixels. `matrices` reduces rows and columns, `products` multiplies, `rows` has softmax
 //! and normalisations, and `sparse` products of sparse matrices.
 
 pub(crate) mod filters;
 pub(crate) mod images;
 pub(crate) mod matrices;
+pub(crate) mod products;
 pub(crate) mod rows;
 pub(crate) mod sparse;
 pub(crate) mod transforms;

@@ -1,0 +1,229 @@
+//! The kernels of products without tensor cores: sums of one thread are in its registers, factors in shared memory.
+
+/// The kernels. Each sum adds its products in the order of `k`, rounded once for each: the bits do not depend on the device.
+#[ferrogrid::module(arch = ["sm_75", "sm_80"])]
+pub mod kernels {
+    use atomic::{AtomicLoadStore, Ordering::Relaxed};
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{HalfFloat, bf16, f16};
+    #[cfg(feature = "half")]
+    use ferrogrid::device::matrix::MatrixElement;
+    use ferrogrid::device::prelude::*;
+
+    /// The threads of a block.
+    pub const THREADS: usize = 256;
+    /// Groups of elements along `k` that a block copies together.
+    const STEP: usize = 4;
+    /// The tiles below each other that are multiplied at the same time: they read the same columns of `b`.
+    const TOGETHER: u64 = 16;
+
+    /// The sizes of a product, `c <- alpha a b + beta c` for each of the batches, whose matrices are below each other.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    #[repr(C)]
+    pub struct Sizes {
+        /// Rows and columns of the result.
+        pub result: [u64; 2],
+        /// Columns of `a` and rows of `b`.
+        pub depth: u64,
+        /// The number of batches.
+        pub batches: u64,
+        /// From the start of a row to that of the next: of `a` and `b` in groups of 16 bytes, of `c` in elements.
+        pub pitches: [u64; 3],
+        /// Rows and columns of tiles.
+        pub tiles: [u64; 2],
+    }
+
+    impl Sizes {
+        /// The batch of tile number `tile`, with the tile's row and column: in groups of rows, column by column.
+        #[inline(always)]
+        pub fn place(&self, tile: u64) -> (u64, [u64; 2]) {
+            let [down, across] = self.tiles;
+            let (batch, tile) = (tile / (down * across), tile % (down * across));
+            let (group, place) = (tile / (TOGETHER * across), tile % (TOGETHER * across));
+            let together = (down - group * TOGETHER).min(TOGETHER);
+            (batch, [group * TOGETHER + place % together, place / together])
+        }
+    }
+
+    /// Repeats a block for each number below `$count`, which is at most 8. LLVM does not unroll loops of so much code, and sums that a
+    /// loop indexes are no registers.
+    macro_rules! unrolled {
+        ($number:ident below $count:expr, $body:block) => {
+            unrolled!(@ $number $count, $body 0 1 2 3 4 5 6 7)
+        };
+        (@ $number:ident $count:expr, $body:block $($n:literal)*) => {
+            $({
+                let $number: usize = $n;
+                if $number < $count $body
+            })*
+        };
+    }
+
+    /// `C` groups of columns for each of `R` rows: what a thread computes.
+    type Sums<A, const G: usize, const C: usize, const R: usize> = [[[A; G]; C]; R];
+
+    /// The product of one block: `16 R` rows, and `B` groups of columns.
+    #[inline(always)]
+    fn multiply<
+        T: AtomicLoadStore,
+        A: Float,
+        U: SharedElement + DeviceCopy,
+        const G: usize,
+        const C: usize,
+        const R: usize,
+        const M: usize,
+        const B: usize,
+        const K: usize,
+        const ID_A: usize,
+        const ID_B: usize,
+    >(
+        t: &Thread<1>,
+        s: Sizes,
+        [alpha, beta]: [A; 2],
+        [a, b]: [&[U]; 2],
+        c: &[DeviceAtomic<T>],
+        memory: (Shared<Stages<Padded<U, STEP, M>, 3>, ID_A>, Shared<Stages<[[U; B]; K], 3>, ID_B>),
+        split: impl Fn(U) -> [A; G],
+        (widen, narrow): (impl Fn(T) -> A, impl Fn(A) -> T),
+    ) {
+        let (mut of_a, mut of_b) = (memory.0.into_stages(), memory.1.into_stages());
+        let (batch, [down, across]) = s.place(u64::from(t.block_idx()[0]));
+        let [rows, columns] = s.result.map(|it| it as usize);
+        let [first_row, first_group] = [down as usize * M, across as usize * B];
+        let [pitch_a, pitch_b, pitch_c] = s.pitches.map(|it| it as usize);
+        let (depth, groups) = (s.depth as usize, columns.div_ceil(G));
+        let (steps, deep) = (depth.div_ceil(STEP * G), depth.div_ceil(G));
+        let (row_a, row_b) = (batch as usize * rows + first_row, batch as usize * depth);
+        let (rank, lane) = (t.thread_rank() as usize % THREADS, t.thread_rank() as usize % 32);
+        let own_row = rank / 64 * (4 * R) + lane / 8;
+        let own_group = rank / 32 % 2 * (8 * C) + lane % 8;
+
+        let mut sums: Sums<A, G, C, R> = [[[A::ZERO; G]; C]; R];
+        for step in 0..steps + 2 {
+            of_a.copy_with(t, |[row, k]| {
+                let (is_inside, k) = (first_row + row < rows && step * STEP + k < deep, step * STEP + k);
+                if is_inside { a.get((row_a + row) * pitch_a + k) } else { None }
+            });
+            of_b.copy_with(t, |[k, group]| {
+                let (k, group) = (step * STEP * G + k, first_group + group);
+                if k < depth && group < groups { b.get((row_b + k) * pitch_b + group) } else { None }
+            });
+            if step >= 2 {
+                let (tile_a, tile_b) = (of_a.current(), of_b.current());
+                for k in 0..STEP {
+                    let mut left = [[A::ZERO; G]; R];
+                    unrolled!(i below R, { left[i] = split(tile_a[own_row + i * 4][k]) });
+                    unrolled!(deep below G, {
+                        let (line, mut right) = (&tile_b[k * G + deep], [[A::ZERO; G]; C]);
+                        unrolled!(group below C, { right[group] = split(line[own_group + group * 8]) });
+                        unrolled!(i below R, {
+                            unrolled!(group below C, {
+                                unrolled!(j below G, {
+                                    let sum = &mut sums[i][group][j];
+                                    *sum = left[i][deep].mul_add(right[group][j], *sum);
+                                });
+                            });
+                        });
+                    });
+                }
+            }
+            t.advance((&mut of_a, &mut of_b));
+        }
+        unrolled!(i below R, {
+            unrolled!(group below C, {
+                unrolled!(j below G, {
+                    let row = first_row + own_row + i * 4;
+                    let column = (first_group + own_group + group * 8) * G + j;
+                    if row < rows
+                        && column < columns
+                        && let Some(c) = c.get((batch as usize * rows + row) * pitch_c + column)
+                    {
+                        let scaled = alpha * sums[i][group][j];
+                        // What `c` held does not count without `beta`, not even NaN.
+                        let sum = if beta == A::ZERO { scaled } else { beta.mul_add(widen(c.load(Relaxed)), scaled) };
+                        c.store(narrow(sum), Relaxed);
+                    }
+                });
+            });
+        });
+    }
+
+    /// Of `f32`, 128 x 128 sums by each block.
+    #[inline(always)]
+    #[kernel(block = THREADS, min_blocks = 2, wide, native = super::super::native::multiply_singles)]
+    pub fn multiply_singles(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: &[Aligned16<[f32; 4]>],
+        b: &[Aligned16<[f32; 4]>],
+        c: &[DeviceAtomic<f32>],
+        of_a: Shared<Stages<Padded<Aligned16<[f32; 4]>, 4, 128>, 3>>,
+        of_b: Shared<Stages<[[Aligned16<[f32; 4]>; 32]; 16], 3>>,
+    ) {
+        multiply::<f32, f32, _, 4, 2, 8, 128, 32, 16, _, _>(
+            &t,
+            s,
+            [alpha, beta],
+            [a, b],
+            c,
+            (of_a, of_b),
+            Aligned16::into_inner,
+            (|it| it, |it| it),
+        );
+    }
+
+    /// Of `f64`, 64 x 64 sums by each block.
+    #[inline(always)]
+    #[kernel(block = THREADS, min_blocks = 2, wide, native = super::super::native::multiply_doubles)]
+    pub fn multiply_doubles(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f64,
+        beta: f64,
+        a: &[Aligned16<[f64; 2]>],
+        b: &[Aligned16<[f64; 2]>],
+        c: &[DeviceAtomic<f64>],
+        of_a: Shared<Stages<Padded<Aligned16<[f64; 2]>, 4, 64>, 3>>,
+        of_b: Shared<Stages<[[Aligned16<[f64; 2]>; 32]; 8], 3>>,
+    ) {
+        multiply::<f64, f64, _, 2, 2, 4, 64, 32, 8, _, _>(
+            &t,
+            s,
+            [alpha, beta],
+            [a, b],
+            c,
+            (of_a, of_b),
+            Aligned16::into_inner,
+            (|it| it, |it| it),
+        );
+    }
+
+    /// Of 16-bit floats, 128 x 128 sums in `f32` by each block.
+    #[cfg(feature = "half")]
+    #[inline(always)]
+    #[kernel(block = THREADS, min_blocks = 2, wide, T = [f16, bf16], native = super::super::native::multiply_halves)]
+    pub fn multiply_halves<T: MatrixElement + HalfFloat + AtomicLoadStore>(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: &[Aligned16<[T; 8]>],
+        b: &[Aligned16<[T; 8]>],
+        c: &[DeviceAtomic<T>],
+        of_a: Shared<Stages<Padded<Aligned16<[T; 8]>, 4, 128>, 3>>,
+        of_b: Shared<Stages<[[Aligned16<[T; 8]>; 16]; 32], 3>>,
+    ) {
+        multiply::<T, f32, _, 8, 1, 8, 128, 16, 32, _, _>(
+            &t,
+            s,
+            [alpha, beta],
+            [a, b],
+            c,
+            (of_a, of_b),
+            |group| group.into_inner().map(T::to_f32),
+            (T::to_f32, T::from_f32),
+        );
+    }
+}

@@ -1,0 +1,448 @@
+//! Products of matrices, by tensor cores where elements have 16 bits.
+//!
+//! `kernels` has the products of threads, `tiles` those of tensor cores, `pack` what makes a factor readable for either, `native` the
+//! bodies for the CPU device.
+
+pub(crate) mod kernels;
+mod native;
+pub(crate) mod pack;
+#[cfg(feature = "half")]
+pub(crate) mod tiles;
+
+use bytemuck::Pod;
+use ferrogrid_device::DeviceCopy;
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
+#[cfg(feature = "half")]
+use ferrogrid_host::DeviceAttribute;
+use ferrogrid_host::{PitchedView, PitchedViewMut};
+
+use crate::number::numbers::Element;
+use crate::{DeviceAtomicView, DeviceView, Error, Grid, Result, Stream, Temporary};
+use kernels::kernels::Sizes;
+use pack::kernels::Source;
+
+/// A number whose matrices are multiplied: `f32`, `f64`, and with the feature `half` `f16` and `bf16`.
+#[diagnostic::on_unimplemented(
+    message = "matrices of `{Self}` are not multiplied",
+    label = "expected `f32`, `f64`, or with the feature `half` `f16` or `bf16`"
+)]
+pub trait Multiplied: Element<Total: Pod> + Pod {
+    /// An integer of that size.
+    #[doc(hidden)]
+    type Bits: Pod + DeviceCopy + pack::kernels::pack::Instance;
+
+    #[doc(hidden)]
+    fn gemm(stream: &Stream, product: Product<Self>) -> Result<()>;
+}
+
+/// A product of matrices, `c <- alpha a b + beta c`, for [`gemm`]. `alpha` is 1 and `beta` 0 unless it is said.
+#[derive(Debug)]
+pub struct Gemm<'a, 'c, T: Multiplied> {
+    factors: [PitchedView<'a, T>; 2],
+    c: PitchedViewMut<'c, T>,
+    are_transposed: [bool; 2],
+    scales: [T::Total; 2],
+    batches: usize,
+}
+
+impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
+    /// The product of `a` and `b`: row-major matrices, dense or with a pitch.
+    pub fn new(
+        a: impl Into<PitchedView<'a, T>>,
+        b: impl Into<PitchedView<'a, T>>,
+        c: impl Into<PitchedViewMut<'c, T>>,
+    ) -> Self {
+        Gemm {
+            factors: [a.into(), b.into()],
+            c: c.into(),
+            are_transposed: [false; 2],
+            scales: [T::Total::ONE, T::Total::ZERO],
+            batches: 1,
+        }
+    }
+
+    /// Multiplies the transpose of `a` (cuBLAS's `CUBLAS_OP_T`): `a` is given with a row for each column of the factor.
+    #[must_use]
+    pub fn transpose_a(self) -> Self {
+        Gemm { are_transposed: [true, self.are_transposed[1]], ..self }
+    }
+
+    /// Multiplies by the transpose of `b`: `b` is given with a row for each column of the factor.
+    #[must_use]
+    pub fn transpose_b(self) -> Self {
+        Gemm { are_transposed: [self.are_transposed[0], true], ..self }
+    }
+
+    /// Multiplies sums by `alpha`.
+    #[must_use]
+    pub fn alpha(self, alpha: T::Total) -> Self {
+        Gemm { scales: [alpha, self.scales[1]], ..self }
+    }
+
+    /// Adds `beta` times what `c` holds. With 0, `c` is not read.
+    #[must_use]
+    pub fn beta(self, beta: T::Total) -> Self {
+        Gemm { scales: [self.scales[0], beta], ..self }
+    }
+
+    /// Multiplies as many matrices of the same size, which are below each other in `a`, `b` and `c` (cuBLAS's
+    /// `cublasGemmStridedBatchedEx()`).
+    #[must_use]
+    pub fn batches(self, batches: usize) -> Self {
+        Gemm { batches, ..self }
+    }
+
+    /// Rows, columns and depth of each of the products.
+    fn shape(&self) -> Result<[usize; 3]> {
+        let batches = self.batches;
+        let heights = [self.factors[0].height(), self.factors[1].height(), self.c.height()];
+        if let Some(height) =
+            heights.into_iter().find(|height| batches == 0 || !height.is_multiple_of(batches))
+        {
+            return Err(Error::Argument {
+                function: "gemm",
+                argument: "the number of batches",
+                value: format!("{batches} for {height} rows").into(),
+                expected: "a number that divides the rows of all matrices",
+            });
+        }
+        let [height_a, height_b, rows] = heights.map(|height| height / batches);
+        let oriented =
+            |width, height, is_transposed| if is_transposed { [width, height] } else { [height, width] };
+        let [rows_a, depth] = oriented(self.factors[0].width(), height_a, self.are_transposed[0]);
+        let [depth_b, columns] = oriented(self.factors[1].width(), height_b, self.are_transposed[1]);
+        if depth != depth_b {
+            let operation = "gemm, columns of the left factor and rows of the right one";
+            return Err(Error::LengthMismatch { operation, source_length: depth, target_length: depth_b });
+        }
+        let (from, to) = ([columns, rows_a], [self.c.width(), rows]);
+        if from != to {
+            return Err(Error::ShapeMismatch { operation: "gemm, the product and `c`", from, to });
+        }
+        Ok([rows, columns, depth])
+    }
+}
+
+/// The rows of a launch that packs: grids have at most 65535 blocks along y.
+const PACKED_ROWS: usize = 32 * 65535;
+
+/// A product of known size, which is not empty.
+#[doc(hidden)]
+pub struct Product<'a, 'c, T: Multiplied> {
+    gemm: Gemm<'a, 'c, T>,
+    shape: [usize; 3],
+}
+
+/// A factor as a kernel reads it.
+enum Readable<'a, T: Multiplied> {
+    AsGiven(PitchedView<'a, T>),
+    Packed(Temporary<T::Bits>, [usize; 2]),
+}
+
+impl<T: Multiplied> Readable<'_, T> {
+    /// All elements, and from the start of a row to that of the next.
+    fn elements(&self) -> Result<(DeviceView<'_, T>, usize)> {
+        match self {
+            Readable::AsGiven(matrix) => Ok((matrix.span(), matrix.pitch())),
+            Readable::Packed(elements, [width, _]) => Ok((elements.view().cast()?, *width)),
+        }
+    }
+
+    /// Width and height, without a pitch.
+    fn dense(&self) -> Result<DeviceView<'_, T, 2>> {
+        match self {
+            Readable::AsGiven(matrix) => matrix.span().into_2d(matrix.width(), matrix.height()),
+            Readable::Packed(elements, [width, height]) => elements.view().cast()?.into_2d(*width, *height),
+        }
+    }
+}
+
+/// Whether all rows consist of whole groups of 16 bytes.
+fn has_groups<T: DeviceCopy>(matrix: &PitchedView<T>) -> bool {
+    let group = 16 / size_of::<T>();
+    let start = matrix.as_device_ptr().as_raw().addr();
+    matrix.width().is_multiple_of(group) && matrix.pitch().is_multiple_of(group) && start.is_multiple_of(16)
+}
+
+impl<'a, T: Multiplied> Product<'a, '_, T> {
+    /// Factor number `which`: as it is if `is_readable`, or else as rows of the stored matrix, of its transpose if `turns`, in memory of
+    /// its own.
+    fn readable(
+        &self,
+        stream: &Stream,
+        which: usize,
+        is_readable: bool,
+        turns: bool,
+    ) -> Result<Readable<'a, T>> {
+        let matrix = self.gemm.factors[which];
+        if is_readable {
+            return Ok(Readable::AsGiven(matrix));
+        }
+        let (stored, batches) = ([matrix.height() / self.gemm.batches, matrix.width()], self.gemm.batches);
+        let [rows, columns] = if turns { [stored[1], stored[0]] } else { stored };
+        let (width, height) = (columns.next_multiple_of(16 / size_of::<T>()), rows * batches);
+        let mut packed = stream.temporary::<T::Bits>(width * height)?;
+        for first_row in (0..height).step_by(PACKED_ROWS) {
+            let source = Source {
+                extents: [rows as u64, columns as u64],
+                pitch: matrix.pitch() as u64,
+                first_row: first_row as u64,
+                is_transposed: turns.into(),
+            };
+            let rows = first_row..height.min(first_row + PACKED_ROWS);
+            let grid = Grid::blocks([width.div_ceil(32), rows.len().div_ceil(32)]);
+            let target = packed.view_mut().slice(rows.start * width..rows.end * width)?;
+            let target = target.into_2d(width, rows.len())?;
+            pack::kernels::pack::<T::Bits>(stream, grid, source, matrix.span().cast()?, target)?;
+        }
+        Ok(Readable::Packed(packed, [width, height]))
+    }
+
+    fn sizes(&self, pitches: [usize; 2], [height, width]: [usize; 2]) -> Sizes {
+        let [rows, columns, depth] = self.shape;
+        Sizes {
+            result: [rows, columns].map(|it| it as u64),
+            depth: depth as u64,
+            batches: self.gemm.batches as u64,
+            pitches: [pitches[0], pitches[1], self.gemm.c.pitch()].map(|it| it as u64),
+            tiles: [rows.div_ceil(height), columns.div_ceil(width)].map(|it| it as u64),
+        }
+    }
+
+    /// The product of threads: by `launch`, of tiles of that size.
+    fn by_threads(
+        self,
+        stream: &Stream,
+        tile: [usize; 2],
+        launch: impl FnOnce(ByThreads<T>) -> Result<()>,
+    ) -> Result<()> {
+        let readable = |which: usize| {
+            let turns = self.gemm.are_transposed[which];
+            self.readable(stream, which, !turns && has_groups(&self.gemm.factors[which]), turns)
+        };
+        let (a, b) = (readable(0)?, readable(1)?);
+        let ((a, pitch_a), (b, pitch_b)) = (a.elements()?, b.elements()?);
+        let s = self.sizes([pitch_a, pitch_b].map(|pitch| pitch * size_of::<T>() / 16), tile);
+        let grid = Grid::blocks((s.batches * s.tiles[0] * s.tiles[1]) as usize);
+        launch(ByThreads { grid, s, scales: self.gemm.scales, a, b, c: self.gemm.c.span().into_atomic() })
+    }
+}
+
+/// What a launch of the kernels of threads takes.
+struct ByThreads<'v, T: Multiplied> {
+    grid: Grid<1>,
+    s: Sizes,
+    scales: [T::Total; 2],
+    a: DeviceView<'v, T>,
+    b: DeviceView<'v, T>,
+    c: DeviceAtomicView<'v, T>,
+}
+
+macro_rules! by_threads {
+    ($product:ident, $stream:ident, $tile:expr, $group:literal, $launch:path) => {
+        $product.by_threads($stream, $tile, |ByThreads { grid, s, scales: [alpha, beta], a, b, c }| {
+            let (a, b) = (a.as_aligned16::<$group>()?, b.as_aligned16::<$group>()?);
+            $launch($stream, grid, s, alpha, beta, a, b, c)
+        })
+    };
+}
+
+impl Multiplied for f32 {
+    type Bits = u32;
+
+    fn gemm(stream: &Stream, product: Product<f32>) -> Result<()> {
+        by_threads!(product, stream, [128, 128], 4, kernels::kernels::multiply_singles)
+    }
+}
+
+impl Multiplied for f64 {
+    type Bits = u64;
+
+    fn gemm(stream: &Stream, product: Product<f64>) -> Result<()> {
+        by_threads!(product, stream, [64, 64], 2, kernels::kernels::multiply_doubles)
+    }
+}
+
+#[cfg(feature = "half")]
+mod halves {
+    //! Products of 16-bit floats: by tensor cores, where a GPU has them.
+
+    use super::tiles::kernels::{multiply_large, multiply_small};
+    use super::*;
+
+    /// The compute capability from which on tensor cores multiply both types.
+    const TENSOR_CORES: (u32, u32) = (8, 0);
+
+    /// The sizes of tiles, and how long a multiplication takes by comparison.
+    const TILES: [([usize; 2], f64); 2] = [([128, 256], 1.0), ([64, 128], 1.3)];
+
+    macro_rules! multiplied {
+        ($($t:ident),*) => { $(
+            impl Multiplied for $t {
+                type Bits = u16;
+
+                fn gemm(stream: &Stream, product: Product<$t>) -> Result<()> {
+                    if stream.device().compute_capability() < Some(TENSOR_CORES) {
+                        return by_threads!(product, stream, [128, 128], 8, kernels::kernels::multiply_halves::<$t>);
+                    }
+                    if product.has_fours() {
+                        by_tensor_cores(stream, product)
+                    } else {
+                        by_way_of_fours(stream, product)
+                    }
+                }
+            }
+        )* };
+    }
+    multiplied!(f16, bf16);
+
+    /// Has the kernels for all orientations.
+    trait Tiled:
+        Multiplied<Total = f32>
+        + multiply_large::Instance<false, false>
+        + multiply_large::Instance<false, true>
+        + multiply_large::Instance<true, false>
+        + multiply_large::Instance<true, true>
+        + multiply_small::Instance<false, false>
+        + multiply_small::Instance<false, true>
+        + multiply_small::Instance<true, false>
+        + multiply_small::Instance<true, true>
+    {
+    }
+    impl Tiled for f16 {}
+    impl Tiled for bf16 {}
+
+    impl<T: Multiplied> Product<'_, '_, T> {
+        /// Whether the result is written in fours: beyond the last column they may write what is between the rows.
+        fn has_fours(&self) -> bool {
+            let c = &self.gemm.c;
+            c.width().is_multiple_of(4)
+                && c.pitch().is_multiple_of(4)
+                && c.as_device_ptr().as_raw().addr().is_multiple_of(8)
+        }
+    }
+
+    fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()> {
+        // The kernels read tiles along either axis of one plane; several batches are below each other along `k`, too, if that is the
+        // axis of rows.
+        let along_rows = [product.gemm.are_transposed[0], !product.gemm.are_transposed[1]];
+        let turns = along_rows.map(|along_rows| along_rows && product.gemm.batches > 1);
+        let readable = |which: usize| {
+            let matrix = &product.gemm.factors[which];
+            let is_plane = matrix.pitch() == matrix.width() && has_groups(matrix);
+            product.readable(stream, which, is_plane && !turns[which], turns[which])
+        };
+        let (a, b) = (readable(0)?, readable(1)?);
+        let (a, b) = (a.dense()?, b.dense()?);
+        let processors = stream.device().attribute(DeviceAttribute::MULTIPROCESSOR_COUNT)?.max(1) as usize;
+        let [rows, columns, _] = product.shape;
+        let blocks = |[height, width]: [usize; 2]| {
+            rows.div_ceil(height) * columns.div_ceil(width) * product.gemm.batches
+        };
+        let time = |(tile, cost): ([usize; 2], f64)| {
+            blocks(tile).div_ceil(processors) as f64 * (tile[0] * tile[1]) as f64 * cost
+        };
+        let is_large = time(TILES[0]) <= time(TILES[1]);
+        let tile = if is_large { TILES[0].0 } else { TILES[1].0 };
+        let s = product.sizes([0; 2], tile);
+        let grid = Grid::blocks(blocks(tile).min(processors));
+        let [alpha, beta] = product.gemm.scales;
+        let c = product.gemm.c.span().cast::<u64>()?.into_atomic();
+        macro_rules! launch {
+            ($left:literal, $right:literal) => {
+                match is_large {
+                    true => multiply_large::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
+                    false => multiply_small::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
+                }
+            };
+        }
+        match [0, 1].map(|which| along_rows[which] && !turns[which]) {
+            [false, false] => launch!(false, false),
+            [false, true] => launch!(false, true),
+            [true, false] => launch!(true, false),
+            [true, true] => launch!(true, true),
+        }
+    }
+
+    /// The product in memory with rows of whole fours, and then copied to `c`.
+    fn by_way_of_fours<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()> {
+        let Product { gemm: Gemm { factors, c, are_transposed, scales, batches }, shape } = product;
+        let (width, height, pitch) = (c.width(), c.height(), c.pitch());
+        let (c, padded) = (c.span(), width.next_multiple_of(4));
+        let mut fours = stream.temporary::<T::Bits>(padded * height)?;
+        let mut fours = fours.view_mut().cast::<T>()?;
+        if scales[1] != 0.0 {
+            // The last columns of fours are read, too.
+            stream.fill_into(<T as Element>::ZERO, fours.reborrow())?;
+            let before = c.view().pitched(width, height, pitch)?;
+            stream.copy_2d(before, fours.reborrow().pitched(width, height, padded)?)?;
+        }
+        let of_fours = fours.reborrow().pitched(padded, height, padded)?;
+        let gemm = Gemm { factors, c: of_fours, are_transposed, scales, batches };
+        by_tensor_cores(stream, Product { gemm, shape })?;
+        stream.copy_2d(fours.view().pitched(width, height, padded)?, c.pitched(width, height, pitch)?)
+    }
+}
+
+/// Multiplies matrices (cuBLAS's `cublasGemmEx()`): [`Gemm`] says which, and how.
+///
+/// Products and sums of `f32` and `f64` are of that type: each sum adds its products in the order of `k`, and each product is rounded once,
+/// with its sum. Those have the same bits on every device. Sums of `f16` and `bf16` are `f32`, and rounded when they are stored. GPUs
+/// from compute capability 8.0 on compute them by tensor cores, whose sums may differ in their last bits from those of other devices.
+///
+/// A factor is copied first if a kernel cannot read it as it is: if rows have no multiple of 16 bytes, or begin at none; of 16-bit floats
+/// also if rows have a pitch, or several batches of rows along `k`; of others if it is transposed. The copy's memory comes from the
+/// stream's device in stream order.
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// use algorithms::Gemm;
+///
+/// let a = stream.upload(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0])?; // 2 x 3
+/// let b = stream.upload(&[1.0, 0.0, 2.0, 1.0, 0.0, 3.0])?; // 2 x 3: the transpose of the right factor
+/// let mut c = stream.fill(1.0, 4)?;
+/// let product = Gemm::new(a.view_2d(3, 2)?, b.view_2d(3, 2)?, c.view_2d_mut(2, 2)?);
+/// algorithms::gemm(&stream, product.transpose_b().alpha(2.0).beta(10.0))?;
+/// assert_eq!(stream.download(&c)?, [24.0, 32.0, 42.0, 56.0]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// `Error::LengthMismatch` if the columns of the left factor are not as many as the rows of the right one, `Error::ShapeMismatch` if `c`
+/// has another size than the product, `Error::Argument` if the batches do not divide the rows of a matrix; and those of a launch.
+pub fn gemm<T: Multiplied>(stream: &Stream, gemm: Gemm<T>) -> Result<()> {
+    let shape = gemm.shape()?;
+    if shape[0] == 0 || shape[1] == 0 {
+        return Ok(());
+    }
+    T::gemm(stream, Product { gemm, shape })
+}
+
+/// Writes the product of `a` and `b` to `c` (CuPy's and NumPy's `matmul`): [`gemm`] without further wishes.
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// let (a, b) = (stream.upload(&[1.0_f64, 2.0, 3.0, 4.0])?, stream.upload(&[5.0, 6.0, 7.0, 8.0])?);
+/// let mut c = stream.zeros(4)?;
+/// algorithms::matmul(&stream, a.view_2d(2, 2)?, b.view_2d(2, 2)?, c.view_2d_mut(2, 2)?)?;
+/// assert_eq!(stream.download(&c)?, [19.0, 22.0, 43.0, 50.0]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`gemm`].
+pub fn matmul<'a, 'c, T: Multiplied>(
+    stream: &Stream,
+    a: impl Into<PitchedView<'a, T>>,
+    b: impl Into<PitchedView<'a, T>>,
+    c: impl Into<PitchedViewMut<'c, T>>,
+) -> Result<()> {
+    gemm(stream, Gemm::new(a, b, c))
+}

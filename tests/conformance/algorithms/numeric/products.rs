@@ -1,0 +1,291 @@
+//! Products of matrices, beside sums in the order of the documentation.
+
+use ferrogrid::algorithms::{self, Gemm, Multiplied};
+use ferrogrid::device::half::{bf16, f16};
+use ferrogrid::prelude::*;
+
+use crate::{Case, Outcome, expect, expect_error, names};
+
+pub(crate) const CASES: &[Case] = &[
+    ("matrices_of_all_numbers_are_multiplied", matrices_of_all_numbers_are_multiplied),
+    ("batches_of_matrices_are_multiplied", batches_of_matrices_are_multiplied),
+    ("products_of_floats_have_the_same_bits_everywhere", products_of_floats_have_the_same_bits_everywhere),
+    ("products_of_half_matrices_are_close_to_exact", products_of_half_matrices_are_close_to_exact),
+    ("products_of_nothing_scale_what_was_there", products_of_nothing_scale_what_was_there),
+    ("factors_that_do_not_fit_are_refused", factors_that_do_not_fit_are_refused),
+    ("products_are_recorded", products_are_recorded),
+];
+
+/// A number, and how the model computes with it.
+trait Modelled: Multiplied<Total: Into<f64> + PartialEq> + Default + PartialEq + std::fmt::Debug {
+    fn of(number: f32) -> Self;
+    fn total(number: f32) -> Self::Total;
+    /// `alpha` times the sum of products in their order, and `beta` times what was there.
+    fn model(factors: impl Iterator<Item = (Self, Self)>, scales: [Self::Total; 2], before: Self) -> Self;
+}
+
+macro_rules! modelled {
+    ($($t:ident as $total:ident: $of:expr, $widen:expr, $narrow:expr;)*) => {
+        $(impl Modelled for $t {
+            fn of(number: f32) -> Self {
+                $of(number)
+            }
+            fn total(number: f32) -> $total {
+                number.into()
+            }
+            fn model(factors: impl Iterator<Item = (Self, Self)>, [alpha, beta]: [$total; 2], before: Self) -> Self {
+                let sum = factors.fold(0.0, |sum: $total, (a, b)| $widen(a).mul_add($widen(b), sum));
+                $narrow(if beta == 0.0 { alpha * sum } else { beta.mul_add($widen(before), alpha * sum) })
+            }
+        })*
+    };
+}
+modelled! {
+    f32 as f32: |it| it, |it: f32| it, |it| it;
+    f64 as f64: f64::from, |it: f64| it, |it| it;
+    f16 as f32: f16::from_f32, f16::to_f32, f16::from_f32;
+    bf16 as f32: bf16::from_f32, bf16::to_f32, bf16::from_f32;
+}
+
+/// A product: rows, columns and depth of each batch, which factors are stored transposed, and what is between the rows.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    extents: [usize; 3],
+    batches: usize,
+    transposed: [bool; 2],
+    gaps: [usize; 3],
+}
+
+/// A matrix in memory with gaps between its rows.
+struct Stored<T> {
+    elements: Vec<T>,
+    width: usize,
+    height: usize,
+    pitch: usize,
+}
+
+impl<T: Modelled> Stored<T> {
+    fn new([height, width]: [usize; 2], gap: usize, mut element: impl FnMut() -> T) -> Self {
+        let pitch = width + gap;
+        Stored { elements: (0..height * pitch).map(|_| element()).collect(), width, height, pitch }
+    }
+
+    fn get(&self, row: usize, column: usize) -> T {
+        self.elements[row * self.pitch + column]
+    }
+}
+
+/// Multiplies numbers of `next` on the device, and compares each element with the model; `c` is NaN before where it does not count.
+fn check<T: Modelled>(
+    stream: &Stream,
+    shape: Shape,
+    [alpha, beta]: [f32; 2],
+    mut next: impl FnMut() -> f32,
+) -> Outcome {
+    let Shape { extents: [rows, columns, depth], batches, transposed: [turned_a, turned_b], gaps } = shape;
+    let stored = |[rows, columns]: [usize; 2], turned| {
+        let [rows, columns] = if turned { [columns, rows] } else { [rows, columns] };
+        [rows * batches, columns]
+    };
+    let a = Stored::new(stored([rows, depth], turned_a), gaps[0], || T::of(next()));
+    let b = Stored::new(stored([depth, columns], turned_b), gaps[1], || T::of(next()));
+    let before = Stored::new([rows * batches, columns], gaps[2], || {
+        T::of(if beta == 0.0 { f32::NAN } else { next() })
+    });
+
+    let (device_a, device_b) = (stream.upload(&a.elements)?, stream.upload(&b.elements)?);
+    let mut device_c = stream.upload(&before.elements)?;
+    let product = Gemm::new(
+        device_a.view().pitched(a.width, a.height, a.pitch)?,
+        device_b.view().pitched(b.width, b.height, b.pitch)?,
+        device_c.view_mut().pitched(before.width, before.height, before.pitch)?,
+    );
+    let product = if turned_a { product.transpose_a() } else { product };
+    let product = if turned_b { product.transpose_b() } else { product };
+    let scales = [T::total(alpha), T::total(beta)];
+    algorithms::gemm(stream, product.alpha(scales[0]).beta(scales[1]).batches(batches))?;
+
+    let mut expected = before.elements.clone();
+    for row in 0..rows * batches {
+        let (batch, own) = (row / rows, row % rows);
+        for column in 0..columns {
+            let pair = |k: usize| {
+                let of_a = if turned_a { a.get(batch * depth + k, own) } else { a.get(row, k) };
+                let of_b = if turned_b {
+                    b.get(batch * columns + column, k)
+                } else {
+                    b.get(batch * depth + k, column)
+                };
+                (of_a, of_b)
+            };
+            let place = row * before.pitch + column;
+            expected[place] = T::model((0..depth).map(pair), scales, before.elements[place]);
+        }
+    }
+    // What is between the rows stays. NaN there is compared as text.
+    for (place, (found, expected)) in stream.download(&device_c)?.into_iter().zip(expected).enumerate() {
+        let what = || {
+            format!(
+                "{} {shape:?} at {}, {}",
+                std::any::type_name::<T>(),
+                place / before.pitch,
+                place % before.pitch
+            )
+        };
+        if format!("{found:?}") != format!("{expected:?}") {
+            return Err(format!("{}: {found:?}, expected {expected:?}", what()).into());
+        }
+    }
+    Ok(())
+}
+
+/// Small whole numbers: their sums are exact in all types, so the order of sums does not matter.
+fn whole(random: &mut fastrand::Rng) -> f32 {
+    f32::from(random.i8(-4..=4))
+}
+
+/// Around the tiles of 64, 128 and 256 rows and columns, and steps of 4 to 64 along the depth.
+const EXTENTS: [[usize; 3]; 11] = [
+    [1, 1, 1],
+    [3, 5, 7],
+    [33, 70, 17],
+    [6, 260, 9],
+    [64, 128, 64],
+    [65, 130, 33],
+    [128, 256, 64],
+    [129, 260, 72],
+    [17, 300, 130],
+    [200, 8, 16],
+    [300, 264, 136],
+];
+
+fn matrices_of_all_numbers_are_multiplied(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(601));
+    // The model is slow, and the CPU device has no tiles that the largest ones are for.
+    for extents in if device.is_cuda() { &EXTENTS[..] } else { &EXTENTS[..4] }.iter().copied() {
+        for transposed in [[false, false], [false, true], [true, false], [true, true]] {
+            for gaps in [[0; 3], [3, 1, 2], [8, 16, 4]] {
+                let shape = Shape { extents, batches: 1, transposed, gaps };
+                let scales = if gaps[0] == 3 { [0.5, 2.0] } else { [1.0, 0.0] };
+                check::<bf16>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f16>(&stream, shape, scales, || whole(&mut random))?;
+                if gaps[0] != 8 {
+                    check::<f32>(&stream, shape, scales, || whole(&mut random))?;
+                    check::<f64>(&stream, shape, scales, || whole(&mut random))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn batches_of_matrices_are_multiplied(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(602));
+    for (extents, batches) in [([16, 8, 24], 7), ([66, 20, 17], 3), ([5, 3, 2], 20)] {
+        for transposed in [[false, false], [false, true], [true, false], [true, true]] {
+            let shape = Shape { extents, batches, transposed, gaps: [0, 0, 4] };
+            check::<bf16>(&stream, shape, [2.0, 1.0], || whole(&mut random))?;
+            check::<f16>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
+            check::<f32>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
+            check::<f64>(&stream, shape, [1.0, -1.0], || whole(&mut random))?;
+        }
+    }
+    Ok(())
+}
+
+/// Numbers whose sums are rounded in each step: they have the bits of the model only in its order.
+fn products_of_floats_have_the_same_bits_everywhere(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(603));
+    for (extents, transposed) in [([150, 140, 133], [false, false]), ([40, 129, 64], [true, true])] {
+        let shape = Shape { extents, batches: 1, transposed, gaps: [0; 3] };
+        check::<f32>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
+        check::<f64>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
+    }
+    Ok(())
+}
+
+fn products_of_half_matrices_are_close_to_exact(device: &Device) -> Outcome {
+    const DEPTH: usize = 400;
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(604));
+    let [a, b]: [Vec<bf16>; 2] =
+        [50, 60].map(|rows| (0..rows * DEPTH).map(|_| bf16::from_f32(random.f32() * 2.0 - 1.0)).collect());
+    let (device_a, device_b) = (stream.upload(&a)?, stream.upload(&b)?);
+    let mut c = stream.zeros::<bf16>(50 * 60)?;
+    let product =
+        Gemm::new(device_a.view_2d(DEPTH, 50)?, device_b.view_2d(DEPTH, 60)?, c.view_2d_mut(60, 50)?);
+    algorithms::gemm(&stream, product.transpose_b())?;
+    for (place, found) in stream.download(&c)?.into_iter().enumerate() {
+        let (a, b) = (&a[place / 60 * DEPTH..][..DEPTH], &b[place % 60 * DEPTH..][..DEPTH]);
+        let exact: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a.to_f32()) * f64::from(b.to_f32())).sum();
+        // The rounding of the result, and of the sums before it.
+        let most = exact.abs() / 256.0 + (DEPTH * DEPTH) as f64 / f64::from(1 << 22);
+        let is_near = (f64::from(found.to_f32()) - exact).abs() <= most;
+        expect(&format!("{found} for {exact} at {place}"), is_near, true)?;
+    }
+    Ok(())
+}
+
+fn products_of_nothing_scale_what_was_there(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    for extents in [[5, 8, 0], [0, 3, 4], [4, 0, 4], [0, 0, 0]] {
+        for transposed in [[false, false], [true, true]] {
+            let shape = Shape { extents, batches: 1, transposed, gaps: [0; 3] };
+            check::<f32>(&stream, shape, [1.0, 2.0], || 3.0)?;
+            check::<f64>(&stream, shape, [1.0, 0.0], || 3.0)?;
+            check::<bf16>(&stream, shape, [1.0, 2.0], || 3.0)?;
+            check::<f16>(&stream, shape, [1.0, 0.0], || 3.0)?;
+        }
+    }
+    Ok(())
+}
+
+fn factors_that_do_not_fit_are_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (x, mut c) = (stream.zeros::<f32>(24)?, stream.fill(7.0_f32, 24)?);
+    let refused = algorithms::matmul(&stream, x.view_2d(3, 4)?, x.view_2d(6, 4)?, c.view_2d_mut(6, 4)?);
+    let is_length =
+        |error: &Error| matches!(error, Error::LengthMismatch { source_length: 3, target_length: 4, .. });
+    names(
+        &expect_error("depths that differ", refused, is_length)?,
+        &["columns of the left factor", "3", "4"],
+    )?;
+    let refused = algorithms::matmul(&stream, x.view_2d(4, 3)?, x.view_2d(6, 4)?, c.view_2d_mut(3, 6)?);
+    let is_shape = |error: &Error| matches!(error, Error::ShapeMismatch { from: [6, 3], to: [3, 6], .. });
+    names(
+        &expect_error("another size of c", refused, is_shape)?,
+        &["the product and `c`", "3 rows of 6", "6 of 3"],
+    )?;
+    let is_argument = |error: &Error| matches!(error, Error::Argument { function: "gemm", .. });
+    for (batches, words) in [(3, "3 for 4 rows"), (0, "0 for")] {
+        let product = Gemm::new(x.view_2d(6, 4)?, x.view_2d(4, 6)?, c.view_2d_mut(4, 4)?).batches(batches);
+        names(
+            &expect_error("batches", algorithms::gemm(&stream, product), is_argument)?,
+            &[words, "divides"],
+        )?;
+    }
+    expect("after refused products", stream.download(&c)?, vec![7.0; 24])
+}
+
+/// With a copy of a factor that is made at each launch.
+fn products_are_recorded(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (a, b, c) =
+        (stream.zeros::<f32>(6)?, stream.upload(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0])?, stream.zeros(4)?);
+    let (graph, (a, c)) = stream.capture(|capture| {
+        let (a, b, mut c) = (capture.keep(a)?, capture.keep(b)?, capture.keep(c)?);
+        let product = Gemm::new(a.view_2d(2, 3)?, b.view_2d(2, 3)?, c.view_2d_mut(2, 2)?);
+        algorithms::gemm(capture, product.transpose_a())?;
+        Ok((a.key(), c.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    for value in [1.0, -2.0] {
+        stream.fill_into(value, graph.view_mut(a)?)?;
+        graph.launch(&stream)?;
+        expect(
+            "a recorded product",
+            stream.download(graph.view(c)?)?,
+            vec![9.0 * value, 12.0 * value, 9.0 * value, 12.0 * value],
+        )?;
+    }
+    Ok(())
+}
