@@ -15,7 +15,7 @@ pub mod kernels {
     /// Groups of elements along `k` that a block copies together.
     const STEP: usize = 4;
     /// The tiles below each other that are multiplied at the same time: they read the same columns of `b`.
-    const TOGETHER: u64 = 16;
+    const TOGETHER: u64 = 8;
 
     /// The sizes of a product, `c <- alpha a b + beta c` for each of the batches, whose matrices are below each other.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
@@ -59,6 +59,11 @@ pub mod kernels {
         };
     }
 
+    /// Rows of `a` that a block reads.
+    type Left<U, const M: usize> = Stages<Padded<U, STEP, M>, 3>;
+    /// Rows of `b`.
+    type Right<U, const B: usize, const K: usize> = Stages<[[U; B]; K], 3>;
+
     /// `C` groups of columns for each of `R` rows: what a thread computes.
     type Sums<A, const G: usize, const C: usize, const R: usize> = [[[A; G]; C]; R];
 
@@ -80,9 +85,8 @@ pub mod kernels {
         t: &Thread<1>,
         s: Sizes,
         [alpha, beta]: [A; 2],
-        [a, b]: [&[U]; 2],
-        c: &[DeviceAtomic<T>],
-        memory: (Shared<Stages<Padded<U, STEP, M>, 3>, ID_A>, Shared<Stages<[[U; B]; K], 3>, ID_B>),
+        ([a, b], c): ([&[U]; 2], &[DeviceAtomic<T>]),
+        memory: (Shared<Left<U, M>, ID_A>, Shared<Right<U, B, K>, ID_B>),
         split: impl Fn(U) -> [A; G],
         (widen, narrow): (impl Fn(T) -> A, impl Fn(A) -> T),
     ) {
@@ -159,15 +163,14 @@ pub mod kernels {
         a: &[Aligned16<[f32; 4]>],
         b: &[Aligned16<[f32; 4]>],
         c: &[DeviceAtomic<f32>],
-        of_a: Shared<Stages<Padded<Aligned16<[f32; 4]>, 4, 128>, 3>>,
-        of_b: Shared<Stages<[[Aligned16<[f32; 4]>; 32]; 16], 3>>,
+        of_a: Shared<Left<Aligned16<[f32; 4]>, 128>>,
+        of_b: Shared<Right<Aligned16<[f32; 4]>, 32, 16>>,
     ) {
         multiply::<f32, f32, _, 4, 2, 8, 128, 32, 16, _, _>(
             &t,
             s,
             [alpha, beta],
-            [a, b],
-            c,
+            ([a, b], c),
             (of_a, of_b),
             Aligned16::into_inner,
             (|it| it, |it| it),
@@ -185,15 +188,14 @@ pub mod kernels {
         a: &[Aligned16<[f64; 2]>],
         b: &[Aligned16<[f64; 2]>],
         c: &[DeviceAtomic<f64>],
-        of_a: Shared<Stages<Padded<Aligned16<[f64; 2]>, 4, 64>, 3>>,
-        of_b: Shared<Stages<[[Aligned16<[f64; 2]>; 32]; 8], 3>>,
+        of_a: Shared<Left<Aligned16<[f64; 2]>, 64>>,
+        of_b: Shared<Right<Aligned16<[f64; 2]>, 32, 8>>,
     ) {
         multiply::<f64, f64, _, 2, 2, 4, 64, 32, 8, _, _>(
             &t,
             s,
             [alpha, beta],
-            [a, b],
-            c,
+            ([a, b], c),
             (of_a, of_b),
             Aligned16::into_inner,
             (|it| it, |it| it),
@@ -212,15 +214,14 @@ pub mod kernels {
         a: &[Aligned16<[T; 8]>],
         b: &[Aligned16<[T; 8]>],
         c: &[DeviceAtomic<T>],
-        of_a: Shared<Stages<Padded<Aligned16<[T; 8]>, 4, 128>, 3>>,
-        of_b: Shared<Stages<[[Aligned16<[T; 8]>; 16]; 32], 3>>,
+        of_a: Shared<Left<Aligned16<[T; 8]>, 128>>,
+        of_b: Shared<Right<Aligned16<[T; 8]>, 16, 32>>,
     ) {
         multiply::<T, f32, _, 8, 1, 8, 128, 16, 32, _, _>(
             &t,
             s,
             [alpha, beta],
-            [a, b],
-            c,
+            ([a, b], c),
             (of_a, of_b),
             |group| group.into_inner().map(T::to_f32),
             (T::to_f32, T::from_f32),

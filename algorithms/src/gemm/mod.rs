@@ -137,7 +137,7 @@ pub struct Product<'a, 'c, T: Multiplied> {
 /// A factor as a kernel reads it.
 enum Readable<'a, T: Multiplied> {
     AsGiven(PitchedView<'a, T>),
-    Packed(Temporary<T::Bits>, [usize; 2]),
+    Packed(Box<Temporary<T::Bits>>, [usize; 2]),
 }
 
 impl<T: Multiplied> Readable<'_, T> {
@@ -196,7 +196,7 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
             let target = target.into_2d(width, rows.len())?;
             pack::kernels::pack::<T::Bits>(stream, grid, source, matrix.span().cast()?, target)?;
         }
-        Ok(Readable::Packed(packed, [width, height]))
+        Ok(Readable::Packed(Box::new(packed), [width, height]))
     }
 
     fn sizes(&self, pitches: [usize; 2], [height, width]: [usize; 2]) -> Sizes {

@@ -28,7 +28,7 @@ pub mod tiles {
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {
         let [rows, columns] = s.result.map(|it| it as usize);
-        let pitch = s.pitches[2] as usize; // in fours, as `columns`
+        let pitch = s.pitches[2] as usize;
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
         let count = (s.batches * s.tiles[0] * s.tiles[1]) as usize;
         // A batch's rows of `b` are below those of the batch before, as its rows of `a` are.
@@ -39,32 +39,21 @@ pub mod tiles {
         t.multiply_tiles(memory, a, b, tiles, |[first_row, first_column], sums| {
             // The batch of the tile: its rows may go beyond the batch's last one.
             let batch = first_row / rows;
-            let first_column = first_column - batch * columns;
-            let (down, across) = ((batch + 1) * rows - first_row, columns - first_column);
-            let (first, pitch) = (first_row * (pitch / 4) + first_column / 4, pitch / 4);
-            let place = |i: usize, four: usize| {
-                if i < down && four * 4 < across { c.get(first + i * pitch + four) } else { None }
-            };
-            let four = |[p, q, r, s]: [f32; 4]| {
-                let [low, high] = [[p, q], [r, s]].map(|pair| u64::from(T::pair_to_bits(pair)));
-                low | high << 32
-            };
-            // What `c` held does not count without `beta`, not even NaN.
-            if beta == 0.0 {
-                sums.for_each_four(&t.warp(), |i, number, sums| {
-                    if let Some(c) = place(i, number) {
-                        c.store(four(sums.map(|sum| alpha * sum)), Relaxed);
-                    }
-                });
-                return;
-            }
-            sums.for_each_four(&t.warp(), |i, number, [p, q, r, s]| {
-                if let Some(c) = place(i, number) {
-                    let before = c.load(Relaxed);
-                    let sum = |sum: f32, k: usize| {
-                        beta.mul_add(T::from_bits((before >> (16 * k)) as u16).to_f32(), alpha * sum)
+            let (end, first_column) = ((batch + 1) * rows, first_column - batch * columns);
+            sums.for_each_four(&t.warp(), |i, four, sums| {
+                let (row, column) = (first_row + i, first_column + four * 4);
+                if row < end
+                    && column < columns
+                    && let Some(c) = c.get((row * pitch + column) / 4)
+                {
+                    // What `c` held does not count without `beta`, not even NaN.
+                    let before = if beta == 0.0 { 0 } else { c.load(Relaxed) };
+                    let sum = |k: usize| {
+                        beta.mul_add(T::from_bits((before >> (16 * k)) as u16).to_f32(), alpha * sums[k])
                     };
-                    c.store(four([sum(p, 0), sum(q, 1), sum(r, 2), sum(s, 3)]), Relaxed);
+                    let [low, high] =
+                        [[sum(0), sum(1)], [sum(2), sum(3)]].map(|pair| u64::from(T::pair_to_bits(pair)));
+                    c.store(low | high << 32, Relaxed);
                 }
             });
         });
