@@ -287,7 +287,7 @@ impl Multiplied for f64 {
 /// let mut c = stream.fill(1.0, 4)?;
 /// let product = Gemm::new(a.view_2d(3, 2)?, b.view_2d(3, 2)?, c.view_2d_mut(2, 2)?);
 /// algorithms::gemm(&stream, product.transpose_b().alpha(2.0).beta(10.0))?;
-/// assert_eq!(stream.download(&c)?, [24.0, 32.0, 42.0, 56.0]);
+/// assert_eq!(stream.download(&c)?, [24.0, 30.0, 42.0, 54.0]);
 /// # Ok(()) }
 /// ```
 ///
