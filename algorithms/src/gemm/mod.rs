@@ -148,6 +148,7 @@ impl<T: Multiplied> Readable<'_, T> {
     }
 
     /// Width and height, without a pitch.
+    #[cfg(feature = "half")]
     fn dense(&self) -> Result<DeviceView<'_, T, 2>> {
         match self {
             Readable::AsGiven(matrix) => matrix.span().into_2d(matrix.width(), matrix.height()),

@@ -209,7 +209,7 @@ impl Thread<'_, 1> {
     /// from shared memory (PTX `wgmma.mma_async`). So `each` overlaps with the copies for the next product.
     ///
     /// The tiles of `a`'s map have `M` rows, or a divisor of that; those of `b` have `N`, or a divisor: other maps are compile errors. A
-    /// factor that is stored the other way is passed as [`a.transposed()`](TensorMap::transposed): with `b.transposed()`, the product is
+    /// factor that is stored the other way is passed as [`a.transposed()`](crate::TensorMap::transposed): with `b.transposed()`, the product is
     /// `a b`.
     ///
     /// Elements beyond the edges of `a` and `b` are zeros, so places and sums may lie beyond the edges of the result, which `each` then
