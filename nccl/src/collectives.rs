@@ -127,12 +127,7 @@ impl Communicator {
         source: Option<DeviceView<'a, T>>,
         target: impl DeviceOutput<'a, T>,
     ) -> Operation<'a> {
-        let kind = Kind::Broadcast(root);
-        if root == self.rank() && source.is_none() {
-            return self.without_buffer(kind, "source");
-        }
-        let source = source.filter(|_| root == self.rank());
-        self.operation::<T>(kind, Buffers::of(source, Some(target.into_output())), WHOLE)
+        self.out_of_root(Kind::Broadcast(root), root, source, target, WHOLE)
     }
 
     /// Puts the elements of all ranks one after the other, in the order of ranks, into the target of each (`ncclAllGather`):
@@ -307,13 +302,7 @@ impl Communicator {
         source: Option<DeviceView<'a, T>>,
         target: impl DeviceOutput<'a, T>,
     ) -> Operation<'a> {
-        let kind = Kind::Scatter(root);
-        if root == self.rank() && source.is_none() {
-            return self.without_buffer(kind, "source");
-        }
-        let source = source.filter(|_| root == self.rank());
-        let buffers = Buffers::of(source, Some(target.into_output()));
-        self.operation::<T>(kind, buffers, (Extent::PerRank, Extent::Whole))
+        self.out_of_root(Kind::Scatter(root), root, source, target, (Extent::PerRank, Extent::Whole))
     }
 
     /// Sends elements to rank `peer`, which receives as many (`ncclSend`). Messages between two ranks keep their order. To send
@@ -341,6 +330,22 @@ impl Communicator {
     /// ```
     pub fn recv<'a, T: Element>(&'a self, peer: usize, target: impl DeviceOutput<'a, T>) -> Operation<'a> {
         self.operation::<T>(Kind::Recv(peer), Buffers::of(None, Some(target.into_output())), WHOLE)
+    }
+
+    /// An operation whose source only the root has, and must have: that of other ranks is not read.
+    fn out_of_root<'a, T: Element>(
+        &'a self,
+        kind: Kind,
+        root: usize,
+        source: Option<DeviceView<'a, T>>,
+        target: impl DeviceOutput<'a, T>,
+        extents: (Extent, Extent),
+    ) -> Operation<'a> {
+        if root == self.rank() && source.is_none() {
+            return self.without_buffer(kind, "source");
+        }
+        let source = source.filter(|_| root == self.rank());
+        self.operation::<T>(kind, Buffers::of(source, Some(target.into_output())), extents)
     }
 
     /// The operation of a root that lacks a buffer.
