@@ -3,14 +3,15 @@
 
 #[path = "export/formatted.rs"]
 mod formatted;
+mod package;
 #[path = "../../tests/build/user_cargo.rs"]
 mod user_cargo;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use package::Package;
 
 const KERNELS: &str = include_str!("export/kernels.rs");
 
@@ -22,55 +23,26 @@ const EXAMPLE: &str = "fn main() {}\n\n#[ferrogrid::module]\nmod own {\n    use 
 /// Stands in for ptxas.
 const PTXAS: &str = "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\necho machine code > \"$out\"\n";
 
-/// The package; one test at a time exports it.
-struct Package {
-    folder: PathBuf,
-    _alone: MutexGuard<'static, ()>,
-}
+/// The package that the tests share.
+struct Exported(Package);
 
-static ALONE: Mutex<()> = Mutex::new(());
-
-impl Package {
+impl Exported {
     fn new() -> Self {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exported");
-        let write = |path: &str, text: &str| {
-            let path = folder.join(path);
-            // Cargo detects edits by their time, so unchanged files keep theirs, also from the last run.
-            if fs::read_to_string(&path).is_ok_and(|old| old == text) {
-                return;
-            }
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, text).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
-        let manifest = format!(
-            "[package]\nname = \"my-app\"\nversion = \"1.2.0\"\nedition = \"2024\"\n[workspace]\n\
-             [dependencies]\nferrogrid = {{ path = {root:?} }}\n\
-             [build-dependencies]\nferrogrid-build = {{ path = {:?} }}\n",
-            root.join("builder")
-        );
-        write("Cargo.toml", &manifest);
-        write("build.rs", "fn main() { ferrogrid_build::compile() }");
-        write("src/lib.rs", KERNELS);
-        write("examples/one.rs", EXAMPLE);
-        write("examples/two.rs", EXAMPLE);
-        write("tools/ptxas", PTXAS);
-        let time = |file: &Path| file.metadata().and_then(|it| it.modified()).ok();
-        if time(&folder.join("Cargo.lock")) < time(&root.join("Cargo.lock")) {
-            // The versions of the workspace, so that cargo resolves nothing.
-            fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-        }
-        Package { folder, _alone: alone }
+        let files = [
+            ("src/lib.rs", KERNELS),
+            ("examples/one.rs", EXAMPLE),
+            ("examples/two.rs", EXAMPLE),
+            ("tools/ptxas", PTXAS),
+        ];
+        Exported(Package::new("exported", "my-app", "1.2.0", &files))
     }
 
     fn export(&self, arguments: &[&str]) -> Output {
-        let mut command = user_cargo::command(env!("CARGO_BIN_EXE_cargo-ferrogrid"), &self.folder);
+        let mut command = user_cargo::command(env!("CARGO_BIN_EXE_cargo-ferrogrid"), &self.0.folder);
         // With the profile `dev`, whose dependencies other tests have built.
         command.args(["export", "--dev"]).args(arguments).env_remove("FERROGRID_ARCH");
         let tool = if arguments.contains(&"--cubin") { "tools/ptxas" } else { "nowhere" };
-        command.env("FERROGRID_PTXAS", self.folder.join(tool));
+        command.env("FERROGRID_PTXAS", self.0.folder.join(tool));
         command.output().unwrap()
     }
 
@@ -82,12 +54,12 @@ impl Package {
 
     /// Exports the library, and runs the tests of `export/NAME.py` on it.
     fn check(&self, name: &str) {
-        let folder = self.folder.join("python");
+        let folder = self.0.folder.join("python");
         self.text(&["--out", folder.to_str().unwrap()]);
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/export");
         let mut python = Command::new("python3");
         python.args(["-B", "-m", "unittest", name]).current_dir(&folder).env_remove("CUDA_LAUNCH_BLOCKING");
-        let formatted = self.folder.join("formatted.json");
+        let formatted = self.0.folder.join("formatted.json");
         fs::write(&formatted, formatted::cases()).unwrap();
         python.env("FORMATTED", formatted);
         python.env("PYTHONPATH", format!("{}:{}", folder.display(), tests.display()));
@@ -100,22 +72,22 @@ impl Package {
 
 #[test]
 fn functions_pass_checked_arguments_to_the_driver() {
-    Package::new().check("launches");
+    Exported::new().check("launches");
 }
 
 #[test]
 fn functions_refuse_what_the_kernel_cannot_take() {
-    Package::new().check("refusals");
+    Exported::new().check("refusals");
 }
 
 #[test]
 fn no_panic_of_a_kernel_is_lost() {
-    Package::new().check("panics");
+    Exported::new().check("panics");
 }
 
 #[test]
 fn an_exported_package_has_its_code_and_the_documentation_of_kernels() {
-    let package = Package::new();
+    let package = Exported::new();
     let report = package.text(&["--cubin"]);
     let folder = user_cargo::target().join("ferrogrid/python/my_app");
     assert!(report.starts_with("exported 15 of 18 kernels for sm_75 to "), "{report}");
@@ -138,7 +110,7 @@ fn an_exported_package_has_its_code_and_the_documentation_of_kernels() {
 
 #[test]
 fn kernels_of_an_example_have_its_name() {
-    let package = Package::new();
+    let package = Exported::new();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let report = package.text(&["--example", "two", "--out", out]);
@@ -150,7 +122,7 @@ fn kernels_of_an_example_have_its_name() {
 
 #[test]
 fn wrong_requests_are_refused() {
-    let package = Package::new();
+    let package = Exported::new();
     let failure = |arguments: &[&str]| {
         let output = package.export(arguments);
         assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
@@ -160,10 +132,10 @@ fn wrong_requests_are_refused() {
     fs::write(folder.path().join("thesis.txt"), "").unwrap();
     let message = failure(&["--out", folder.path().to_str().unwrap()]);
     assert!(message.contains("has files of something else; choose an empty folder with --out"), "{message}");
-    fs::remove_file(package.folder.join("tools/ptxas")).unwrap();
+    fs::remove_file(package.0.folder.join("tools/ptxas")).unwrap();
     let message = failure(&["--cubin"]);
     assert!(message.contains("--cubin requires ptxas"), "{message}");
-    fs::remove_file(package.folder.join("src/lib.rs")).unwrap();
+    fs::remove_file(package.0.folder.join("src/lib.rs")).unwrap();
     let message = failure(&[]);
     assert!(
         message.contains("several targets have kernels; choose one of: --example one, --example two"),

@@ -1,17 +1,17 @@
 //! `cargo ferrogrid inspect` from outside, on a package with kernels: the code below the user's own lines,
 //! and the shape of its JSON. Scripts stand in for NVIDIA's programs.
 
+mod package;
 mod shape;
 #[path = "../../tests/build/user_cargo.rs"]
 mod user_cargo;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
+
+use package::Package;
 
 const MAIN: &str = r#"fn main() {}
 
@@ -97,55 +97,27 @@ echo '	//## File "src/main.rs", line 12'
 echo '        /*0000*/                   FFMA R7, R2, R4, R7 ;'
 "#;
 
-/// The package; one test at a time, as they share it.
-struct Package {
-    folder: PathBuf,
-    _alone: MutexGuard<'static, ()>,
-}
+/// The package that the tests share.
+struct Inspected(Package);
 
-static ALONE: Mutex<()> = Mutex::new(());
-
-impl Package {
+impl Inspected {
     fn new() -> Self {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("inspected");
-        let write = |path: &str, text: &str| {
-            let path = folder.join(path);
-            // Cargo detects edits by their time, so unchanged files keep theirs, also from the last run.
-            if fs::read_to_string(&path).is_ok_and(|old| old == text) {
-                return;
-            }
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, text).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
-        let manifest = format!(
-            "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
-             [dependencies]\nferrogrid = {{ path = {root:?} }}\n\
-             [build-dependencies]\nferrogrid-build = {{ path = {:?} }}\n",
-            root.join("builder")
-        );
-        write("Cargo.toml", &manifest);
-        write("build.rs", "fn main() { ferrogrid_build::compile() }");
-        write("src/main.rs", MAIN);
-        write("examples/one.rs", &EXAMPLE.replace("NUMBER", "1.0"));
-        write("examples/two.rs", &EXAMPLE.replace("NUMBER", "2.0"));
-        write("tools/ptxas", PTXAS);
-        write("tools/nvdisasm", NVDISASM);
-        let time = |file: &Path| file.metadata().and_then(|it| it.modified()).ok();
-        if time(&folder.join("Cargo.lock")) < time(&root.join("Cargo.lock")) {
-            // The versions of the workspace, so that cargo resolves nothing.
-            fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-        }
-        Package { folder, _alone: alone }
+        let (one, two) = (EXAMPLE.replace("NUMBER", "1.0"), EXAMPLE.replace("NUMBER", "2.0"));
+        let files = [
+            ("src/main.rs", MAIN),
+            ("examples/one.rs", &*one),
+            ("examples/two.rs", &*two),
+            ("tools/ptxas", PTXAS),
+            ("tools/nvdisasm", NVDISASM),
+        ];
+        Inspected(Package::new("inspected", "app", "0.1.0", &files))
     }
 
     fn inspect(&self, tools: bool, arguments: &[&str]) -> Output {
-        let mut command = user_cargo::command(env!("CARGO_BIN_EXE_cargo-ferrogrid"), &self.folder);
+        let mut command = user_cargo::command(env!("CARGO_BIN_EXE_cargo-ferrogrid"), &self.0.folder);
         command.arg("inspect").args(arguments).env_remove("FERROGRID_ARCH");
         for (variable, tool) in [("FERROGRID_PTXAS", "ptxas"), ("FERROGRID_NVDISASM", "nvdisasm")] {
-            let folder = self.folder.join(if tools { "tools" } else { "nowhere" });
+            let folder = self.0.folder.join(if tools { "tools" } else { "nowhere" });
             command.env(variable, folder.join(tool));
         }
         command.output().unwrap()
@@ -176,7 +148,7 @@ fn below<'a>(text: &'a str, source: &str) -> Vec<&'a str> {
 
 #[test]
 fn ptx_stands_below_the_users_own_lines() {
-    let package = Package::new();
+    let package = Inspected::new();
     let text = package.text(true, &["saxpy"]);
     assert!(text.starts_with("kernels::saxpy, bin `app`, for sm_75\n"), "{text}");
     assert!(text.contains("\nsrc/main.rs\n"), "{text}");
@@ -199,7 +171,7 @@ fn ptx_stands_below_the_users_own_lines() {
 
 #[test]
 fn an_instance_of_a_generic_kernel_has_its_own_block_and_shared_memory() {
-    let package = Package::new();
+    let package = Inspected::new();
     let report = package.json(&["reversed::<u64, 64>", "--json"]);
     let kernel = &report["kernels"][0];
     assert_eq!((&kernel["shared_bytes"], &kernel["arguments"][0]), (&512.into(), &"u64".into()));
@@ -220,7 +192,7 @@ fn an_instance_of_a_generic_kernel_has_its_own_block_and_shared_memory() {
 
 #[test]
 fn of_kernels_of_the_same_name_that_of_the_program_is_meant() {
-    let package = Package::new();
+    let package = Inspected::new();
     let output = package.inspect(true, &["saxpy"]);
     let (text, note) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(text.starts_with("kernels::saxpy, bin `app`, for sm_75\n"), "{text}");
@@ -231,15 +203,15 @@ fn of_kernels_of_the_same_name_that_of_the_program_is_meant() {
 
 #[test]
 fn a_package_of_examples_alone_has_kernels() {
-    let package = Package::new();
-    fs::remove_dir_all(package.folder.join("src")).unwrap();
+    let package = Inspected::new();
+    fs::remove_dir_all(package.0.folder.join("src")).unwrap();
     let text = package.text(true, &["saxpy", "--example", "one"]);
     assert!(text.starts_with("kernels::saxpy, example `one`, for sm_75\n"), "{text}");
 }
 
 #[test]
 fn a_table_of_kernels_has_the_command_for_each() {
-    let package = Package::new();
+    let package = Inspected::new();
     let table = package.text(true, &["copied"]);
     let rows: Vec<&str> = table
         .lines()
@@ -260,7 +232,7 @@ fn a_table_of_kernels_has_the_command_for_each() {
 
 #[test]
 fn another_architecture_is_compiled_for_this_and_the_build_stays_as_it_is() {
-    let package = Package::new();
+    let package = Inspected::new();
     let report = package.json(&["saxpy", "--arch", "sm_90", "--json"]);
     let kernel = &report["kernels"][0];
     assert_eq!(kernel["arch"], "sm_90");
@@ -272,7 +244,7 @@ fn another_architecture_is_compiled_for_this_and_the_build_stays_as_it_is() {
 
 #[test]
 fn machine_code_stands_below_the_users_own_lines() {
-    let package = Package::new();
+    let package = Inspected::new();
     let text = package.text(true, &["saxpy", "--sass"]);
     assert_eq!(
         below(&text, "   12 |             *y += a * x[i.get()];"),
@@ -283,7 +255,7 @@ fn machine_code_stands_below_the_users_own_lines() {
 
 #[test]
 fn without_nvidias_programs_inspect_shows_ptx_and_advice() {
-    let package = Package::new();
+    let package = Inspected::new();
     let text = package.text(false, &["saxpy"]);
     assert!(text.contains("st.global.b32"), "{text}");
     let folder = user_cargo::target().join("cuda");
@@ -299,7 +271,7 @@ fn without_nvidias_programs_inspect_shows_ptx_and_advice() {
 
 #[test]
 fn an_unknown_kernel_is_an_error_that_names_the_closest() {
-    let package = Package::new();
+    let package = Inspected::new();
     assert!(package.failure(true, &["saxpi"]).contains("no kernel `saxpi`; did you mean `saxpy`?"));
     let message = package.failure(true, &["--example", "x"]);
     assert!(message.contains("kernels of example `x` are in none of the packages app"), "{message}");
@@ -307,7 +279,7 @@ fn an_unknown_kernel_is_an_error_that_names_the_closest() {
 
 #[test]
 fn the_report_has_the_shape_that_programs_rely_on() {
-    let package = Package::new();
+    let package = Inspected::new();
     let report = package.json(&["saxpy", "--json"]);
     assert_eq!((&report["schema"], &report["package"]), (&1.into(), &"app".into()));
     shape::assert_golden("inspect", &report);
