@@ -45,18 +45,35 @@ pub mod kernels {
         }
     }
 
-    /// Repeats a block for each number below `$count`, which is at most 8. LLVM does not unroll loops of so much code, and sums that a
-    /// loop indexes are no registers.
-    macro_rules! unrolled {
-        ($number:ident below $count:expr, $body:block) => {
-            unrolled!(@ $number $count, $body 0 1 2 3 4 5 6 7)
-        };
-        (@ $number:ident $count:expr, $body:block $($n:literal)*) => {
-            $({
-                let $number: usize = $n;
-                if $number < $count $body
-            })*
-        };
+    /// Calls `f` with each number below `N`, which is at most 8. LLVM does not unroll loops of so much code, and sums that a loop
+    /// indexes are no registers.
+    #[inline(always)]
+    fn unrolled<const N: usize>(mut f: impl FnMut(usize)) {
+        const { assert!(N <= 8) };
+        if N > 0 {
+            f(0);
+        }
+        if N > 1 {
+            f(1);
+        }
+        if N > 2 {
+            f(2);
+        }
+        if N > 3 {
+            f(3);
+        }
+        if N > 4 {
+            f(4);
+        }
+        if N > 5 {
+            f(5);
+        }
+        if N > 6 {
+            f(6);
+        }
+        if N > 7 {
+            f(7);
+        }
     }
 
     /// Rows of `a` that a block reads.
@@ -69,7 +86,7 @@ pub mod kernels {
 
     /// The product of one block: `16 R` rows, and `B` groups of columns.
     #[inline(always)]
-    fn multiply<
+    fn multiply_block<
         T: AtomicLoadStore,
         A: Float,
         U: SharedElement + DeviceCopy,
@@ -116,13 +133,13 @@ pub mod kernels {
                 let (tile_a, tile_b) = (of_a.current(), of_b.current());
                 for k in 0..STEP {
                     let mut left = [[A::ZERO; G]; R];
-                    unrolled!(i below R, { left[i] = split(tile_a[own_row + i * 4][k]) });
-                    unrolled!(deep below G, {
+                    unrolled::<R>(|i| left[i] = split(tile_a[own_row + i * 4][k]));
+                    unrolled::<G>(|deep| {
                         let (line, mut right) = (&tile_b[k * G + deep], [[A::ZERO; G]; C]);
-                        unrolled!(group below C, { right[group] = split(line[own_group + group * 8]) });
-                        unrolled!(i below R, {
-                            unrolled!(group below C, {
-                                unrolled!(j below G, {
+                        unrolled::<C>(|group| right[group] = split(line[own_group + group * 8]));
+                        unrolled::<R>(|i| {
+                            unrolled::<C>(|group| {
+                                unrolled::<G>(|j| {
                                     let sum = &mut sums[i][group][j];
                                     *sum = left[i][deep].mul_add(right[group][j], *sum);
                                 });
@@ -133,9 +150,9 @@ pub mod kernels {
             }
             t.advance((&mut of_a, &mut of_b));
         }
-        unrolled!(i below R, {
-            unrolled!(group below C, {
-                unrolled!(j below G, {
+        unrolled::<R>(|i| {
+            unrolled::<C>(|group| {
+                unrolled::<G>(|j| {
                     let row = first_row + own_row + i * 4;
                     let column = (first_group + own_group + group * 8) * G + j;
                     if row < rows
@@ -144,7 +161,11 @@ pub mod kernels {
                     {
                         let scaled = alpha * sums[i][group][j];
                         // What `c` held does not count without `beta`, not even NaN.
-                        let sum = if beta == A::ZERO { scaled } else { beta.mul_add(widen(c.load(Relaxed)), scaled) };
+                        let sum = if beta == A::ZERO {
+                            scaled
+                        } else {
+                            beta.mul_add(widen(c.load(Relaxed)), scaled)
+                        };
                         c.store(narrow(sum), Relaxed);
                     }
                 });
@@ -166,7 +187,7 @@ pub mod kernels {
         of_a: Shared<Left<Aligned16<[f32; 4]>, 128>>,
         of_b: Shared<Right<Aligned16<[f32; 4]>, 32, 16>>,
     ) {
-        multiply::<f32, f32, _, 4, 2, 8, 128, 32, 16, _, _>(
+        multiply_block::<f32, f32, _, 4, 2, 8, 128, 32, 16, _, _>(
             &t,
             s,
             [alpha, beta],
@@ -191,7 +212,7 @@ pub mod kernels {
         of_a: Shared<Left<Aligned16<[f64; 2]>, 64>>,
         of_b: Shared<Right<Aligned16<[f64; 2]>, 32, 8>>,
     ) {
-        multiply::<f64, f64, _, 2, 2, 4, 64, 32, 8, _, _>(
+        multiply_block::<f64, f64, _, 2, 2, 4, 64, 32, 8, _, _>(
             &t,
             s,
             [alpha, beta],
@@ -217,7 +238,7 @@ pub mod kernels {
         of_a: Shared<Left<Aligned16<[T; 8]>, 128>>,
         of_b: Shared<Right<Aligned16<[T; 8]>, 16, 32>>,
     ) {
-        multiply::<T, f32, _, 8, 1, 8, 128, 16, 32, _, _>(
+        multiply_block::<T, f32, _, 8, 1, 8, 128, 16, 32, _, _>(
             &t,
             s,
             [alpha, beta],

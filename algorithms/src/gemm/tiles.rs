@@ -18,7 +18,13 @@ pub mod tiles {
 
     /// c <- alpha a b^T + beta c, with `c` in fours.
     #[inline(always)]
-    pub fn multiply<T: TensorElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
+    pub fn multiply_tiles<
+        T: TensorElement,
+        const M: usize,
+        const N: usize,
+        const S: usize,
+        const ID: usize,
+    >(
         t: &Thread<1>,
         s: Sizes,
         [alpha, beta]: [f32; 2],
@@ -68,7 +74,7 @@ pub mod kernels {
     use ferrogrid::device::matrix::Products;
     use ferrogrid::device::prelude::*;
 
-    use super::tiles::{TensorElement, multiply};
+    use super::tiles::{TensorElement, multiply_tiles};
     use crate::gemm::kernels::kernels::Sizes;
 
     /// 128 x 256 sums by each block.
@@ -86,13 +92,15 @@ pub mod kernels {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 128, 256, 4>>,
     ) {
-        let scales = [alpha, beta];
-        match (LEFT, RIGHT) {
-            (false, false) => multiply(&t, s, scales, a, b, c, memory),
-            (false, true) => multiply(&t, s, scales, a, b.transposed(), c, memory),
-            (true, false) => multiply(&t, s, scales, a.transposed(), b, c, memory),
-            (true, true) => multiply(&t, s, scales, a.transposed(), b.transposed(), c, memory),
-        }
+        multiply_tiles(
+            &t,
+            s,
+            [alpha, beta],
+            a.transposed_if::<LEFT>(),
+            b.transposed_if::<RIGHT>(),
+            c,
+            memory,
+        );
     }
 
     /// 64 x 128 sums by each block.
@@ -108,12 +116,14 @@ pub mod kernels {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 64, 128, 4>>,
     ) {
-        let scales = [alpha, beta];
-        match (LEFT, RIGHT) {
-            (false, false) => multiply(&t, s, scales, a, b, c, memory),
-            (false, true) => multiply(&t, s, scales, a, b.transposed(), c, memory),
-            (true, false) => multiply(&t, s, scales, a.transposed(), b, c, memory),
-            (true, true) => multiply(&t, s, scales, a.transposed(), b.transposed(), c, memory),
-        }
+        multiply_tiles(
+            &t,
+            s,
+            [alpha, beta],
+            a.transposed_if::<LEFT>(),
+            b.transposed_if::<RIGHT>(),
+            c,
+            memory,
+        );
     }
 }

@@ -38,17 +38,18 @@ pub trait TiledFactor<T>: Copy + sealed::Factor {
     }
 }
 
-/// The transpose of a plane, as a factor of a block's product: [`TensorMap::transposed`] makes it.
-pub struct Transposed<'a, T, const W: usize>(TensorMap<'a, T, W, W>);
+/// The transpose of a plane, or the plane itself without `ON`, as a factor of a block's product: [`TensorMap::transposed`] and
+/// [`TensorMap::transposed_if`] make it.
+pub struct Transposed<'a, T, const W: usize, const ON: bool = true>(TensorMap<'a, T, W, W>);
 
-impl<T, const W: usize> Clone for Transposed<'_, T, W> {
+impl<T, const W: usize, const ON: bool> Clone for Transposed<'_, T, W, ON> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T, const W: usize> Copy for Transposed<'_, T, W> {}
+impl<T, const W: usize, const ON: bool> Copy for Transposed<'_, T, W, ON> {}
 
 impl<'a, T: DeviceCopy, const W: usize> TensorMap<'a, T, W, W> {
     /// The transpose, whose rows are the columns of this plane, as a factor of [`multiply_tiles`](crate::Thread::multiply_tiles). The
@@ -106,6 +107,27 @@ impl<'a, T: DeviceCopy, const W: usize> TensorMap<'a, T, W, W> {
     pub fn transposed(self) -> Transposed<'a, T, W> {
         Transposed(self)
     }
+
+    /// [`transposed`](Self::transposed) if `ON`, else the plane as it is: for kernels that are generic over how a factor is stored.
+    ///
+    /// ```
+    /// use ferrogrid_device::half::bf16;
+    /// use ferrogrid_device::matrix::Products;
+    /// use ferrogrid_device::{Shared, TensorMap, Thread};
+    ///
+    /// /// The sums of `a b`, or of `a b^T`.
+    /// fn multiply<const IS_RIGHT_TRANSPOSED: bool>(
+    ///     t: &Thread<1>, a: TensorMap<bf16, 64, 64>, b: TensorMap<bf16, 64, 64>,
+    ///     memory: Shared<Products<bf16, 64, 64, 2>>, mut each: impl FnMut(usize, usize, [f32; 2]),
+    /// ) {
+    ///     let b = b.transposed_if::<IS_RIGHT_TRANSPOSED>();
+    ///     t.multiply_tiles(memory, a, b, [[0, 0]], |_, sums| sums.for_each_pair(&mut each));
+    /// }
+    /// ```
+    #[inline(always)]
+    pub fn transposed_if<const ON: bool>(self) -> Transposed<'a, T, W, ON> {
+        Transposed(self)
+    }
 }
 
 impl<T, const W: usize, const H: usize> sealed::Factor for TensorMap<'_, T, W, H> {
@@ -113,8 +135,8 @@ impl<T, const W: usize, const H: usize> sealed::Factor for TensorMap<'_, T, W, H
     const ROWS: usize = H;
 }
 
-impl<T, const W: usize> sealed::Factor for Transposed<'_, T, W> {
-    const IS_TRANSPOSED: bool = true;
+impl<T, const W: usize, const ON: bool> sealed::Factor for Transposed<'_, T, W, ON> {
+    const IS_TRANSPOSED: bool = ON;
     const ROWS: usize = W;
 }
 
@@ -131,7 +153,7 @@ impl<T: DeviceCopy, const W: usize, const H: usize> TiledFactor<T> for TensorMap
     }
 }
 
-impl<T: DeviceCopy, const W: usize> TiledFactor<T> for Transposed<'_, T, W> {
+impl<T: DeviceCopy, const W: usize, const ON: bool> TiledFactor<T> for Transposed<'_, T, W, ON> {
     #[inline(always)]
     fn plane(&self) -> Plane<'_, T> {
         *self.0.deref()

@@ -142,7 +142,7 @@ impl<const N: usize> ProductSums<N> {
             if n & 1 == 0 {
                 let (left, right) = (self.sums[n], self.sums[n + 1]);
                 unrolled!(half in 2, {
-                    let [left, right] = [left, right].map(|sums| (sums[half * 2], sums[half * 2 + 1]));
+                    let (left, right) = (pair(left, half), pair(right, half));
                     let other: (f32, f32) = warp.shuffle_xor(if is_second { left } else { right }, 1);
                     let ((a, b), (c, d)) = if is_second { (other, right) } else { (left, other) };
                     f(row + half * (ROWS / 2), four + n * (COLUMNS / 4), [a, b, c, d]);
@@ -150,6 +150,12 @@ impl<const N: usize> ProductSums<N> {
             }
         });
     }
+}
+
+/// The upper or the lower two of four sums.
+#[inline(always)]
+fn pair(sums: [f32; 4], half: usize) -> (f32, f32) {
+    (sums[half * 2], sums[half * 2 + 1])
 }
 
 /// Where a product stands among those that are added to the same sums.
