@@ -27,8 +27,14 @@ pub const COLUMNS: usize = 8;
 /// Repeats a block for each number below a constant of 1 to 8. A loop that LLVM does not unroll would leave the registers that it
 /// indexes in local memory.
 macro_rules! unrolled {
-    ($number:ident in $count:literal, $body:block) => {
-        unrolled!(@ $number in $count, $body 0 1 2 3 4 5 6 7)
+    ($number:ident in 2, $body:block) => {
+        unrolled!(@ $number in 2, $body 0 1)
+    };
+    ($number:ident in 4, $body:block) => {
+        unrolled!(@ $number in 4, $body 0 1 2 3)
+    };
+    ($number:ident in 8, $body:block) => {
+        unrolled!(@ $number in 8, $body 0 1 2 3 4 5 6 7)
     };
     ($number:ident in $count:expr, $body:block) => {
         unrolled!(@ $number in const { $crate::matrix::count($count) }, $body 0 1 2 3 4 5 6 7)
@@ -499,10 +505,7 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
         let (lane, mut sums) = (warp.lane() as usize, Self::zero().sums);
         unrolled!(m in M, {
             unrolled!(n in N, {
-                unrolled!(number in 4, {
-                    let [row, column] = own_place(lane, [m, n], number);
-                    sums[m][n][number] = sum(row, column);
-                });
+                sums[m][n] = own_sums(lane, [m, n], &mut sum);
             });
         });
         Accumulator { sums }
@@ -535,13 +538,34 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
         let lane = warp.lane() as usize;
         unrolled!(m in M, {
             unrolled!(n in N, {
-                unrolled!(half in 2, {
-                    let ([row, column], sums) = (own_place(lane, [m, n], half * 2), &self.sums[m][n]);
-                    f(row, column, [sums[half * 2], sums[half * 2 + 1]]);
-                });
+                each_own_pair(lane, [m, n], &self.sums[m][n], &mut f);
             });
         });
     }
+}
+
+/// The sums of a fragment that the thread holds.
+#[inline(always)]
+fn own_sums<S>(lane: usize, fragment: [usize; 2], sum: &mut impl FnMut(usize, usize) -> S) -> [S; 4] {
+    let mut own = |number| {
+        let [row, column] = own_place(lane, fragment, number);
+        sum(row, column)
+    };
+    [own(0), own(1), own(2), own(3)]
+}
+
+/// Calls `f` for both pairs of a fragment that the thread holds.
+#[inline(always)]
+fn each_own_pair<S: Copy>(
+    lane: usize,
+    fragment: [usize; 2],
+    sums: &[S; 4],
+    f: &mut impl FnMut(usize, usize, [S; 2]),
+) {
+    let [row, column] = own_place(lane, fragment, 0);
+    f(row, column, [sums[0], sums[1]]);
+    let [row, column] = own_place(lane, fragment, 2);
+    f(row, column, [sums[2], sums[3]]);
 }
 
 /// Row and column of a sum of a fragment.

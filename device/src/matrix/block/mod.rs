@@ -140,22 +140,25 @@ impl<const N: usize> ProductSums<N> {
         let four = column / 4 + if is_second { COLUMNS / 4 } else { 0 };
         each_column!(n, N, {
             if n & 1 == 0 {
-                let (left, right) = (self.sums[n], self.sums[n + 1]);
                 unrolled!(half in 2, {
-                    let (left, right) = (pair(left, half), pair(right, half));
-                    let other: (f32, f32) = warp.shuffle_xor(if is_second { left } else { right }, 1);
-                    let ((a, b), (c, d)) = if is_second { (other, right) } else { (left, other) };
-                    f(row + half * (ROWS / 2), four + n * (COLUMNS / 4), [a, b, c, d]);
+                    let sums = four_of(warp, is_second, [&self.sums[n], &self.sums[n + 1]], half);
+                    f(row + half * (ROWS / 2), four + n * (COLUMNS / 4), sums);
                 });
             }
         });
     }
 }
 
-/// The upper or the lower two of four sums.
+/// Four neighbours of the upper or the lower row: of the pairs that two threads side by side hold, the first one gets the left ones, and
+/// the second one the right ones.
+#[track_caller]
 #[inline(always)]
-fn pair(sums: [f32; 4], half: usize) -> (f32, f32) {
-    (sums[half * 2], sums[half * 2 + 1])
+fn four_of(warp: &Warp, is_second: bool, [left, right]: [&[f32; 4]; 2], half: usize) -> [f32; 4] {
+    let pair = |sums: &[f32; 4]| (sums[half * 2], sums[half * 2 + 1]);
+    let (left, right) = (pair(left), pair(right));
+    let other: (f32, f32) = warp.shuffle_xor(if is_second { left } else { right }, 1);
+    let ((a, b), (c, d)) = if is_second { (other, right) } else { (left, other) };
+    [a, b, c, d]
 }
 
 /// Where a product stands among those that are added to the same sums.

@@ -124,11 +124,13 @@ unsafe fn add<T: ProductElement, const N: usize>(
     {
         let _ = (thread, number);
         each_column!(n, N, {
-            unrolled!(i in 4, {
+            let add_to = |sum, i: usize| {
                 let (row, column) = (row + i / 2 * (ROWS / 2), n * COLUMNS + column + i % 2);
                 let add = |sum, w| T::add_products(word(a, row, w), word(b, column, w), sum);
-                sums.sums[n][i] = (0..WORDS).fold(sums.sums[n][i], add);
-            });
+                (0..WORDS).fold(sum, add)
+            };
+            let [a, b, c, d] = sums.sums[n];
+            sums.sums[n] = [add_to(a, 0), add_to(b, 1), add_to(c, 2), add_to(d, 3)];
         });
     }
 }
