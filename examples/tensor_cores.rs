@@ -24,7 +24,7 @@ mod kernels {
         t: Thread<1>,
         x: TensorMap<bf16, 64, 64>,
         w: TensorMap<bf16, 64, 128>,
-        bias: &[Aligned16<[f32; 4]>],
+        bias: &[f32],
         y: &[DeviceAtomic<u64>],
         memory: Shared<Products<bf16, 64, 128, 2>>,
     ) {
@@ -38,7 +38,7 @@ mod kernels {
         t: Thread<1>,
         x: TensorMap<bf16, 64, 128>,
         w: TensorMap<bf16, 64, 256>,
-        bias: &[Aligned16<[f32; 4]>],
+        bias: &[f32],
         y: &[DeviceAtomic<u64>],
         memory: Shared<Products<bf16, 128, 256, 4>>,
     ) {
@@ -48,13 +48,13 @@ mod kernels {
     /// The tiles below each other that are multiplied at the same time: they read the same rows of `w`.
     const TOGETHER: usize = 16;
 
-    /// What both do. Bias and `y` have four elements each.
+    /// What both do. An element of `y` has four numbers.
     #[inline(always)]
     fn layer<const M: usize, const N: usize, const S: usize, const ID: usize>(
         t: &Thread<1>,
         x: TensorMap<bf16, 64, M>,
         w: TensorMap<bf16, 64, N>,
-        bias: &[Aligned16<[f32; 4]>],
+        bias: &[f32],
         y: &[DeviceAtomic<u64>],
         memory: Shared<Products<bf16, M, N, S>, ID>,
     ) {
@@ -67,16 +67,20 @@ mod kernels {
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
         let tiles = (first..down * across).step_by(step).map(place);
         t.multiply_tiles(memory, x, w, tiles, |[row, column], sums| {
-            sums.for_each_four(&t.warp(), |i, four, sums| {
-                let four = column / 4 + four;
+            let row_of_y = w.height() / 4;
+            sums.for_each_four(&t.warp(), |i| {
+                let y = y.get((row + i) * row_of_y..(row + i + 1) * row_of_y).unwrap_or_default();
                 // Beyond the edges there is no bias, or no element of `y`.
-                if let Some(bias) = bias.get(four)
-                    && let Some(y) = y.get((row + i) * (w.height() / 4) + four)
-                {
-                    let pair = |k: usize| [gelu(sums[k] + bias[k]), gelu(sums[k + 1] + bias[k + 1])];
-                    let [low, high] = [pair(0), pair(2)].map(|pair| u64::from(bf16::pair_to_bits(pair)));
-                    y.store(low | high << 32, Relaxed);
-                }
+                let bits = move |j: usize, [left, right]: [f32; 2]| {
+                    let bias = |j: usize| bias.get(column + j).copied().unwrap_or(0.0);
+                    bf16::pair_to_bits([gelu(left + bias(j)), gelu(right + bias(j + 1))])
+                };
+                let store = move |four: usize, bits| {
+                    if let Some(y) = y.get(column / 4 + four) {
+                        y.store(bits, Relaxed);
+                    }
+                };
+                (bits, store)
             });
         });
     }
@@ -114,7 +118,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let grid = Grid::blocks(tiles.min(properties.multiprocessor_count as usize));
             let timing = stream.time(3, |stream| {
                 let (x, w) = (device_x.view_2d(k, m)?, device_w.view_2d(k, n)?);
-                let (bias, y) = (device_bias.view().as_aligned16()?, y.view_mut().cast()?.into_atomic());
+                let (bias, y) = (&device_bias, y.view_mut().cast()?.into_atomic());
                 match height {
                     64 => kernels::small(stream, grid, x, w, bias, y),
                     _ => kernels::large(stream, grid, x, w, bias, y),

@@ -34,7 +34,7 @@ pub mod tiles {
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {
         let [rows, columns] = s.result.map(|it| it as usize);
-        let pitch = s.pitches[2] as usize;
+        let pitch = s.pitches[2] as usize / 4;
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
         let count = (s.batches * s.tiles[0] * s.tiles[1]) as usize;
         // A batch's rows of `b` are below those of the batch before, as its rows of `a` are.
@@ -42,25 +42,29 @@ pub mod tiles {
             let (batch, [down, across]) = s.place(tile as u64);
             [batch as usize * rows + down as usize * M, batch as usize * columns + across as usize * N]
         });
+        // Nothing changes if 0 times this is added, not even the sign of a zero.
+        let beta = if beta == 0.0 { -0.0 } else { beta };
         t.multiply_tiles(memory, a, b, tiles, |[first_row, first_column], sums| {
             // The batch of the tile: its rows may go beyond the batch's last one.
             let batch = first_row / rows;
-            let (end, first_column) = ((batch + 1) * rows, first_column - batch * columns);
-            sums.for_each_four(&t.warp(), |i, four, sums| {
-                let (row, column) = (first_row + i, first_column + four * 4);
-                if row < end
-                    && column < columns
-                    && let Some(c) = c.get((row * pitch + column) / 4)
-                {
+            let (end, first) = ((batch + 1) * rows, (first_column - batch * columns) / 4);
+            sums.for_each_four(&t.warp(), |i| {
+                let start = (first_row + i) * pitch;
+                let c = c.get(start + first..start + columns.div_ceil(4)).filter(|_| first_row + i < end);
+                let c = c.unwrap_or_default();
+                let bits = move |column: usize, [left, right]: [f32; 2]| {
                     // What `c` held does not count without `beta`, not even NaN.
-                    let before = if beta == 0.0 { 0 } else { c.load(Relaxed) };
-                    let sum = |k: usize| {
-                        beta.mul_add(T::from_bits((before >> (16 * k)) as u16).to_f32(), alpha * sums[k])
-                    };
-                    let [low, high] =
-                        [[sum(0), sum(1)], [sum(2), sum(3)]].map(|pair| u64::from(T::pair_to_bits(pair)));
-                    c.store(low | high << 32, Relaxed);
-                }
+                    let before = c.get(column / 4).filter(|_| beta != 0.0);
+                    let before = before.map_or(0, |c| c.load(Relaxed) >> (column % 4 * 16));
+                    let [low, high] = [before, before >> 16].map(|bits| T::from_bits(bits as u16).to_f32());
+                    T::pair_to_bits([beta.mul_add(low, alpha * left), beta.mul_add(high, alpha * right)])
+                };
+                let store = move |four: usize, bits| {
+                    if let Some(c) = c.get(four) {
+                        c.store(bits, Relaxed);
+                    }
+                };
+                (bits, store)
             });
         });
     }

@@ -125,40 +125,55 @@ impl<const N: usize> ProductSums<N> {
 }
 
 impl<const N: usize> ProductSums<N> {
-    /// Calls `f` for each four neighbours in a row, with the row within the product and the number of the four in it. The threads of a
-    /// warp exchange what they hold, and so make half as many stores of twice the size as with
-    /// [`for_each_pair`](Self::for_each_pair). All of them make the call together.
+    /// Stores sums as 16-bit numbers, four neighbours of a row at a time. `of_row` gets the row within the product, once for each of the
+    /// two that the thread stores to, and returns two closures, which have what depends on the row alone, such as a slice of the result:
+    /// - `bits(column, pair)` rounds two neighbouring sums, the first of which is in that column of the product:
+    ///   [`HalfFloat::pair_to_bits`](crate::half::HalfFloat::pair_to_bits).
+    /// - `store(four, bits)` gets the bits of four neighbours, and their number in the row.
+    ///
+    /// In between, the threads of a warp exchange what they hold, so they make half as many stores of twice the size as with
+    /// [`for_each_pair`](Self::for_each_pair). All of them make the call together. [`multiply_tiles`](Thread::multiply_tiles) has an
+    /// example without it, the example `tensor_cores` of the repository one with it.
     ///
     /// # Panics
     /// As any operation of a [`Tile`](crate::Tile).
     #[track_caller]
     #[inline(always)]
-    pub fn for_each_four(&self, warp: &Warp, mut f: impl FnMut(usize, usize, [f32; 4])) {
+    pub fn for_each_four<B: FnMut(usize, [f32; 2]) -> u32, S: FnMut(usize, u64)>(
+        &self,
+        warp: &Warp,
+        mut of_row: impl FnMut(usize) -> (B, S),
+    ) {
         let [row, column] = self.first;
         // Of two threads side by side the first one gets the left 8 columns of 16, the second one the right ones.
         let is_second = column % 4 != 0;
         let four = column / 4 + if is_second { COLUMNS / 4 } else { 0 };
+        let (mut upper, mut lower) = (of_row(row), of_row(row + ROWS / 2));
+        let mut bits_of = |n: usize| {
+            let ([a, b, c, d], column) = (self.sums[n], column + n * COLUMNS);
+            [upper.0(column, [a, b]), lower.0(column, [c, d])]
+        };
+        // Four words are exchanged at once.
         each_column!(n, N, {
-            if n & 1 == 0 {
-                unrolled!(half in 2, {
-                    let sums = four_of(warp, is_second, [&self.sums[n], &self.sums[n + 1]], half);
-                    f(row + half * (ROWS / 2), four + n * (COLUMNS / 4), sums);
-                });
+            if n & 3 == 0 {
+                let [a, b, c, d] = [bits_of(n), bits_of(n + 1), bits_of(n + 2), bits_of(n + 3)];
+                let ([e, f], [g, h]) = if is_second { (a, c) } else { (b, d) };
+                let (e, f, g, h): (u32, u32, u32, u32) = warp.shuffle_xor((e, f, g, h), 1);
+                let four = four + n * (COLUMNS / 4);
+                upper.1(four, joined(is_second, [a[0], b[0]], e));
+                lower.1(four, joined(is_second, [a[1], b[1]], f));
+                upper.1(four + COLUMNS / 2, joined(is_second, [c[0], d[0]], g));
+                lower.1(four + COLUMNS / 2, joined(is_second, [c[1], d[1]], h));
             }
         });
     }
 }
 
-/// Four neighbours of the upper or the lower row: of the pairs that two threads side by side hold, the first one gets the left ones, and
-/// the second one the right ones.
-#[track_caller]
+/// The bits of four neighbours: the thread's own left or right pair, and one of the thread beside it.
 #[inline(always)]
-fn four_of(warp: &Warp, is_second: bool, [left, right]: [&[f32; 4]; 2], half: usize) -> [f32; 4] {
-    let pair = |sums: &[f32; 4]| (sums[half * 2], sums[half * 2 + 1]);
-    let (left, right) = (pair(left), pair(right));
-    let other: (f32, f32) = warp.shuffle_xor(if is_second { left } else { right }, 1);
-    let ((a, b), (c, d)) = if is_second { (other, right) } else { (left, other) };
-    [a, b, c, d]
+fn joined(is_second: bool, [left, right]: [u32; 2], other: u32) -> u64 {
+    let [low, high] = if is_second { [other, right] } else { [left, other] };
+    u64::from(low) | u64::from(high) << 32
 }
 
 /// Where a product stands among those that are added to the same sums.
