@@ -230,6 +230,7 @@ mod tests {
             images::gray_pixels::kernel::<[f32; 4]>(),
             sparse::multiply_sparse::kernel::<f64>(),
             products::multiply_singles::kernel(),
+            products::multiply_few_singles::kernel(),
             products::multiply_doubles::kernel(),
             packing::pack::kernel::<u16>(),
             digits::count_digits::kernel::<u64>(),

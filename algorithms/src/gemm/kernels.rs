@@ -119,15 +119,34 @@ pub mod kernels {
         let own_row = rank / 64 * (4 * R) + lane / 8;
         let own_group = rank / 32 % 2 * (8 * C) + lane % 8;
 
+        // What a thread copies is below the same places at every step: a slice for each of its elements, empty beyond the edges.
+        let own = |width: usize, number: usize| {
+            let place = rank + number * THREADS;
+            [place / width, place % width]
+        };
+        let own_of_a = |number| {
+            let ([row, k], start) = (own(STEP, number), (row_a + own(STEP, number)[0]) * pitch_a);
+            let is_inside = first_row + row < rows;
+            a.get(start + k..start + deep).filter(|_| is_inside).unwrap_or_default()
+        };
+        let own_of_b = |number| {
+            let [k, group] = own(B, number);
+            let start = (row_b + k) * pitch_b + first_group + group;
+            let end = ((row_b + depth) * pitch_b).min(b.len());
+            b.get(start..end).filter(|_| first_group + group < groups).unwrap_or_default()
+        };
+        let (own_of_a, own_of_b) = ([own_of_a(0), own_of_a(1)], [own_of_b(0), own_of_b(1)]);
+
         let mut sums: Sums<A, G, C, R> = [[[A::ZERO; G]; C]; R];
         for step in 0..steps + 2 {
-            of_a.copy_with(t, |[row, k]| {
-                let (is_inside, k) = (first_row + row < rows && step * STEP + k < deep, step * STEP + k);
-                if is_inside { a.get((row_a + row) * pitch_a + k) } else { None }
+            let (mut copied_a, mut copied_b) = (0, 0);
+            of_a.copy_with(t, |_| {
+                copied_a += 1;
+                own_of_a[(copied_a - 1) % 2].get(step * STEP)
             });
-            of_b.copy_with(t, |[k, group]| {
-                let (k, group) = (step * STEP * G + k, first_group + group);
-                if k < depth && group < groups { b.get((row_b + k) * pitch_b + group) } else { None }
+            of_b.copy_with(t, |_| {
+                copied_b += 1;
+                own_of_b[(copied_b - 1) % 2].get(step * (STEP * G * pitch_b))
             });
             if step >= 2 {
                 let (tile_a, tile_b) = (of_a.current(), of_b.current());
@@ -188,6 +207,31 @@ pub mod kernels {
         of_b: Shared<Right<Aligned16<[f32; 4]>, 32, 16>>,
     ) {
         multiply_block::<f32, f32, _, 4, 2, 8, 128, 32, 16, _, _>(
+            &t,
+            s,
+            [alpha, beta],
+            ([a, b], c),
+            (of_a, of_b),
+            Aligned16::into_inner,
+            (|it| it, |it| it),
+        );
+    }
+
+    /// Of `f32`, 64 x 64 sums by each block: of results that have too few of the larger tiles for a GPU.
+    #[inline(always)]
+    #[kernel(block = THREADS, min_blocks = 2, wide, native = super::super::native::multiply_singles)]
+    pub fn multiply_few_singles(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: &[Aligned16<[f32; 4]>],
+        b: &[Aligned16<[f32; 4]>],
+        c: &[DeviceAtomic<f32>],
+        of_a: Shared<Left<Aligned16<[f32; 4]>, 64>>,
+        of_b: Shared<Right<Aligned16<[f32; 4]>, 16, 16>>,
+    ) {
+        multiply_block::<f32, f32, _, 4, 1, 4, 64, 16, 16, _, _>(
             &t,
             s,
             [alpha, beta],

@@ -13,7 +13,7 @@ pub(crate) mod tiles;
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
-use ferrogrid_host::{PitchedView, PitchedViewMut};
+use ferrogrid_host::{DeviceAttribute, PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
 use crate::{DeviceAtomicView, DeviceView, Error, Grid, Result, Stream, Temporary};
@@ -254,6 +254,11 @@ impl Multiplied for f32 {
     type Bits = u32;
 
     fn gemm(stream: &Stream, product: Product<f32>) -> Result<()> {
+        let [rows, columns, _] = product.shape;
+        let tiles = rows.div_ceil(128) * columns.div_ceil(128) * product.gemm.batches;
+        if tiles < stream.device().attribute(DeviceAttribute::MULTIPROCESSOR_COUNT)?.max(1) as usize {
+            return by_threads!(product, stream, [64, 64], 4, kernels::kernels::multiply_few_singles);
+        }
         by_threads!(product, stream, [128, 128], 4, kernels::kernels::multiply_singles)
     }
 }

@@ -145,7 +145,7 @@ impl<'b, A: SharedArray, const N: usize, const ID: usize> StagedShared<'b, A, N,
     }
 
     /// Copies `source(place)` to every element of the stage that is written, each by the thread that owns it; `None` becomes zeros.
-    /// All threads of the block call it, each for its own part.
+    /// All threads of the block call it, each for its own part: for the same elements at every turn, the first one first.
     ///
     /// From `sm_80` on it does not wait for the copies (PTX `cp.async`, CUDA C++'s `__pipeline_memcpy_async()`), if elements have 4, 8
     /// or 16 bytes, are aligned to as many (`f32`, [`Aligned16`](crate::Aligned16)), and lie in global memory: those of `&[T]` and

@@ -9,6 +9,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("matrices_of_all_numbers_are_multiplied", matrices_of_all_numbers_are_multiplied),
     ("batches_of_matrices_are_multiplied", batches_of_matrices_are_multiplied),
+    ("products_that_fill_the_device_are_right", products_that_fill_the_device_are_right),
     ("products_of_floats_have_the_same_bits_everywhere", products_of_floats_have_the_same_bits_everywhere),
     ("products_of_half_matrices_are_close_to_exact", products_of_half_matrices_are_close_to_exact),
     ("products_of_nothing_scale_what_was_there", products_of_nothing_scale_what_was_there),
@@ -191,6 +192,47 @@ fn batches_of_matrices_are_multiplied(device: &Device) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// So many tiles that the largest ones are taken.
+fn products_that_fill_the_device_are_right(device: &Device) -> Outcome {
+    fn check<T: Modelled>(device: &Device) -> Outcome {
+        let [rows, columns, depth] = [128, 256, 8];
+        let batches =
+            if device.is_cuda() { 2 * device.properties()?.multiprocessor_count as usize } else { 2 };
+        let (of_row, of_column) = (|row: usize| (row % 13) as f32, |column: usize| (column % 11) as f32);
+        // Each sum is that of two numbers, of its row and of its column.
+        let a = (0..rows * batches * depth).map(|place| match place % depth {
+            0 => T::of(of_row(place / depth)),
+            5 => T::of(1.0),
+            _ => T::of(0.0),
+        });
+        let b = (0..depth * batches * columns).map(|place| match place / columns % depth {
+            0 => T::of(1.0),
+            5 => T::of(of_column(place % columns)),
+            _ => T::of(0.0),
+        });
+        let stream = device.new_stream()?;
+        let (a, b) = (stream.upload(&a.collect::<Vec<_>>())?, stream.upload(&b.collect::<Vec<_>>())?);
+        let mut c = stream.fill(T::of(f32::NAN), rows * batches * columns)?;
+        let product = Gemm::new(
+            a.view_2d(depth, rows * batches)?,
+            b.view_2d(columns, depth * batches)?,
+            c.view_2d_mut(columns, rows * batches)?,
+        );
+        algorithms::gemm(&stream, product.batches(batches))?;
+        for (place, found) in stream.download(&c)?.into_iter().enumerate() {
+            let expected = of_row(place / columns) + of_column(place % columns);
+            if found != T::of(expected) {
+                return Err(format!("{found:?} instead of {expected} at {place}").into());
+            }
+        }
+        Ok(())
+    }
+    check::<f32>(device)?;
+    check::<f64>(device)?;
+    check::<f16>(device)?;
+    check::<bf16>(device)
 }
 
 /// Numbers whose sums are rounded in each step: they have the bits of the model only in its order.
