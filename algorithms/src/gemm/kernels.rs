@@ -81,8 +81,12 @@ pub mod kernels {
     /// Rows of `b`.
     type Right<U, const B: usize, const K: usize> = Stages<[[U; B]; K], 3>;
 
-    /// `C` groups of columns for each of `R` rows: what a thread computes.
-    type Sums<A, const G: usize, const C: usize, const R: usize> = [[[A; G]; C]; R];
+    /// `alpha` times a sum, and `beta` times what was there before: that does not count without `beta`, not even NaN.
+    #[inline(always)]
+    pub fn scaled<A: Float>([alpha, beta]: [A; 2], sum: A, before: impl FnOnce() -> A) -> A {
+        let scaled = alpha * sum;
+        if beta == A::ZERO { scaled } else { beta.mul_add(before(), scaled) }
+    }
 
     /// The product of one block: `16 R` rows, and `B` groups of columns.
     #[inline(always)]
@@ -101,7 +105,7 @@ pub mod kernels {
     >(
         t: &Thread<1>,
         s: Sizes,
-        [alpha, beta]: [A; 2],
+        scales: [A; 2],
         ([a, b], c): ([&[U]; 2], &[DeviceAtomic<T>]),
         memory: (Shared<Left<U, M>, ID_A>, Shared<Right<U, B, K>, ID_B>),
         split: impl Fn(U) -> [A; G],
@@ -137,7 +141,8 @@ pub mod kernels {
         };
         let (own_of_a, own_of_b) = ([own_of_a(0), own_of_a(1)], [own_of_b(0), own_of_b(1)]);
 
-        let mut sums: Sums<A, G, C, R> = [[[A::ZERO; G]; C]; R];
+        // Of `C` groups of columns in each of `R` rows.
+        let mut sums = [[[A::ZERO; G]; C]; R];
         for step in 0..steps + 2 {
             let (mut copied_a, mut copied_b) = (0, 0);
             of_a.copy_with(t, |_| {
@@ -178,13 +183,7 @@ pub mod kernels {
                         && column < columns
                         && let Some(c) = c.get((batch as usize * rows + row) * pitch_c + column)
                     {
-                        let scaled = alpha * sums[i][group][j];
-                        // What `c` held does not count without `beta`, not even NaN.
-                        let sum = if beta == A::ZERO {
-                            scaled
-                        } else {
-                            beta.mul_add(widen(c.load(Relaxed)), scaled)
-                        };
+                        let sum = scaled(scales, sums[i][group][j], || widen(c.load(Relaxed)));
                         c.store(narrow(sum), Relaxed);
                     }
                 });

@@ -7,7 +7,7 @@ use ferrogrid_device::half::HalfFloat;
 use ferrogrid_device::math::Float;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::kernels::kernels::Sizes;
+use super::kernels::kernels::{Sizes, scaled};
 
 /// Rows and columns of the result that are computed together: their sums stay in the first cache.
 const TILE: [usize; 2] = [4, 256];
@@ -64,14 +64,13 @@ fn multiply<T: AtomicLoadStore, A: Float, U: Sync, const G: usize>(
         let place = [number / across % down * TILE[0], number % across * TILE[1]];
         multiply_tile(s, scales, factors, c, (number / across / down, place), &split, (&widen, &narrow));
     };
-    (0..s.batches as usize * down * across).into_par_iter().for_each(|number| {
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has these.
-            return unsafe { with_fma(|| multiply(number)) };
-        }
-        multiply(number);
-    });
+    let tiles = (0..s.batches as usize * down * across).into_par_iter();
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+        // SAFETY: the processor has these.
+        return tiles.for_each(|number| unsafe { with_fma(|| multiply(number)) });
+    }
+    tiles.for_each(multiply);
 }
 
 /// Runs `work`, compiled for processors with fused multiplications.
@@ -88,7 +87,7 @@ unsafe fn with_fma(work: impl FnOnce()) {
 #[inline(always)]
 fn multiply_tile<T: AtomicLoadStore, A: Float, U, const G: usize>(
     s: Sizes,
-    [alpha, beta]: [A; 2],
+    scales: [A; 2],
     [a, b]: [&[U]; 2],
     c: &[DeviceAtomic<T>],
     (batch, [first_row, first_column]): (usize, [usize; 2]),
@@ -114,9 +113,7 @@ fn multiply_tile<T: AtomicLoadStore, A: Float, U, const G: usize>(
     for (row, sums) in sums.iter().enumerate().take(rows_here) {
         let line = &c[(batch * rows + first_row + row) * pitch_c + first_column..][..width];
         for (c, sum) in line.iter().zip(sums.as_flattened()) {
-            let scaled = alpha * *sum;
-            let sum = if beta == A::ZERO { scaled } else { beta.mul_add(widen(c.load(Relaxed)), scaled) };
-            c.store(narrow(sum), Relaxed);
+            c.store(narrow(scaled(scales, *sum, || widen(c.load(Relaxed)))), Relaxed);
         }
     }
 }
