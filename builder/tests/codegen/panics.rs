@@ -1,11 +1,10 @@
 //! Panics in device code, by the options of the build step. It uses the device toolchain of this machine.
 
-mod single;
-
 use std::path::Path;
 
 use ferrogrid_build::{Build, PanicStrategy};
-use single::entry;
+
+use crate::single::{self, entry};
 
 const KERNELS: &str = "\
 #[ferrogrid::module]

@@ -1,11 +1,9 @@
 //! Device code shared between crates: kernels call functions of another package's annotated modules, and use
 //! its types.
 
-mod package;
-
 use std::path::Path;
 
-use package::Package;
+use crate::package::Package;
 
 /// The Cargo.toml of a library with device code.
 fn manifest(name: &str, rest: &str) -> String {

@@ -1,11 +1,12 @@
 //! Warp operations: if all lanes provably reach them together no check is left, otherwise there is one with
 //! the user's line. It uses the device toolchain of this machine.
 
+#[path = "../single/mod.rs"]
 mod single;
 
 use ferrogrid_build::{Build, PanicStrategy};
 
-const PROGRAM: &str = include_str!("lanes/program.rs");
+const PROGRAM: &str = include_str!("program.rs");
 
 /// Name and code of each entry point with this prefix.
 fn entries<'a>(ptx: &'a str, prefix: &str) -> Vec<(&'a str, &'a str)> {

@@ -1,13 +1,12 @@
 //! Builds that are killed, or fail for reasons of the machine: what they leave must not be taken for a result.
 
-mod package;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ferrogrid_build::Build;
 use ferrogrid_syntax::compiled::CompiledTarget;
-use package::{Package, program};
+
+use crate::package::{Package, program};
 
 fn targets(package: &Package) -> PathBuf {
     package.environment.out_dir.join("ferrogrid/targets")

@@ -1,9 +1,9 @@
 //! Code that kernels call through pointers: warp and block operations are refused there. It uses the device
 //! toolchain of this machine.
 
-mod single;
-
 use ferrogrid_build::Build;
+
+use crate::single;
 
 /// A kernel that calls `of` through a pointer, and in its place with the type known where that is `direct`.
 fn program(direct: bool, body: &str) -> String {

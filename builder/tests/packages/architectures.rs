@@ -1,14 +1,13 @@
 //! Modules that choose their architectures: their code, by module and architecture, in all kinds of builds.
 
-mod package;
-
 use std::collections::BTreeMap;
 use std::fs;
 
 use ferrogrid_build::inspect::Record;
 use ferrogrid_build::{Arch, Output};
 use ferrogrid_syntax::compiled::CompiledTarget;
-use package::Package;
+
+use crate::package::Package;
 
 const TWO: &str = "[package.metadata.ferrogrid]\narch = [\"sm_75\", \"sm_90\"]\n";
 

@@ -1,11 +1,9 @@
 //! Edits of inputs of device code outside the package's own modules: crates that kernels name, whatever their
 //! layout, the files that these include, and patched dependencies of Ferrogrid's own.
 
-mod package;
-
 use std::path::Path;
 
-use package::{Package, program};
+use crate::package::{Package, program};
 
 /// A helper crate whose library is not in `src`, and which includes two files outside of its folder.
 fn with_helper() -> Package {

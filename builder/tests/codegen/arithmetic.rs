@@ -1,10 +1,9 @@
 //! Options of builds and kernels, by facts of the PTX of the same source: arithmetic, registers, source
 //! lines, `cfg`s.
 
-mod single;
-
 use ferrogrid_build::Build;
-use single::{built, entry};
+
+use crate::single::{built, entry};
 
 const KERNELS: &str = "\
 #[ferrogrid::module]

@@ -1,6 +1,7 @@
 //! The proof of barriers, on a corpus of kernels that must be refused and kernels that must be accepted. It
 //! uses the device toolchain of this machine.
 
+#[path = "../single/mod.rs"]
 mod single;
 
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ use ferrogrid_build::Build;
 macro_rules! program {
     ($folder:ident: $($file:ident)*) => {
         concat!($("#[allow(warnings)]\nmod ", stringify!($file), " {\n",
-            include_str!(concat!("barriers/", stringify!($folder), "/", stringify!($file), ".rs")), "}\n",)* "fn main() {}\n")
+            include_str!(concat!(stringify!($folder), "/", stringify!($file), ".rs")), "}\n",)* "fn main() {}\n")
     };
 }
 
@@ -88,7 +89,7 @@ fn barriers_that_some_threads_may_miss_are_refused_at_their_line() {
 
 /// A block multiplies with all of its threads, and waits for nothing else meanwhile.
 fn check_products(arch: &str) {
-    const PRODUCTS: &str = include_str!("barriers/products.rs");
+    const PRODUCTS: &str = include_str!("products.rs");
     let Err(errors) = single::built(PRODUCTS, "", Build::new().arch([arch])) else {
         panic!("nothing is refused")
     };

@@ -1,12 +1,11 @@
 //! The sources of mathematical functions, by facts of the PTX. The tests that need libdevice look for it as
 //! builds do, and are skipped if it is not installed.
 
-mod single;
-
 use std::path::Path;
 
 use ferrogrid_build::{Build, Math, libdevice};
-use single::{built, built_with, entry};
+
+use crate::single::{built, built_with, entry};
 
 const KERNELS: &str = "\
 #[ferrogrid::module]
