@@ -18,7 +18,7 @@ pub(crate) struct Call {
     pub(crate) target: *mut u8,
 }
 
-// SAFETY: the pointers are addresses in memory of a device; whoever reads or writes there says why it may.
+// SAFETY: the pointers are addresses in memory of a device; each access there states why it is valid.
 unsafe impl Send for Call {}
 
 #[derive(Clone, Copy, PartialEq, Eq)]

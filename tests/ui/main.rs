@@ -1,6 +1,6 @@
 //! Compile errors are part of the product: each mistake a user can make has a program here, and the
 //! message that rustc must give for it. `TRYBUILD=overwrite` rewrites the messages; read them as a
-//! user would before committing them.
+//! user would before committing them. Each folder holds the mistakes of one topic.
 //!
 //! Other compilers word and draw the rest of a message in other ways, so only with the one that
 //! wrote the messages must all of each be equal; with others, what each begins with.
@@ -16,8 +16,6 @@ use libtest_mimic::{Arguments, Trial};
 
 /// The compiler that wrote the messages.
 const WRITTEN_BY: &str = "rustc 1.97.0-nightly (e50aa6fba 2026-05-19)";
-
-const FOLDERS: [&str; 3] = ["signature", "launch", "sharing"];
 
 fn main() -> ExitCode {
     if let Some(cargo) = env::var_os(compiler::REAL_CARGO) {
@@ -50,7 +48,7 @@ fn mistakes_are_explained() {
     // SAFETY: the only test of this process, and no other thread reads variables.
     unsafe { env::set_var("TRYBUILD", "overwrite") };
     check(&copy);
-    for message in messages(&here) {
+    for message in files(&here, "stderr") {
         let written = copy.join(message.strip_prefix(&here).unwrap());
         assert_eq!(errors(&written), errors(&message), "{}", message.display());
     }
@@ -64,29 +62,27 @@ fn compiler() -> String {
 
 /// Demands that every case fails to compile, with its message.
 fn check(ui: &Path) {
-    let cases = trybuild::TestCases::new();
-    for folder in FOLDERS {
-        cases.compile_fail(ui.join(folder).join("*.rs"));
-    }
+    trybuild::TestCases::new().compile_fail(ui.join("*/*.rs"));
 }
 
 fn copy_cases(from: &Path, to: &Path) {
-    for folder in FOLDERS {
-        let _ = fs::remove_dir_all(to.join(folder));
-        fs::create_dir_all(to.join(folder)).unwrap();
-        for case in files(&from.join(folder), "rs") {
-            fs::copy(&case, to.join(folder).join(case.file_name().unwrap())).unwrap();
-        }
+    let _ = fs::remove_dir_all(to);
+    for case in files(from, "rs") {
+        let copy = to.join(case.strip_prefix(from).unwrap());
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::copy(&case, copy).unwrap();
     }
 }
 
-fn messages(ui: &Path) -> Vec<PathBuf> {
-    FOLDERS.iter().flat_map(|folder| files(&ui.join(folder), "stderr")).collect()
+/// The files of all topics with this extension.
+fn files(ui: &Path, extension: &str) -> Vec<PathBuf> {
+    let topics = entries(ui).into_iter().filter(|path| path.is_dir());
+    let files = topics.flat_map(|topic| entries(&topic));
+    files.filter(|path| path.extension().is_some_and(|it| it == extension)).collect()
 }
 
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.extension().is_some_and(|it| it == extension)).collect()
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 /// The first lines of the errors in a message.

@@ -13,9 +13,9 @@ use crate::error::Result;
 ///
 /// Each kernel, copy, fill, graph and host function in a stream gets an event before and one after it
 /// (`cuEventRecord`), so its times are the device's own: half a microsecond of resolution on a GPU. If the
-/// stream was idle, a span there also has what the host needs to enqueue the work after the first event: 5 to 30
-/// microseconds were seen on an H200.
-/// Calls are there, too, by the host's clock. The two clocks are aligned at the start, to some microseconds on a GPU.
+/// stream was idle, a span includes the time that the host needs to enqueue the work after the first event: 5 to 30
+/// microseconds on an H200.
+/// Calls are recorded, too, by the host's clock. The two clocks are aligned at the start, to some microseconds on a GPU.
 ///
 /// Several timelines of a device may be recorded at the same time. A dropped timeline returns nothing.
 /// The nodes of a graph are one span. Work that is only recorded into a graph has no span.

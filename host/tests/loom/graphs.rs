@@ -12,7 +12,7 @@ use loom::thread;
 
 use crate::order::{Order, Queue, Use, Work, orders};
 
-/// What another thread wants to record is never in the graph, however it hits the owner's steps.
+/// Work of another thread is never in the graph, however its steps interleave with the owner's.
 #[test]
 fn only_its_thread_records() {
     orders(|| {

@@ -18,8 +18,8 @@ use crate::properties::PciAddress;
 /// The most NVLinks that a GPU has (`NVML_NVLINK_MAX_LINKS`).
 const MOST_LINKS: u32 = 18;
 
-/// A GPU as NVIDIA's management library knows it, from [`Device::nvml`], or one of [`NvmlDevice::all`]: those that
-/// `CUDA_VISIBLE_DEVICES` hides are there, too. A figure that the GPU or the driver does not have is `None`.
+/// A GPU as NVIDIA's management library knows it, from [`Device::nvml`], or one of [`NvmlDevice::all`], which includes
+/// those that `CUDA_VISIBLE_DEVICES` hides. A figure that the GPU or the driver does not have is `None`.
 ///
 /// For other queries, use the crate `nvml-wrapper`, which is re-exported as
 /// [`nvml_wrapper`](crate::nvml_wrapper), by [`NvmlDevice::handle`].

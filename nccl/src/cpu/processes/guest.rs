@@ -36,7 +36,7 @@ struct Connection {
     next: Mutex<u64>,
 }
 
-/// The answers that nobody has taken.
+/// The answers that no thread has taken yet.
 #[derive(Default)]
 struct Inbox {
     answers: Mutex<Answers>,

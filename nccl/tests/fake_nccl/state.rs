@@ -1,0 +1,57 @@
+//! What all communicators of a process share: their calls, messages and splits, behind one lock.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::c_int;
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard};
+
+use crate::group::Call;
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) next: usize,
+    pub(crate) comms: HashMap<usize, Comm>,
+    /// By id: the number of its clique, and how many ranks have joined.
+    pub(crate) cliques: HashMap<[u8; 128], (usize, usize)>,
+    pub(crate) rounds: HashMap<(usize, u64), Round>,
+    pub(crate) messages: HashMap<(usize, usize, usize, u64), Vec<u8>>,
+    pub(crate) splits: HashMap<(usize, u64), Vec<Choice>>,
+    /// The ranks that have called an operation, by clique.
+    pub(crate) connected: HashMap<usize, HashSet<usize>>,
+    /// The factors of operators that `ncclRedOpCreatePreMulSum` made.
+    pub(crate) made: HashMap<c_int, [u8; 8]>,
+}
+
+pub(crate) struct Comm {
+    pub(crate) clique: usize,
+    pub(crate) rank: usize,
+    pub(crate) size: usize,
+    pub(crate) context: usize,
+    pub(crate) collectives: u64,
+    pub(crate) messages: HashMap<(usize, bool), u64>,
+    pub(crate) splits: u64,
+    pub(crate) is_splitting: bool,
+    pub(crate) polls: u32,
+}
+
+pub(crate) struct Choice {
+    pub(crate) rank: usize,
+    pub(crate) color: c_int,
+    pub(crate) key: c_int,
+    pub(crate) comm: usize,
+    /// Where the new communicator goes.
+    pub(crate) place: usize,
+}
+
+#[derive(Default)]
+pub(crate) struct Round {
+    pub(crate) calls: Vec<(usize, Call, Vec<u8>)>,
+    /// By rank, when all have called.
+    pub(crate) results: Option<Vec<Vec<u8>>>,
+}
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
+pub(crate) static CHANGED: Condvar = Condvar::new();
+
+pub(crate) fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap()
+}
