@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
-use super::driver::{Code, Driver, driver};
+use super::driver::{Code, Driver, Returned, driver};
 use super::feedback::Feedback;
 use super::graph::condition::Setters;
 use super::memory::pool::{self, RawPool};
@@ -107,7 +107,7 @@ fn find() -> Result<Vec<AtomicPtr<CudaDevice>>> {
     if code == Code::NO_DEVICE {
         return Err(Error::NoDevice);
     }
-    driver.check(code, "cuDeviceGetCount", "")?;
+    driver.check(code, "")?;
     let leaked = |ordinal| Ok(AtomicPtr::new(Box::leak(Box::new(CudaDevice::query(driver, ordinal)?))));
     let devices: Vec<_> = (0..count).map(leaked).collect::<Result<_>>()?;
     if devices.is_empty() { Err(Error::NoDevice) } else { Ok(devices) }
@@ -118,7 +118,7 @@ impl CudaDevice {
         let mut handle = 0;
         // SAFETY: `handle` is valid for the call.
         let code = unsafe { driver.device_get(&mut handle, ordinal) };
-        driver.check(code, "cuDeviceGet", &format_args!("device {ordinal}"))?;
+        driver.check(code, &format_args!("device {ordinal}"))?;
         let one = |attribute| attribute_of(driver, handle, attribute);
         use CUdevice_attribute as A;
         let limits = Limits {
@@ -236,7 +236,7 @@ impl CudaDevice {
             let mut context = null_mut();
             // SAFETY: `context` is valid for the call, and the handle is the driver's.
             let code = unsafe { self.driver.primary_context_retain(&mut context, self.handle) };
-            self.driver.check(code, "cuDevicePrimaryCtxRetain", self)?;
+            self.driver.check(code, self)?;
             Ok(Handle(context))
         };
         self.context.get_or_init(retain).as_ref().map(|context| context.0).map_err(Error::clone)
@@ -255,7 +255,7 @@ impl CudaDevice {
     /// driver 580 all but launches, which were not tried, were seen to work on threads without any context. A driver that wants the context refuses such a
     /// call before it does anything; then the context is bound, and the call made again.
     #[inline]
-    pub(super) fn call_unbound(&self, call: impl Fn() -> Code) -> Result<Code> {
+    pub(super) fn call_unbound(&self, call: impl Fn() -> Returned) -> Result<Returned> {
         self.check_not_reset()?;
         let code = call();
         if code.is_success() || !code.may_lack_context() {
@@ -293,7 +293,7 @@ impl CudaDevice {
         let mut context = null_mut();
         // SAFETY: `context` is valid for the call, and the caller vouches for the stream.
         let code = unsafe { self.driver.stream_context(raw.cast(), &mut context) };
-        self.check(code, "cuStreamGetCtx", &format_args!("stream {raw:p}"))?;
+        self.check(code, &format_args!("stream {raw:p}"))?;
         if context != self.context()? {
             return Err(self.foreign_context());
         }
@@ -319,37 +319,32 @@ impl CudaDevice {
 
     /// As [`Driver::check`]; the failure of a kernel names the kernels that it may be.
     #[inline]
-    pub(super) fn check(
-        &self,
-        code: Code,
-        operation: &'static str,
-        object: &(impl Display + ?Sized),
-    ) -> Result<()> {
-        if code.is_success() { Ok(()) } else { Err(self.error(code, operation, object)) }
+    pub(super) fn check(&self, returned: Returned, object: &(impl Display + ?Sized)) -> Result<()> {
+        if returned.is_success() { Ok(()) } else { Err(self.error(returned, object)) }
     }
 
     /// As `check`, for a call that allocates `bytes`, if that is known.
     pub(super) fn check_memory(
         &self,
-        code: Code,
-        operation: &'static str,
+        returned: Returned,
         bytes: usize,
         object: &(impl Display + ?Sized),
     ) -> Result<()> {
-        if code == Code::OUT_OF_MEMORY && bytes > 0 {
+        if returned == Code::OUT_OF_MEMORY && bytes > 0 {
             return Err(self.out_of_memory(bytes));
         }
-        self.check(code, operation, object)
+        self.check(returned, object)
     }
 
     #[cold]
-    fn error(&self, code: Code, operation: &'static str, object: &(impl Display + ?Sized)) -> Error {
+    fn error(&self, returned: Returned, object: &(impl Display + ?Sized)) -> Error {
+        let Returned { code, .. } = returned;
         if !code.is_kernel_failure() {
-            return self.driver.error(code, operation, object);
+            return self.driver.error(returned, object);
         }
         Error::LaunchFailed {
             kernels: self.recent_launches(),
-            operation,
+            operation: returned.operation(),
             code: code.0,
             name: self.driver.name_of(code),
             text: self.driver.text_of(code),
@@ -393,7 +388,7 @@ impl CudaDevice {
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call; the flag is `CU_STREAM_NON_BLOCKING`.
         let code = unsafe { self.driver.stream_create(&mut raw, NON_BLOCKING, 0) };
-        self.check(code, "cuStreamCreateWithPriority", self)?;
+        self.check(code, self)?;
         Ok(raw)
     }
 
@@ -417,7 +412,7 @@ impl BackendDevice for CudaDevice {
         let (mut least, mut greatest) = (0, 0);
         // SAFETY: both are valid for the call.
         let code = unsafe { self.driver.stream_priority_range(&mut least, &mut greatest) };
-        self.check(code, "cuCtxGetStreamPriorityRange", self)?;
+        self.check(code, self)?;
         Ok((least, greatest))
     }
 
@@ -427,7 +422,7 @@ impl BackendDevice for CudaDevice {
         let ended: Vec<_> = watches.iter().map(|watch| watch.end(true)).collect();
         // SAFETY: a context is bound.
         let code = unsafe { self.driver.context_synchronize() };
-        self.check(code, "cuCtxSynchronize", self)?;
+        self.check(code, self)?;
         self.show_output()?;
         for (watch, ended) in watches.iter().zip(&ended) {
             watch.settle(ended)?;
@@ -468,14 +463,14 @@ pub(super) fn bind(driver: &Driver, context: CUcontext) -> Result<()> {
     }
     // SAFETY: a retained primary context: the caller has checked that it was not reset.
     let code = unsafe { driver.context_set(context) };
-    driver.check(code, "cuCtxSetCurrent", "")
+    driver.check(code, "")
 }
 
 pub(super) fn attribute_of(driver: &Driver, handle: CUdevice, attribute: CUdevice_attribute) -> Result<u32> {
     let mut value = 0;
     // SAFETY: `value` is valid for the call, and the handle is the driver's.
     let code = unsafe { driver.device_attribute(&mut value, attribute as c_uint, handle) };
-    driver.check(code, "cuDeviceGetAttribute", &format_args!("{attribute:?}"))?;
+    driver.check(code, &format_args!("{attribute:?}"))?;
     Ok(value.unsigned_abs())
 }
 
@@ -483,7 +478,7 @@ fn name_of(driver: &Driver, handle: CUdevice) -> Result<String> {
     let mut name = [0_u8; 256];
     // SAFETY: `name` is valid for the call, for as many bytes as stated.
     let code = unsafe { driver.device_name(name.as_mut_ptr().cast(), name.len() as c_int, handle) };
-    driver.check(code, "cuDeviceGetName", "")?;
+    driver.check(code, "")?;
     let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
     Ok(text.to_string_lossy().into_owned())
 }

@@ -41,7 +41,7 @@ impl CudaDevice {
         let mut can = 0;
         // SAFETY: `can` is valid for the call, and the handles are the driver's.
         let code = unsafe { self.driver().can_access_peer(&mut can, self.handle, peer.handle)? };
-        self.check(code, "cuDeviceCanAccessPeer", &format_args!("{self} and {peer}"))?;
+        self.check(code, &format_args!("{self} and {peer}"))?;
         Ok(can != 0)
     }
 
@@ -52,7 +52,7 @@ impl CudaDevice {
         // SAFETY: both contexts are retained forever; the flags must be 0.
         let code = unsafe { self.driver().enable_peer_access(context, 0)? };
         if code != Code::PEER_ACCESS_ALREADY_ENABLED {
-            self.check(code, "cuCtxEnablePeerAccess", &format_args!("{peer}"))?;
+            self.check(code, &format_args!("{peer}"))?;
         }
         // The call above is about `cuMemAlloc` and the like only.
         if peer.has_pools() {
@@ -94,6 +94,6 @@ impl CudaStream {
         // SAFETY: the contexts are retained forever; the caller vouches for the memory.
         let code = unsafe { self.driver().copy_peer(target, to, source, from, bytes, stream.raw)? };
         let object = || format!("{bytes} bytes from {source_device} to {target_device}");
-        if code.is_success() { Ok(()) } else { self.device().check(code, "cuMemcpyPeerAsync", &object()) }
+        if code.is_success() { Ok(()) } else { self.device().check(code, &object()) }
     }
 }

@@ -23,7 +23,7 @@ impl CudaDevice {
         // SAFETY: `value` is valid for the call, and the handle is the driver's; any number is allowed.
         let code =
             unsafe { self.driver().device_attribute(&mut value, attribute.number() as c_uint, self.handle) };
-        self.check(code, "cuDeviceGetAttribute", &attribute)?;
+        self.check(code, &attribute)?;
         Ok(value)
     }
 
@@ -48,7 +48,7 @@ impl CudaDevice {
         let mut bytes = 0;
         // SAFETY: `bytes` is valid for the call, and the handle is the driver's.
         let code = unsafe { self.driver().device_total_memory(&mut bytes, self.handle) };
-        self.check(code, "cuDeviceTotalMem", self)?;
+        self.check(code, self)?;
         Ok(bytes as u64)
     }
 
@@ -56,7 +56,7 @@ impl CudaDevice {
         let mut uuid = CUuuid { bytes: [0; 16] };
         // SAFETY: `uuid` is valid for the call, and the handle is the driver's.
         let code = unsafe { self.driver().device_uuid(&mut uuid, self.handle) };
-        self.check(code, "cuDeviceGetUuid", self)?;
+        self.check(code, self)?;
         Ok(DeviceUuid(uuid.bytes.map(|byte| byte as u8)))
     }
 }

@@ -75,7 +75,7 @@ impl CudaDevice {
         }
         // SAFETY: a context is bound.
         let code = unsafe { fresh.driver().context_synchronize() };
-        fresh.check(code, "cuCtxSynchronize", "the context after a reset")?;
+        fresh.check(code, "the context after a reset")?;
         replace_device(fresh);
         Ok(fresh)
     }

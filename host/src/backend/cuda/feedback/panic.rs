@@ -128,7 +128,7 @@ fn counters(device: &CudaDevice, count: usize) -> Result<u64> {
     let mut address = 0;
     // SAFETY: `address` is valid for the call, and the context is bound.
     let code = unsafe { device.driver().allocate(&mut address, count * size_of::<u64>()) };
-    device.check(code, "cuMemAlloc", &format_args!("{} bytes", count * size_of::<u64>()))?;
+    device.check(code, &format_args!("{} bytes", count * size_of::<u64>()))?;
     (0..count as u64).try_for_each(|index| set(device, address + 8 * index, 0))?;
     Ok(address)
 }

@@ -138,7 +138,7 @@ pub(crate) fn create(device: &CudaDevice, graph: CUgraph) -> Result<u64> {
     let code = unsafe {
         device.driver().condition_create(&mut handle, graph, device.context()?, 0, ASSIGN_DEFAULT)?
     };
-    device.check(code, "cuGraphConditionalHandleCreate", "")?;
+    device.check(code, "")?;
     Ok(handle)
 }
 

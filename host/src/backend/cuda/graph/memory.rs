@@ -59,7 +59,7 @@ impl OwnGraph {
         let mut graph = null_mut();
         // SAFETY: `graph` is valid for the call.
         let code = unsafe { device.driver().graph_create(&mut graph, 0) };
-        device.check(code, "cuGraphCreate", "")?;
+        device.check(code, "")?;
         Ok(OwnGraph { device, raw: Handle(graph) })
     }
 }
@@ -111,7 +111,7 @@ impl MemoryNodes {
         let (graph, mut node) = (self.graph.raw.0, null_mut());
         // SAFETY: all are valid for the call.
         let code = unsafe { device.driver().graph_add_allocation(&mut node, graph, null(), 0, &mut params)? };
-        device.check_memory(code, "cuGraphAddMemAllocNode", bytes, &format_args!("{bytes} bytes"))?;
+        device.check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
         Ok(MemoryNode { node: Handle(node), start: params.start })
     }
 }
@@ -124,7 +124,7 @@ impl CudaDevice {
             // SAFETY: these attributes are `u64`s.
             let code =
                 unsafe { self.driver().graph_memory_get(self.handle, attribute, from_mut(value).cast())? };
-            self.check(code, "cuDeviceGetGraphMemAttribute", self)?;
+            self.check(code, self)?;
         }
         Ok(values)
     }
@@ -137,7 +137,7 @@ impl CudaDevice {
             let code = unsafe {
                 self.driver().graph_memory_set(self.handle, attribute, from_mut(&mut value).cast())?
             };
-            self.check(code, "cuDeviceSetGraphMemAttribute", self)?;
+            self.check(code, self)?;
         }
         Ok(())
     }
@@ -146,6 +146,6 @@ impl CudaDevice {
     pub(crate) fn trim_graph_memory(&self) -> Result<()> {
         // SAFETY: memory that is in use stays.
         let code = unsafe { self.driver().graph_memory_trim(self.handle)? };
-        self.check(code, "cuDeviceGraphMemTrim", self)
+        self.check(code, self)
     }
 }

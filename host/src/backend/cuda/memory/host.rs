@@ -29,7 +29,7 @@ impl DeviceMemory for CudaDevice {
         let (mut free, mut total) = (0, 0);
         // SAFETY: both are valid for the call.
         let code = unsafe { self.driver().memory_info(&mut free, &mut total) };
-        self.check(code, "cuMemGetInfo", self)?;
+        self.check(code, self)?;
         Ok(Some(MemoryInfo { free: free as u64, total: total as u64 }))
     }
 
@@ -51,7 +51,7 @@ impl DeviceMemory for CudaDevice {
             let device = "the host (page-locked memory)".into();
             return Err(Error::OutOfMemory { device, requested: bytes as u64, free: None, total: None });
         }
-        self.check(code, "cuMemHostAlloc", &format_args!("{bytes} bytes"))?;
+        self.check(code, &format_args!("{bytes} bytes"))?;
         self.pinned.fetch_add(1, Ordering::Relaxed);
         Ok(pointer.cast())
     }
@@ -69,7 +69,7 @@ impl DeviceMemory for CudaDevice {
         self.bind()?;
         // SAFETY: the caller vouches for the memory.
         let code = unsafe { self.driver().host_register(start.cast(), bytes, PORTABLE_AND_MAPPED) };
-        self.check(code, "cuMemHostRegister", &format_args!("{bytes} bytes"))
+        self.check(code, &format_args!("{bytes} bytes"))
     }
 
     unsafe fn unlock_pages(&self, start: *mut u8) {
@@ -88,7 +88,7 @@ impl DeviceMemory for CudaDevice {
         let mut address = 0;
         // SAFETY: the caller vouches for the memory; `address` is valid for the call.
         let code = unsafe { self.driver().host_address(&mut address, start.cast(), 0) };
-        self.check(code, "cuMemHostGetDevicePointer", "")?;
+        self.check(code, "")?;
         Ok(Some(with_exposed_provenance_mut(address as usize)))
     }
 
@@ -112,7 +112,7 @@ impl DeviceMemory for CudaDevice {
         self.bind()?;
         // SAFETY: the caller vouches for the memory.
         let code = unsafe { self.driver().advise(address(start), bytes, advice, self.location(host)) };
-        self.check(code, "cuMemAdvise", &format_args!("{bytes} bytes"))
+        self.check(code, &format_args!("{bytes} bytes"))
     }
 }
 

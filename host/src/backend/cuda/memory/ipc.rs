@@ -39,7 +39,7 @@ impl IpcMemory {
         let rounded = bytes.checked_next_multiple_of(GRANULARITY).unwrap_or(bytes);
         // SAFETY: `start` is valid for the call, and the context is bound.
         let code = unsafe { device.driver().allocate(&mut start, rounded) };
-        device.check_memory(code, "cuMemAlloc", bytes, &format_args!("{bytes} bytes"))?;
+        device.check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
         let memory = IpcMemory { device, start: with_exposed_provenance_mut(start as usize), opened: false };
         let watcher = device.new_stream(false, 0)?;
         // SAFETY: the memory has just been allocated with that many bytes.
@@ -48,7 +48,7 @@ impl IpcMemory {
         let mut handle = IpcHandle([0; 64]);
         // SAFETY: `handle` is valid for the call, and the memory was allocated by `cuMemAlloc`.
         let code = unsafe { device.driver().ipc_memory_handle(&mut handle, start)? };
-        device.check(code, "cuIpcGetMemHandle", &format_args!("{bytes} bytes"))?;
+        device.check(code, &format_args!("{bytes} bytes"))?;
         Ok((memory, handle.0))
     }
 
@@ -59,7 +59,7 @@ impl IpcMemory {
         let code = unsafe {
             device.driver().ipc_open_memory(&mut start, IpcHandle(*handle), LAZY_ENABLE_PEER_ACCESS)?
         };
-        device.check(code, "cuIpcOpenMemHandle", &format_args!("{device}"))?;
+        device.check(code, &format_args!("{device}"))?;
         Ok(IpcMemory { device, start: with_exposed_provenance_mut(start as usize), opened: true })
     }
 
@@ -86,7 +86,7 @@ impl CudaEvent {
         let mut handle = IpcHandle([0; 64]);
         // SAFETY: `handle` is valid for the call, and the event is live.
         let code = unsafe { device.driver().ipc_event_handle(&mut handle, self.raw())? };
-        device.check(code, "cuIpcGetEventHandle", "")?;
+        device.check(code, "")?;
         Ok(handle.0)
     }
 
@@ -95,7 +95,7 @@ impl CudaEvent {
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call; the driver checks the handle.
         let code = unsafe { device.driver().ipc_open_event(&mut raw, IpcHandle(*handle))? };
-        device.check(code, "cuIpcOpenEventHandle", device)?;
+        device.check(code, device)?;
         Ok(CudaEvent::of_another_process(device, raw))
     }
 }

@@ -106,7 +106,7 @@ pub(crate) fn create(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Re
     let mut pool = null_mut();
     // SAFETY: both are valid for the call.
     let code = unsafe { device.driver().pool_create(&mut pool, &properties) };
-    device.check(code, "cuMemPoolCreate", device)?;
+    device.check(code, device)?;
     let pool = RawPool::new(pool);
     device.set_release_threshold(Some(pool), u64::MAX)?;
     Ok(pool)
@@ -172,7 +172,7 @@ pub(crate) fn configure(device: &CudaDevice, pool: RawPool, options: &PoolOption
         let mut value: c_int = 0;
         // SAFETY: the pool is live, and these attributes are `int`s.
         let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };
-        device.check(code, "cuMemPoolSetAttribute", device)?;
+        device.check(code, device)?;
     }
     Ok(())
 }
@@ -182,7 +182,7 @@ pub(crate) fn allow(device: &CudaDevice, pool: RawPool, peer: &CudaDevice) -> Re
     let access = PoolAccess::read_write(peer);
     // SAFETY: the pool is live, and `access` is valid for the call.
     let code = unsafe { device.driver().pool_set_access(pool.as_raw(), &access, 1)? };
-    device.check(code, "cuMemPoolSetAccess", &format_args!("{peer}"))
+    device.check(code, &format_args!("{peer}"))
 }
 
 /// Of the pool that is named, or of the device's own.
@@ -198,7 +198,7 @@ impl CudaDevice {
         for (value, attribute) in values.iter_mut().zip(STATISTICS) {
             // SAFETY: the pool is live, and these attributes are `u64`s.
             let code = unsafe { self.driver().pool_get(pool, attribute, from_mut(value).cast()) };
-            self.check(code, "cuMemPoolGetAttribute", self)?;
+            self.check(code, self)?;
         }
         Ok(values)
     }
@@ -214,7 +214,7 @@ impl CudaDevice {
         let pool = self.pool_or(pool)?.as_raw();
         // SAFETY: the pool is live, and all attributes that are set by this are `u64`s.
         let code = unsafe { self.driver().pool_set(pool, attribute, from_mut(&mut value).cast()) };
-        self.check(code, "cuMemPoolSetAttribute", self)
+        self.check(code, self)
     }
 
     /// Gives back to the driver what it does not use, but for `keep` bytes.
@@ -222,6 +222,6 @@ impl CudaDevice {
         let pool = self.pool_or(pool)?.as_raw();
         // SAFETY: the pool is live: that of a device is never destroyed, others not before their last handle is dropped.
         let code = unsafe { self.driver().pool_trim(pool, keep) };
-        self.check(code, "cuMemPoolTrimTo", self)
+        self.check(code, self)
     }
 }

@@ -22,7 +22,7 @@ impl OwnPool {
         // SAFETY: for this kind of handle the driver writes an `int`.
         let code =
             unsafe { self.device.driver().pool_export(to, self.handle.as_raw(), pool::FILE_DESCRIPTOR, 0)? };
-        self.device.check(code, "cuMemPoolExportToShareableHandle", self.device)?;
+        self.device.check(code, self.device)?;
         self.is_shared.store(true, Ordering::Release);
         // SAFETY: it has just been opened for us.
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
@@ -39,7 +39,7 @@ impl OwnPool {
             let raw = without_provenance_mut(descriptor.as_raw_fd().unsigned_abs() as usize);
             // SAFETY: `pool` is valid for the call, and the descriptor is open; the driver checks what it is of.
             let code = unsafe { device.driver().pool_import(&mut pool, raw, pool::FILE_DESCRIPTOR, 0)? };
-            device.check(code, "cuMemPoolImportFromShareableHandle", device)?;
+            device.check(code, device)?;
             Ok(RawPool::new(pool))
         };
         OwnPool::made(device, PoolKind::Device, import)
@@ -55,7 +55,7 @@ impl OwnPool {
         let mut data = IpcHandle([0; 64]);
         // SAFETY: `data` is valid for the call, and the memory is of the pool.
         let code = unsafe { self.device.driver().pool_export_pointer(&mut data, address(start))? };
-        self.device.check(code, "cuMemPoolExportPointer", self.device)?;
+        self.device.check(code, self.device)?;
         Ok(data.0)
     }
 }
@@ -77,7 +77,7 @@ impl OpenedMemory {
         // SAFETY: both are valid for the call, and the pool is live; the driver checks the data.
         let code =
             unsafe { device.driver().pool_import_pointer(&mut start, pool.handle.as_raw(), &mut data)? };
-        device.check(code, "cuMemPoolImportPointer", device)?;
+        device.check(code, device)?;
         Ok(OpenedMemory { pool: pool.clone(), start: with_exposed_provenance_mut(start as usize) })
     }
 

@@ -63,7 +63,7 @@ impl Reserved {
         let start = address(self.start.wrapping_add(start));
         // SAFETY: the range is mapped, and `access` is valid for the call.
         let code = unsafe { device.driver().memory_set_access(start, bytes, &access, 1)? };
-        device.check(code, "cuMemSetAccess", &format_args!("{user}"))
+        device.check(code, &format_args!("{user}"))
     }
 
     /// Lets `peer` use all that has memory.
@@ -88,7 +88,7 @@ impl VirtualRange {
         let mut start = 0;
         // SAFETY: `start` is valid for the call; the driver chooses alignment and address.
         let code = unsafe { device.driver().address_reserve(&mut start, bytes, 0, 0, 0)? };
-        device.check_memory(code, "cuMemAddressReserve", bytes, &format_args!("{bytes} bytes"))?;
+        device.check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
         let start = with_exposed_provenance_mut(start as usize);
         let reserved = Arc::new(Reserved { start, bytes, mapped: Mutex::default() });
         let mut ranges = lock(&device.ranges);
@@ -126,13 +126,13 @@ impl BackendRange for VirtualRange {
         let mut handle = 0;
         // SAFETY: both are valid for the call.
         let code = unsafe { device.driver().memory_create(&mut handle, bytes, &properties, 0)? };
-        device.check_memory(code, "cuMemCreate", bytes, &format_args!("{bytes} bytes"))?;
+        device.check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
         let target = address(self.reserved.start.wrapping_add(start));
         // SAFETY: the memory has just been made with that many bytes, and these addresses have none.
         let mapped = unsafe { device.driver().memory_map(target, bytes, 0, handle, 0) };
         // SAFETY: it is not asked for again; memory that is mapped stays until it is unmapped.
         let _released = unsafe { device.driver().memory_release(handle) };
-        device.check(mapped?, "cuMemMap", &format_args!("{bytes} bytes"))?;
+        device.check(mapped?, &format_args!("{bytes} bytes"))?;
         self.allow(start, bytes).inspect_err(|_| {
             // SAFETY: mapped above, and nothing uses it yet.
             let _failed = unsafe { device.driver().memory_unmap(target, bytes) };
@@ -145,7 +145,7 @@ impl BackendRange for VirtualRange {
         let target = address(self.reserved.start.wrapping_add(start));
         // SAFETY: passed on.
         let code = unsafe { self.device.driver().memory_unmap(target, bytes)? };
-        self.device.check(code, "cuMemUnmap", &format_args!("{bytes} bytes"))?;
+        self.device.check(code, &format_args!("{bytes} bytes"))?;
         mapped.retain(|(other, _)| *other != start);
         Ok(())
     }
@@ -179,6 +179,6 @@ fn granularity(device: &CudaDevice) -> Result<usize> {
     let mut granularity = 0;
     // SAFETY: both are valid for the call.
     let code = unsafe { device.driver().memory_granularity(&mut granularity, &properties, RECOMMENDED)? };
-    device.check(code, "cuMemGetAllocationGranularity", device)?;
+    device.check(code, device)?;
     Ok(granularity.max(1))
 }

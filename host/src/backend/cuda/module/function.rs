@@ -69,7 +69,7 @@ impl CudaDevice {
         let mut value = 0;
         // SAFETY: `value` is valid for the call, and the function is loaded.
         let code = unsafe { self.driver().function_attribute(&mut value, attribute as c_uint, function) };
-        self.check(code, "cuFuncGetAttribute", &format!("{attribute:?}"))?;
+        self.check(code, &format!("{attribute:?}"))?;
         Ok(value)
     }
 
@@ -127,14 +127,14 @@ impl CudaDevice {
         self.bind()?;
         // SAFETY: the function is loaded; attributes bound what launches may ask for, no more.
         let code = unsafe { self.driver().function_set_attribute(function, attribute as c_uint, value) };
-        self.check(code, "cuFuncSetAttribute", &format!("{attribute:?} = {value}"))
+        self.check(code, &format!("{attribute:?} = {value}"))
     }
 
     pub(crate) fn set_cache_config(&self, function: CUfunction, preference: CacheConfig) -> Result<()> {
         self.bind()?;
         // SAFETY: the function is loaded, and the number is a `CUfunc_cache`.
         let code = unsafe { self.driver().function_set_cache(function, preference as c_uint) };
-        self.check(code, "cuFuncSetCacheConfig", &format!("{preference:?}"))
+        self.check(code, &format!("{preference:?}"))
     }
 
     pub(crate) fn set_carveout(&self, function: CUfunction, percent: Option<u32>) -> Result<()> {
@@ -175,11 +175,7 @@ impl CudaDevice {
         if code == Code::INVALID_VALUE {
             return Ok(0);
         }
-        self.check(
-            code,
-            "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-            &format!("blocks of {threads} threads and {shared} bytes"),
-        )?;
+        self.check(code, &format!("blocks of {threads} threads and {shared} bytes"))?;
         Ok(blocks.unsigned_abs())
     }
 
@@ -194,11 +190,7 @@ impl CudaDevice {
         let [count, size] = [blocks, threads].map(|number| c_int::try_from(number).unwrap_or(c_int::MAX));
         // SAFETY: `bytes` is valid for the call, and the function is loaded.
         let code = unsafe { self.driver().occupancy_shared(&mut bytes, function, count, size) };
-        self.check(
-            code,
-            "cuOccupancyAvailableDynamicSMemPerBlock",
-            &format!("{blocks} blocks of {threads} threads"),
-        )?;
+        self.check(code, &format!("{blocks} blocks of {threads} threads"))?;
         Ok(bytes)
     }
 
@@ -218,7 +210,7 @@ impl CudaDevice {
         // SAFETY: `clusters` and `config`, with its one attribute, are valid for the call.
         let code = unsafe { self.driver().occupancy_clusters(&mut clusters, function, &config) };
         let object = format!("clusters of {cluster:?} blocks of {block:?} threads");
-        self.check(code, "cuOccupancyMaxActiveClusters", &object)?;
+        self.check(code, &object)?;
         Ok(clusters.unsigned_abs())
     }
 
@@ -238,7 +230,7 @@ impl CudaDevice {
         // SAFETY: `size` and `config`, which has no attributes, are valid for the call.
         let code = unsafe { self.driver().occupancy_cluster_size(&mut size, function, &config) };
         let object = format!("blocks of {block:?} threads");
-        self.check(code, "cuOccupancyMaxPotentialClusterSize", &object)?;
+        self.check(code, &object)?;
         Ok(size.unsigned_abs())
     }
 

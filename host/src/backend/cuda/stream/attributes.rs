@@ -167,7 +167,7 @@ impl CudaStream {
         // SAFETY: the context of function and stream is bound; the attributes are valid for the call; the
         // caller vouches for the parameters, which the driver copies (it does not write through them).
         let code = unsafe { self.driver().launch_with_attributes(&raw, function, params, null_mut())? };
-        self.finish_launch(code, launch)?;
+        self.finish_launch(code.code, launch)?;
         if let Some(EventBackend::Cuda(event)) = event.as_deref() {
             event.note_recorded();
         }
@@ -191,7 +191,7 @@ impl CudaStream {
         // SAFETY: the stream is live, and the value is that of this attribute; streams and launches number them alike.
         let code =
             unsafe { self.driver().stream_set_attribute(stream.raw, attribute.id(), attribute.value())? };
-        self.device().check(code, "cuStreamSetAttribute", object)
+        self.device().check(code, object)
     }
 }
 
@@ -202,13 +202,13 @@ impl CudaDevice {
         self.bind()?;
         // SAFETY: a context is bound.
         let code = unsafe { self.driver().set_limit(PERSISTING_L2_CACHE_SIZE, bytes)? };
-        self.check(code, "cuCtxSetLimit", &format!("{bytes} bytes of second-level cache that persist"))
+        self.check(code, &format!("{bytes} bytes of second-level cache that persist"))
     }
 
     pub(crate) fn reset_persisting_l2_cache(&self) -> Result<()> {
         self.bind()?;
         // SAFETY: a context is bound.
         let code = unsafe { self.driver().reset_persisting()? };
-        self.check(code, "cuCtxResetPersistingL2Cache", "")
+        self.check(code, "")
     }
 }

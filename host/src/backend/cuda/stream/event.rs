@@ -44,7 +44,7 @@ pub(crate) fn create(device: &CudaDevice, flags: u32) -> Result<CUevent> {
     let mut raw = null_mut();
     // SAFETY: `raw` is valid for the call.
     let code = unsafe { device.driver().event_create(&mut raw, flags) };
-    device.check(code, "cuEventCreate", "")?;
+    device.check(code, "")?;
     Ok(raw)
 }
 
@@ -93,7 +93,7 @@ impl CudaEvent {
         // SAFETY: both handles are live, and of the same context.
         let code =
             self.device.call_unbound(|| unsafe { self.device.driver().event_record(self.raw(), stream) })?;
-        self.device.check(code, "cuEventRecord", "")?;
+        self.device.check(code, "")?;
         self.note_recorded();
         Ok(())
     }
@@ -131,7 +131,7 @@ impl CudaEvent {
         let code = self.device.call_unbound(|| unsafe {
             self.device.driver().event_elapsed(milliseconds.as_ptr(), start.raw(), self.raw())
         })?;
-        self.device.check(code, "cuEventElapsedTime", "")?;
+        self.device.check(code, "")?;
         Ok(f64::from(milliseconds.get()) / 1e3)
     }
 
@@ -166,7 +166,7 @@ impl BackendEvent for CudaEvent {
         // SAFETY: the event is live.
         let code =
             self.device.call_unbound(|| unsafe { self.device.driver().event_synchronize(self.raw()) })?;
-        self.device.check(code, "cuEventSynchronize", "")
+        self.device.check(code, "")
     }
 
     fn is_complete(&self) -> Result<bool> {
@@ -175,7 +175,7 @@ impl BackendEvent for CudaEvent {
         if code == Code::NOT_READY {
             return Ok(false);
         }
-        self.device.check(code, "cuEventQuery", "")?;
+        self.device.check(code, "")?;
         Ok(true)
     }
 

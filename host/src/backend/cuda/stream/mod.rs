@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use cudarc::driver::sys::{CUcontext, CUevent, CUstream, CUstream_flags};
 
 use super::device::{CudaDevice, Handle, bind};
-use super::driver::{Code, Driver};
+use super::driver::{Code, Driver, Returned};
 use crate::backend::event::BackendEvent;
 use crate::backend::host_fn::HostFn;
 use crate::backend::retired::retire;
@@ -109,7 +109,7 @@ impl Tail {
     fn is_complete(&self) -> bool {
         // SAFETY: the event is live.
         let asked = self.device.call_unbound(|| unsafe { self.device.driver().event_query(self.event.0) });
-        asked.is_ok_and(Code::is_success)
+        asked.is_ok_and(|returned| returned.is_success())
     }
 }
 
@@ -133,7 +133,7 @@ impl CudaStream {
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call, and the context is bound.
         let code = unsafe { driver.stream_create(&mut raw, flags, priority) };
-        device.check(code, "cuStreamCreateWithPriority", device)?;
+        device.check(code, device)?;
         Ok(CudaStream::of(device, context, raw, Owner::Us))
     }
 
@@ -209,7 +209,7 @@ impl CudaStream {
 
     /// Makes a call that takes its context from this stream, bound before only where the stream is a default one.
     #[inline]
-    fn call(&self, call: impl Fn() -> Code) -> Result<Code> {
+    fn call(&self, call: impl Fn() -> Returned) -> Result<Returned> {
         if self.is_default {
             self.bind()?;
         }
@@ -243,13 +243,12 @@ impl CudaStream {
     /// Makes a call that enqueues work.
     pub(super) fn enqueue(
         &self,
-        operation: &'static str,
         object: impl Display,
-        call: impl FnOnce(CUstream) -> Code,
+        call: impl FnOnce(CUstream) -> Returned,
     ) -> Result<()> {
         self.bind()?;
         let stream = self.enter()?;
-        self.device.check(call(stream.raw), operation, &object)
+        self.device.check(call(stream.raw), &object)
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
@@ -297,7 +296,7 @@ impl CudaStream {
         let tail = Tail { device: self.device, event };
         // SAFETY: the handles are live, and of one context.
         let code = self.call(|| unsafe { self.driver.event_record(tail.event.0, self.raw.0) })?;
-        self.device.check(code, "cuEventRecord", "")?;
+        self.device.check(code, "")?;
         Ok(tail)
     }
 
@@ -344,7 +343,7 @@ impl CudaStream {
         let _no_graph_meanwhile = self.waits().read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: both handles are live.
         let code = self.call(|| unsafe { self.driver.stream_wait(stream, event, 0) })?;
-        self.device.check(code, "cuStreamWaitEvent", "")
+        self.device.check(code, "")
     }
 
     /// To be held while a graph is launched here.
@@ -412,7 +411,7 @@ impl BackendStream for CudaStream {
         let mut priority = 0;
         // SAFETY: `priority` is valid for the call, and the stream is live.
         let code = unsafe { self.driver.stream_priority(self.raw.0, &mut priority) };
-        self.device.check(code, "cuStreamGetPriority", "")?;
+        self.device.check(code, "")?;
         Ok(priority)
     }
 
@@ -421,7 +420,7 @@ impl BackendStream for CudaStream {
         let mut flags = 0;
         // SAFETY: `flags` is valid for the call, and the stream is live.
         let code = unsafe { self.driver.stream_flags(self.raw.0, &mut flags) };
-        self.device.check(code, "cuStreamGetFlags", "")?;
+        self.device.check(code, "")?;
         Ok(flags & NON_BLOCKING != 0)
     }
 
@@ -441,7 +440,7 @@ impl BackendStream for CudaStream {
         }
         // SAFETY: the stream is live.
         let code = self.call(|| unsafe { self.driver.stream_synchronize(self.raw.0) })?;
-        self.device.check(code, "cuStreamSynchronize", "")
+        self.device.check(code, "")
     }
 
     fn is_complete(&self) -> Result<bool> {
@@ -453,7 +452,7 @@ impl BackendStream for CudaStream {
         if code == Code::NOT_READY {
             return Ok(false);
         }
-        self.device.check(code, "cuStreamQuery", "")?;
+        self.device.check(code, "")?;
         Ok(true)
     }
 
