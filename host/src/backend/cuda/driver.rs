@@ -113,6 +113,12 @@ impl Returned {
     }
 }
 
+impl From<Returned> for Result<Returned> {
+    fn from(returned: Returned) -> Self {
+        Ok(returned)
+    }
+}
+
 impl Deref for Returned {
     type Target = Code;
 

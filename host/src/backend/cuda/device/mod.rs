@@ -13,6 +13,7 @@ use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
+use bytemuck::Zeroable;
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
 use super::driver::{Code, Driver, Returned, driver};
@@ -290,10 +291,10 @@ impl CudaDevice {
     /// It is one, and stays live until `close` has been called.
     pub(crate) unsafe fn foreign_stream(&'static self, raw: *mut c_void) -> Result<CudaStream> {
         self.bind()?;
-        let mut context = null_mut();
-        // SAFETY: `context` is valid for the call, and the caller vouches for the stream.
-        let code = unsafe { self.driver.stream_context(raw.cast(), &mut context) };
-        self.check(code, &format_args!("stream {raw:p}"))?;
+        // SAFETY: `to` is valid for the call, and the caller vouches for the stream.
+        let context = self.get(&format_args!("stream {raw:p}"), |driver, to| unsafe {
+            driver.stream_context(raw.cast(), to)
+        })?;
         if context != self.context()? {
             return Err(self.foreign_context());
         }
@@ -334,6 +335,29 @@ impl CudaDevice {
             return Err(self.out_of_memory(bytes));
         }
         self.check(returned, object)
+    }
+
+    /// What the function of the driver that `call` calls writes to the place it is given, if it succeeds. It may be one
+    /// that a driver lacks.
+    pub(super) fn get<T: Zeroable, R: Into<Result<Returned>>>(
+        &self,
+        object: &(impl Display + ?Sized),
+        call: impl FnOnce(&Driver, &mut T) -> R,
+    ) -> Result<T> {
+        let mut value = T::zeroed();
+        let returned = call(self.driver, &mut value).into()?;
+        self.check(returned, object).map(|()| value)
+    }
+
+    /// Like [`CudaDevice::get`], of a function that allocates `bytes`.
+    pub(super) fn get_memory<T: Zeroable, R: Into<Result<Returned>>>(
+        &self,
+        bytes: usize,
+        call: impl FnOnce(&Driver, &mut T) -> R,
+    ) -> Result<T> {
+        let mut value = T::zeroed();
+        let returned = call(self.driver, &mut value).into()?;
+        self.check_memory(returned, bytes, &format_args!("{bytes} bytes")).map(|()| value)
     }
 
     #[cold]
@@ -385,11 +409,8 @@ impl CudaDevice {
         if let Some(watcher) = spare {
             return Ok(watcher.0);
         }
-        let mut raw = null_mut();
-        // SAFETY: `raw` is valid for the call; the flag is `CU_STREAM_NON_BLOCKING`.
-        let code = unsafe { self.driver.stream_create(&mut raw, NON_BLOCKING, 0) };
-        self.check(code, self)?;
-        Ok(raw)
+        // SAFETY: `to` is valid for the call; the flag is `CU_STREAM_NON_BLOCKING`.
+        self.get(self, |driver, to| unsafe { driver.stream_create(to, NON_BLOCKING, 0) })
     }
 
     pub(super) fn fallback_stream(&'static self) -> Result<&'static CudaStream> {

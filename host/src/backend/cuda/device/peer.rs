@@ -38,10 +38,10 @@ impl Peers {
 impl CudaDevice {
     /// Whether this device could use the memory of `peer`, which is another.
     pub(crate) fn can_access_peer(&self, peer: &CudaDevice) -> Result<bool> {
-        let mut can = 0;
-        // SAFETY: `can` is valid for the call, and the handles are the driver's.
-        let code = unsafe { self.driver().can_access_peer(&mut can, self.handle, peer.handle)? };
-        self.check(code, &format_args!("{self} and {peer}"))?;
+        // SAFETY: `to` is valid for the call, and the handles are the driver's.
+        let can = self.get(&format_args!("{self} and {peer}"), |driver, to| unsafe {
+            driver.can_access_peer(to, self.handle, peer.handle)
+        })?;
         Ok(can != 0)
     }
 

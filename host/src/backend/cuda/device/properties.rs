@@ -19,12 +19,10 @@ pub(crate) fn driver_version() -> Result<(u32, u32)> {
 
 impl CudaDevice {
     pub(crate) fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
-        let mut value = 0;
-        // SAFETY: `value` is valid for the call, and the handle is the driver's; any number is allowed.
-        let code =
-            unsafe { self.driver().device_attribute(&mut value, attribute.number() as c_uint, self.handle) };
-        self.check(code, &attribute)?;
-        Ok(value)
+        // SAFETY: `to` is valid for the call, and the handle is the driver's; any number is allowed.
+        self.get(&attribute, |driver, to| unsafe {
+            driver.device_attribute(to, attribute.number() as c_uint, self.handle)
+        })
     }
 
     pub(crate) fn properties(&self) -> Result<DeviceProperties> {
@@ -45,10 +43,8 @@ impl CudaDevice {
     }
 
     fn total_memory(&self) -> Result<u64> {
-        let mut bytes = 0;
-        // SAFETY: `bytes` is valid for the call, and the handle is the driver's.
-        let code = unsafe { self.driver().device_total_memory(&mut bytes, self.handle) };
-        self.check(code, self)?;
+        // SAFETY: `to` is valid for the call, and the handle is the driver's.
+        let bytes = self.get(self, |driver, to| unsafe { driver.device_total_memory(to, self.handle) })?;
         Ok(bytes as u64)
     }
 

@@ -198,10 +198,9 @@ impl Mapped {
         device.check(code, &format_args!("{bytes} bytes"))?;
         // SAFETY: just allocated with that many bytes.
         unsafe { host.cast::<u8>().write_bytes(0, bytes) };
-        let mut address = 0;
-        // SAFETY: `address` is valid for the call, and the memory was allocated as mapped.
-        let code = unsafe { driver.host_address(&mut address, host, 0) };
-        device.check(code, &format_args!("{bytes} bytes"))?;
+        // SAFETY: `to` is valid for the call, and the memory was allocated as mapped.
+        let address = device
+            .get(&format_args!("{bytes} bytes"), |driver, to| unsafe { driver.host_address(to, host, 0) })?;
         Ok(Mapped { host: host.cast(), device: address })
     }
 }

@@ -133,13 +133,10 @@ impl ConditionalParams {
 
 /// A condition of nodes in `graph`, which is 0 when a launch begins.
 pub(crate) fn create(device: &CudaDevice, graph: CUgraph) -> Result<u64> {
-    let mut handle = 0;
-    // SAFETY: `handle` is valid for the call, and the graph is live.
-    let code = unsafe {
-        device.driver().condition_create(&mut handle, graph, device.context()?, 0, ASSIGN_DEFAULT)?
-    };
-    device.check(code, "")?;
-    Ok(handle)
+    // SAFETY: `to` is valid for the call, and the graph is live.
+    device.get("", |driver, to| unsafe {
+        driver.condition_create(to, graph, device.context()?, 0, ASSIGN_DEFAULT)
+    })
 }
 
 /// The arguments of a setter, in its order.

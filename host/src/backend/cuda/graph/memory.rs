@@ -56,10 +56,8 @@ pub(crate) struct MemoryNode {
 impl OwnGraph {
     fn new(device: &'static CudaDevice) -> Result<Self> {
         device.bind()?;
-        let mut graph = null_mut();
-        // SAFETY: `graph` is valid for the call.
-        let code = unsafe { device.driver().graph_create(&mut graph, 0) };
-        device.check(code, "")?;
+        // SAFETY: `to` is valid for the call.
+        let graph = device.get("", |driver, to| unsafe { driver.graph_create(to, 0) })?;
         Ok(OwnGraph { device, raw: Handle(graph) })
     }
 }

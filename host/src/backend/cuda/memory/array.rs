@@ -49,11 +49,9 @@ impl CudaArray {
             NumChannels: shape.channels as c_uint,
             Flags: if shape.has_surface { CUDA_ARRAY3D_SURFACE_LDST } else { 0 },
         };
-        let mut raw = null_mut();
-        // SAFETY: both are valid for the call, and the context is bound.
-        let code = unsafe { device.driver().array_create(&mut raw, &description) };
         let bytes = shape.bytes();
-        device.check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
+        // SAFETY: both are valid for the call, and the context is bound.
+        let raw = device.get_memory(bytes, |driver, to| unsafe { driver.array_create(to, &description) })?;
         Ok(CudaArray { device, context, raw: Handle(raw), objects: Mutex::default() })
     }
 

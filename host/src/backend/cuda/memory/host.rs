@@ -85,10 +85,8 @@ impl DeviceMemory for CudaDevice {
             return Ok(None);
         }
         self.bind()?;
-        let mut address = 0;
-        // SAFETY: the caller vouches for the memory; `address` is valid for the call.
-        let code = unsafe { self.driver().host_address(&mut address, start.cast(), 0) };
-        self.check(code, "")?;
+        // SAFETY: the caller vouches for the memory; `to` is valid for the call.
+        let address = self.get("", |driver, to| unsafe { driver.host_address(to, start.cast(), 0) })?;
         Ok(Some(with_exposed_provenance_mut(address as usize)))
     }
 

@@ -70,10 +70,10 @@ impl StreamMemory for CudaStream {
     fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
         self.bind()?;
         self.device().check_managed()?;
-        let mut start = 0;
-        // SAFETY: `start` is valid for the call, and the context is bound.
-        let code = unsafe { self.driver().allocate_managed(&mut start, bytes, ATTACH_GLOBAL) };
-        self.device().check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
+        // SAFETY: `to` is valid for the call, and the context is bound.
+        let start = self
+            .device()
+            .get_memory(bytes, |driver, to| unsafe { driver.allocate_managed(to, bytes, ATTACH_GLOBAL) })?;
         self.device().note_managed();
         let pointer = with_exposed_provenance_mut(start as usize);
         // SAFETY: the memory has just been allocated with that many bytes.

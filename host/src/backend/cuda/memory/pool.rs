@@ -103,10 +103,8 @@ pub(crate) const FILE_DESCRIPTOR: c_uint = 1;
 /// after one would be slow.
 pub(crate) fn create(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Result<RawPool> {
     let properties = PoolProperties::new(device, kind, shareable);
-    let mut pool = null_mut();
     // SAFETY: both are valid for the call.
-    let code = unsafe { device.driver().pool_create(&mut pool, &properties) };
-    device.check(code, device)?;
+    let pool = device.get(device, |driver, to| unsafe { driver.pool_create(to, &properties) })?;
     let pool = RawPool::new(pool);
     device.set_release_threshold(Some(pool), u64::MAX)?;
     Ok(pool)

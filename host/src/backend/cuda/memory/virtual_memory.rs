@@ -85,10 +85,9 @@ impl VirtualRange {
         let granularity = granularity(device)?;
         let too_large = || device.out_of_memory(bytes);
         let bytes = bytes.max(1).checked_next_multiple_of(granularity).ok_or_else(too_large)?;
-        let mut start = 0;
-        // SAFETY: `start` is valid for the call; the driver chooses alignment and address.
-        let code = unsafe { device.driver().address_reserve(&mut start, bytes, 0, 0, 0)? };
-        device.check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
+        // SAFETY: `to` is valid for the call; the driver chooses alignment and address.
+        let start =
+            device.get_memory(bytes, |driver, to| unsafe { driver.address_reserve(to, bytes, 0, 0, 0) })?;
         let start = with_exposed_provenance_mut(start as usize);
         let reserved = Arc::new(Reserved { start, bytes, mapped: Mutex::default() });
         let mut ranges = lock(&device.ranges);
@@ -123,10 +122,9 @@ impl BackendRange for VirtualRange {
         let device = self.device;
         device.bind()?;
         let properties = properties(device);
-        let mut handle = 0;
         // SAFETY: both are valid for the call.
-        let code = unsafe { device.driver().memory_create(&mut handle, bytes, &properties, 0)? };
-        device.check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
+        let handle = device
+            .get_memory(bytes, |driver, to| unsafe { driver.memory_create(to, bytes, &properties, 0) })?;
         let target = address(self.reserved.start.wrapping_add(start));
         // SAFETY: the memory has just been made with that many bytes, and these addresses have none.
         let mapped = unsafe { device.driver().memory_map(target, bytes, 0, handle, 0) };
@@ -176,9 +174,8 @@ fn properties(device: &CudaDevice) -> AllocationProperties {
 /// What sizes of memory are multiples of.
 fn granularity(device: &CudaDevice) -> Result<usize> {
     let properties = properties(device);
-    let mut granularity = 0;
     // SAFETY: both are valid for the call.
-    let code = unsafe { device.driver().memory_granularity(&mut granularity, &properties, RECOMMENDED)? };
-    device.check(code, device)?;
+    let granularity = device
+        .get(device, |driver, to| unsafe { driver.memory_granularity(to, &properties, RECOMMENDED) })?;
     Ok(granularity.max(1))
 }

@@ -29,10 +29,9 @@ impl<'d> CudaLinker<'d> {
         device.bind()?;
         let mut jit = Jit::new(options);
         let (count, keys, values) = jit.arguments();
-        let mut raw = null_mut();
         // SAFETY: keys and values are as many as stated; they and the logs live until the link is destroyed.
-        let code = unsafe { device.driver().link_create(count, keys, values, &mut raw) };
-        device.check(code, &device.to_string())?;
+        let raw = device
+            .get(&device.to_string(), |driver, to| unsafe { driver.link_create(count, keys, values, to) })?;
         Ok(CudaLinker { device, raw: Handle(raw), jit })
     }
 

@@ -86,11 +86,10 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
     let Module { raw: Handle(module), program, users, .. } =
         module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
-    let mut function = null_mut();
-    // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
-    let code = unsafe { device.driver().module_function(&mut function, module, entry.as_ptr()) };
     let object = format!("kernel `{}` ({})", kernel.name(), kernel.entry());
-    device.check(code, &object)?;
+    // SAFETY: `to` is valid for the call, the module is loaded, and the name ends in 0.
+    let function =
+        device.get(&object, |driver, to| unsafe { driver.module_function(to, module, entry.as_ptr()) })?;
     if kernel.descriptor().uses_shared_memory {
         allow_all_shared_memory(device, function)?;
     }

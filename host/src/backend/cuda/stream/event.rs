@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,11 +40,8 @@ pub(crate) struct CudaEvent {
 
 /// A new event; its device's context must be bound.
 pub(crate) fn create(device: &CudaDevice, flags: u32) -> Result<CUevent> {
-    let mut raw = null_mut();
-    // SAFETY: `raw` is valid for the call.
-    let code = unsafe { device.driver().event_create(&mut raw, flags) };
-    device.check(code, "")?;
-    Ok(raw)
+    // SAFETY: `to` is valid for the call.
+    device.get("", |driver, to| unsafe { driver.event_create(to, flags) })
 }
 
 impl CudaEvent {

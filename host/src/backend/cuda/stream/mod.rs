@@ -16,7 +16,7 @@ pub(crate) mod watch;
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt::Display;
-use std::ptr::{null_mut, without_provenance_mut};
+use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
@@ -130,10 +130,8 @@ impl CudaStream {
         let driver = device.driver();
         bind(driver, context)?;
         let flags = if ordered_with_legacy { 0 } else { NON_BLOCKING };
-        let mut raw = null_mut();
-        // SAFETY: `raw` is valid for the call, and the context is bound.
-        let code = unsafe { driver.stream_create(&mut raw, flags, priority) };
-        device.check(code, device)?;
+        // SAFETY: `to` is valid for the call, and the context is bound.
+        let raw = device.get(device, |driver, to| unsafe { driver.stream_create(to, flags, priority) })?;
         Ok(CudaStream::of(device, context, raw, Owner::Us))
     }
 
@@ -408,19 +406,14 @@ impl BackendStream for CudaStream {
 
     fn priority(&self) -> Result<i32> {
         self.bind()?;
-        let mut priority = 0;
-        // SAFETY: `priority` is valid for the call, and the stream is live.
-        let code = unsafe { self.driver.stream_priority(self.raw.0, &mut priority) };
-        self.device.check(code, "")?;
-        Ok(priority)
+        // SAFETY: `to` is valid for the call, and the stream is live.
+        self.device.get("", |driver, to| unsafe { driver.stream_priority(self.raw.0, to) })
     }
 
     fn is_nonblocking(&self) -> Result<bool> {
         self.bind()?;
-        let mut flags = 0;
-        // SAFETY: `flags` is valid for the call, and the stream is live.
-        let code = unsafe { self.driver.stream_flags(self.raw.0, &mut flags) };
-        self.device.check(code, "")?;
+        // SAFETY: `to` is valid for the call, and the stream is live.
+        let flags = self.device.get("", |driver, to| unsafe { driver.stream_flags(self.raw.0, to) })?;
         Ok(flags & NON_BLOCKING != 0)
     }
 
