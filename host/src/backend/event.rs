@@ -2,7 +2,6 @@
 //! dispatched here.
 
 use std::ffi::c_void;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -108,18 +107,7 @@ pub(crate) trait BackendEvent {
     }
 }
 
-impl Deref for EventBackend {
-    type Target = dyn BackendEvent;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        match self {
-            EventBackend::Cuda(event) => event,
-            EventBackend::Cpu(event) => event,
-            EventBackend::Recorded(event) => event,
-        }
-    }
-}
+deref_to_trait!(EventBackend: BackendEvent { Cuda, Cpu, Recorded });
 
 impl From<RecordedEvent> for EventBackend {
     fn from(event: RecordedEvent) -> Self {

@@ -413,17 +413,13 @@ impl fmt::Display for Occupancy {
     }
 }
 
-impl fmt::Display for OccupancyLimiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OccupancyLimiter::Warps => "warps",
-            OccupancyLimiter::Blocks => "blocks",
-            OccupancyLimiter::Registers => "registers",
-            OccupancyLimiter::SharedMemory => "shared memory",
-            OccupancyLimiter::Barriers => "barriers",
-        })
-    }
-}
+display_words!(OccupancyLimiter {
+    Warps = "warps",
+    Blocks = "blocks",
+    Registers = "registers",
+    SharedMemory = "shared memory",
+    Barriers = "barriers",
+});
 
 fn saturate(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
