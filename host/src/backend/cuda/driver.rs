@@ -25,8 +25,7 @@ use super::graph::condition::ConditionalParams;
 use super::graph::memory::AllocationParams;
 use super::memory::BatchAttributes;
 use super::memory::ipc::IpcHandle;
-use super::memory::pool::{PoolAccess, PoolHandle, PoolProperties};
-use super::memory::virtual_memory::AllocationProperties;
+use super::memory::pool::{AllocationProperties, PoolAccess, PoolHandle, PoolProperties};
 use crate::error::{Error, NEEDED_DRIVER, Result};
 use crate::library;
 

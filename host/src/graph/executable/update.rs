@@ -10,7 +10,7 @@ use super::ExecutableGraph;
 use crate::backend::operation::{Node, Operation, OwnedLaunch};
 use crate::backend::recording::Recorder;
 use crate::error::graph::GraphError;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::buffer::{GraphBuffer, GraphKey};
 use crate::graph::capture::allocation::AllocationKey;
 use crate::graph::slot::Slots;
@@ -175,9 +175,7 @@ impl<'b> ExecutableGraph<'b> {
     /// [`GraphError::UpdateRefused`] with what differs; [`Error::DeviceMismatch`] if it is of another
     /// device. This graph is then as before.
     pub fn update(&mut self, graph: Graph<'b>) -> Result<()> {
-        if graph.device != self.replay.device {
-            return Err(Error::device_mismatch(&graph.device, &self.replay.device));
-        }
+        graph.device.check_is(&self.replay.device)?;
         if self.replay.backend.is_foreign() {
             return Err(GraphError::UpdateRefused {
                 reason: "it came in by its handle, and its nodes are not known".into(),

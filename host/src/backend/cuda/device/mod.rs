@@ -360,6 +360,13 @@ impl CudaDevice {
         self.check_memory(returned, bytes, &format_args!("{bytes} bytes")).map(|()| value)
     }
 
+    /// Gives something back to the driver by `call`. Where the context is gone, so is what was in it.
+    pub(super) fn release<R>(&self, call: impl FnOnce(&Driver) -> R) {
+        if self.bind().is_ok() {
+            let _ = call(self.driver);
+        }
+    }
+
     #[cold]
     fn error(&self, returned: Returned, object: &(impl Display + ?Sized)) -> Error {
         let Returned { code, .. } = returned;

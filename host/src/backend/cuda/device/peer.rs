@@ -88,12 +88,11 @@ impl CudaStream {
         bytes: usize,
     ) -> Result<()> {
         let (to, from) = (target_device.context()?, source_device.context()?);
-        self.bind()?;
-        let stream = self.enter()?;
         let (target, source) = (address(target), address(source));
+        let object = format_args!("{bytes} bytes from {source_device} to {target_device}");
         // SAFETY: the contexts are retained forever; the caller vouches for the memory.
-        let code = unsafe { self.driver().copy_peer(target, to, source, from, bytes, stream.raw)? };
-        let object = || format!("{bytes} bytes from {source_device} to {target_device}");
-        if code.is_success() { Ok(()) } else { self.device().check(code, &object()) }
+        self.enqueue(object, |stream| unsafe {
+            self.driver().copy_peer(target, to, source, from, bytes, stream)
+        })
     }
 }

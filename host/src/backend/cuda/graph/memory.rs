@@ -64,10 +64,8 @@ impl OwnGraph {
 
 impl Drop for OwnGraph {
     fn drop(&mut self) {
-        if self.device.bind().is_ok() {
-            // SAFETY: the graph is live and not used again; instances do not need it.
-            let _ = unsafe { self.device.driver().graph_destroy(self.raw.0) };
-        }
+        // SAFETY: the graph is live and not used again; instances do not need it.
+        self.device.release(|driver| unsafe { driver.graph_destroy(self.raw.0) });
     }
 }
 

@@ -223,9 +223,9 @@ fn reason(result: c_uint, node: Option<usize>) -> String {
 
 impl Drop for CudaGraph {
     fn drop(&mut self) {
-        if self.template.is_some() && self.device.bind().is_ok() {
+        if self.template.is_some() {
             // SAFETY: the instance is live and not used again; the driver lets launches run to their end.
-            let _ = unsafe { self.device.driver().graph_instance_destroy(self.instance.0) };
+            self.device.release(|driver| unsafe { driver.graph_instance_destroy(self.instance.0) });
         }
     }
 }

@@ -58,11 +58,9 @@ impl DeviceMemory for CudaDevice {
 
     unsafe fn free_host(&self, start: *mut u8, _: usize) {
         self.pinned.fetch_sub(1, Ordering::Release);
-        if self.bind().is_ok() {
-            // SAFETY: the caller vouches for it. A failure means that the driver is gone, and its memory
-            // with it.
-            let _ = unsafe { self.driver().host_free(start.cast()) };
-        }
+        // SAFETY: the caller vouches for it. A failure means that the driver is gone, and its memory
+        // with it.
+        self.release(|driver| unsafe { driver.host_free(start.cast()) });
     }
 
     unsafe fn lock_pages(&self, start: *mut u8, bytes: usize) -> Result<()> {
@@ -73,10 +71,8 @@ impl DeviceMemory for CudaDevice {
     }
 
     unsafe fn unlock_pages(&self, start: *mut u8) {
-        if self.bind().is_ok() {
-            // SAFETY: the caller vouches for it. A failure means that the driver is gone, and its locks with it.
-            let _ = unsafe { self.driver().host_unregister(start.cast()) };
-        }
+        // SAFETY: the caller vouches for it. A failure means that the driver is gone, and its locks with it.
+        self.release(|driver| unsafe { driver.host_unregister(start.cast()) });
     }
 
     unsafe fn mapped_address(&self, start: *mut u8) -> Result<Option<*mut u8>> {

@@ -70,12 +70,11 @@ impl IpcMemory {
 
 impl Drop for IpcMemory {
     fn drop(&mut self) {
-        if self.device.bind().is_err() {
-            return;
-        }
-        let (driver, start) = (self.device.driver(), address(self.start));
-        // SAFETY: allocated or opened once, and not used any more. A failure means that the context is gone.
-        let _ = unsafe { if self.opened { driver.ipc_close_memory(start) } else { Ok(driver.free(start)) } };
+        let start = address(self.start);
+        // SAFETY: allocated or opened once, and not used any more.
+        self.device.release(|driver| unsafe {
+            if self.opened { driver.ipc_close_memory(start) } else { Ok(driver.free(start)) }
+        });
     }
 }
 

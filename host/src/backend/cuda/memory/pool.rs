@@ -29,9 +29,9 @@ impl RawPool {
     }
 }
 
-/// The driver's `CUmemPoolProps`.
+/// How memory is allocated: the driver's `CUmemPoolProps` and `CUmemAllocationProp`, which begin alike.
 #[repr(C)]
-pub(crate) struct PoolProperties {
+pub(crate) struct MemoryProperties<const REST: usize> {
     /// `CU_MEM_ALLOCATION_TYPE_PINNED` (memory that stays where it is) or `_MANAGED`.
     allocation_type: c_uint,
     /// `CU_MEM_HANDLE_TYPE_NONE` or `_POSIX_FILE_DESCRIPTOR`.
@@ -39,10 +39,18 @@ pub(crate) struct PoolProperties {
     /// `CU_MEM_LOCATION_TYPE_DEVICE`, `_HOST` or `_HOST_NUMA`.
     location_type: c_uint,
     location_id: c_int,
+    /// For handles on Windows.
     security_attributes: *mut c_void,
-    /// Maximum size and usage in newer drivers, reserved in older ones; zero means no limit.
-    reserved: [u8; 64],
+    /// Of pools: maximum size and usage in newer drivers, reserved in older ones; zero means no limit. Of allocations:
+    /// compression, RDMA and usage, where zero is none.
+    rest: [u8; REST],
 }
+
+/// The driver's `CUmemPoolProps`.
+pub(crate) type PoolProperties = MemoryProperties<64>;
+
+/// The driver's `CUmemAllocationProp`.
+pub(crate) type AllocationProperties = MemoryProperties<8>;
 
 /// The driver's `CUmemAccessDesc`, for a device that may read and write memory.
 #[repr(C)]
@@ -54,7 +62,7 @@ pub(crate) struct PoolAccess {
     flags: c_uint,
 }
 
-impl PoolProperties {
+impl<const REST: usize> MemoryProperties<REST> {
     pub(crate) fn new(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Self {
         let (allocation_type, location_type, location_id) = match kind {
             PoolKind::Device => (1, 1, device.handle),
@@ -63,13 +71,13 @@ impl PoolProperties {
             PoolKind::Host => (1, 2, 0),
             PoolKind::HostNuma(node) => (1, 3, c_int::from(node)),
         };
-        PoolProperties {
+        MemoryProperties {
             allocation_type,
             handle_types: if shareable { FILE_DESCRIPTOR } else { 0 },
             location_type,
             location_id,
             security_attributes: null_mut(),
-            reserved: [0; 64],
+            rest: [0; REST],
         }
     }
 }

@@ -88,9 +88,7 @@ impl OpenedMemory {
 impl Drop for OpenedMemory {
     fn drop(&mut self) {
         let device = self.pool.device;
-        if device.bind().is_ok() {
-            // SAFETY: opened once, and not used any more. A failure means that the context is gone.
-            let _ = unsafe { device.driver().free(address(self.start)) };
-        }
+        // SAFETY: opened once, and not used any more. A failure means that the context is gone.
+        device.release(|driver| unsafe { driver.free(address(self.start)) });
     }
 }

@@ -1,33 +1,19 @@
 //! Virtual memory of a CUDA device: addresses are reserved first and mapped later.
 
 use std::ffi::c_uint;
-use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::ptr::with_exposed_provenance_mut;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use cudarc::driver::sys::{CUdevice_attribute, CUmemAllocationGranularity_flags};
 
-use super::pool::PoolAccess;
+use super::pool::{AllocationProperties, PoolAccess};
+use crate::backend::PoolKind;
 use crate::backend::cuda::device::{CudaDevice, address, attribute_of, devices};
 use crate::backend::memory::virtual_memory::BackendRange;
 use crate::error::{Error, Result};
 use crate::sync::lock;
 
 const RECOMMENDED: c_uint = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED as c_uint;
-
-/// The driver's `CUmemAllocationProp`.
-#[repr(C)]
-pub(crate) struct AllocationProperties {
-    /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
-    allocation_type: c_uint,
-    /// `CU_MEM_HANDLE_TYPE_NONE`.
-    handle_types: c_uint,
-    /// `CU_MEM_LOCATION_TYPE_DEVICE`.
-    location_type: c_uint,
-    location_id: i32,
-    win32_metadata: *mut std::ffi::c_void,
-    /// No compression, no RDMA, no usage.
-    flags: [u8; 8],
-}
 
 /// Addresses that are reserved on a device.
 pub(crate) struct VirtualRange {
@@ -121,7 +107,7 @@ impl BackendRange for VirtualRange {
     fn map(&self, start: usize, bytes: usize) -> Result<()> {
         let device = self.device;
         device.bind()?;
-        let properties = properties(device);
+        let properties = AllocationProperties::new(device, PoolKind::Device, false);
         // SAFETY: both are valid for the call.
         let handle = device
             .get_memory(bytes, |driver, to| unsafe { driver.memory_create(to, bytes, &properties, 0) })?;
@@ -152,28 +138,17 @@ impl BackendRange for VirtualRange {
 impl Drop for VirtualRange {
     fn drop(&mut self) {
         // Addresses with memory cannot be given back; a failure means that the context is gone.
-        if self.reserved.mapped().is_empty() && self.device.bind().is_ok() {
+        if self.reserved.mapped().is_empty() {
             let start = address(self.reserved.start);
             // SAFETY: reserved once with that many bytes, and nothing is mapped there.
-            let _failed = unsafe { self.device.driver().address_free(start, self.reserved.bytes) };
+            self.device.release(|driver| unsafe { driver.address_free(start, self.reserved.bytes) });
         }
-    }
-}
-
-fn properties(device: &CudaDevice) -> AllocationProperties {
-    AllocationProperties {
-        allocation_type: 1,
-        handle_types: 0,
-        location_type: 1,
-        location_id: device.handle,
-        win32_metadata: null_mut(),
-        flags: [0; 8],
     }
 }
 
 /// What sizes of memory are multiples of.
 fn granularity(device: &CudaDevice) -> Result<usize> {
-    let properties = properties(device);
+    let properties = AllocationProperties::new(device, PoolKind::Device, false);
     // SAFETY: both are valid for the call.
     let granularity = device
         .get(device, |driver, to| unsafe { driver.memory_granularity(to, &properties, RECOMMENDED) })?;

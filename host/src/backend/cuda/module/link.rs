@@ -88,9 +88,7 @@ impl<'d> CudaLinker<'d> {
 
 impl Drop for CudaLinker<'_> {
     fn drop(&mut self) {
-        if self.device.bind().is_ok() {
-            // SAFETY: the link is live and not used again. A failure means that the context is gone.
-            let _ = unsafe { self.device.driver().link_destroy(self.raw.0) };
-        }
+        // SAFETY: the link is live and not used again. A failure means that the context is gone.
+        self.device.release(|driver| unsafe { driver.link_destroy(self.raw.0) });
     }
 }

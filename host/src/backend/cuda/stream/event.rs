@@ -183,9 +183,9 @@ impl BackendEvent for CudaEvent {
 
 impl Drop for CudaEvent {
     fn drop(&mut self) {
-        if self.owned && self.device.bind().is_ok() {
+        if self.owned {
             // SAFETY: the event is live and not used again; the driver waits where it must.
-            let _ = unsafe { self.device.driver().event_destroy(self.raw()) };
+            self.device.release(|driver| unsafe { driver.event_destroy(self.raw()) });
         }
     }
 }

@@ -33,6 +33,7 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::sync::lock;
+use attributes::Attribute;
 use event::{CudaEvent, UNTIMED};
 use per_thread::{Marking, PER_THREAD, PerThread};
 use watch::Watch;
@@ -239,14 +240,14 @@ impl CudaStream {
     }
 
     /// Makes a call that enqueues work.
-    pub(super) fn enqueue(
+    pub(super) fn enqueue<R: Into<Result<Returned>>>(
         &self,
         object: impl Display,
-        call: impl FnOnce(CUstream) -> Returned,
+        call: impl FnOnce(CUstream) -> R,
     ) -> Result<()> {
         self.bind()?;
         let stream = self.enter()?;
-        self.device.check(call(stream.raw), &object)
+        self.device.check(call(stream.raw).into()?, &object)
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
@@ -457,11 +458,12 @@ impl BackendStream for CudaStream {
     }
 
     fn set_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
-        self.set_access_policy_window(window)
+        let object = window.map_or_else(|| "no window".into(), |window| window.to_string());
+        self.set_attribute(Attribute::access_policy_window(window), &object)
     }
 
     fn set_memory_sync_domain(&self, domain: MemorySyncDomain) -> Result<()> {
-        self.set_memory_sync_domain(domain)
+        self.set_attribute(Attribute::memory_sync_domain(domain), &format!("{domain:?}"))
     }
 }
 
