@@ -7,8 +7,8 @@ use derive_where::derive_where;
 
 use super::module::ForeignModule;
 use crate::copy::room_for;
-use crate::error::foreign::ForeignError;
 use crate::error::Result;
+use crate::error::foreign::ForeignError;
 use crate::stream::Stream;
 use crate::view::agree;
 

@@ -6,8 +6,8 @@ use super::{Capture, recording};
 use crate::backend::operation::{Node, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::recording::{MANY_LEVELS, RecordingStream};
-use crate::error::graph::GraphError;
 use crate::error::Result;
+use crate::error::graph::GraphError;
 use crate::graph::buffer::{GraphBuffer, GraphKey};
 use crate::graph::{Graph, GraphNode};
 

@@ -1,7 +1,5 @@
 //! The public API of conditional nodes: bodies that run if, or while, a word in device memory is not 0.
 
-use std::ops::Deref;
-
 use super::{Capture, recording};
 use crate::backend::operation::Operation;
 use crate::backend::operation::Repeat;
@@ -164,12 +162,6 @@ fn conditional(
     Ok(GraphNode { graph, index })
 }
 
-impl Deref for GraphBody {
-    type Target = Stream;
-
-    fn deref(&self) -> &Stream {
-        &self.stream
-    }
-}
+deref_to_field!([] GraphBody => stream: Stream);
 
 debug_by_methods!(GraphBody { device });

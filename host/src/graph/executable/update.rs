@@ -2,15 +2,14 @@
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::ops::Deref;
 
 use ferrogrid_device::DeviceCopy;
 
 use super::ExecutableGraph;
 use crate::backend::operation::{Node, Operation, OwnedLaunch};
 use crate::backend::recording::Recorder;
-use crate::error::graph::GraphError;
 use crate::error::Result;
+use crate::error::graph::GraphError;
 use crate::graph::buffer::{GraphBuffer, GraphKey};
 use crate::graph::capture::allocation::AllocationKey;
 use crate::graph::slot::Slots;
@@ -227,13 +226,7 @@ impl<'scope, 'b> GraphUpdate<'scope, 'b> {
     }
 }
 
-impl Deref for GraphUpdate<'_, '_> {
-    type Target = Stream;
-
-    fn deref(&self) -> &Stream {
-        &self.stream
-    }
-}
+deref_to_field!([] GraphUpdate<'_, '_> => stream: Stream);
 
 debug_by_methods!(GraphUpdate<'_, '_> { device });
 

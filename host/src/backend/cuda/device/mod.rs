@@ -24,7 +24,7 @@ use super::memory::virtual_memory::Ranges;
 use super::module::Module;
 use super::stream::watch::Watches;
 use super::stream::{CudaStream, NON_BLOCKING};
-use crate::backend::device::{BackendDevice, DeviceMemory};
+use crate::backend::device::BackendDevice;
 use crate::backend::{Limits, PoolKind};
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::output::Sink;
@@ -379,16 +379,6 @@ impl CudaDevice {
             code: code.0,
             name: self.driver.name_of(code),
             text: self.driver.text_of(code),
-        }
-    }
-
-    pub(super) fn out_of_memory(&self, requested: usize) -> Error {
-        let memory = self.memory_info().ok().flatten();
-        Error::OutOfMemory {
-            device: self.to_string().into(),
-            requested: requested as u64,
-            free: memory.map(|memory| memory.free),
-            total: memory.map(|memory| memory.total),
         }
     }
 

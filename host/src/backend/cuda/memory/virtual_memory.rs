@@ -9,6 +9,7 @@ use cudarc::driver::sys::{CUdevice_attribute, CUmemAllocationGranularity_flags};
 use super::pool::{AllocationProperties, PoolAccess};
 use crate::backend::PoolKind;
 use crate::backend::cuda::device::{CudaDevice, address, attribute_of, devices};
+use crate::backend::device::BackendDevice;
 use crate::backend::memory::virtual_memory::BackendRange;
 use crate::error::{Error, Result};
 use crate::sync::lock;

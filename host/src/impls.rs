@@ -1,4 +1,4 @@
-//! Methods of options that set fields.
+//! What types of several modules implement alike.
 
 /// Implements methods of options that are given by value, each of which sets these fields to these values.
 macro_rules! setters {
@@ -13,6 +13,19 @@ macro_rules! setters {
                     self
                 }
             )*
+        }
+    };
+}
+
+/// Implements `Deref` for a type as what is in a field.
+macro_rules! deref_to_field {
+    ([$($generics:tt)*] $Type:ty => $field:ident: $Target:ty) => {
+        impl<$($generics)*> std::ops::Deref for $Type {
+            type Target = $Target;
+
+            fn deref(&self) -> &Self::Target {
+                &self.$field
+            }
         }
     };
 }
