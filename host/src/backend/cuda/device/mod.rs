@@ -30,7 +30,6 @@ use crate::error::{Error, LaunchedKernel, Result};
 use crate::output::Sink;
 use crate::sync::lock;
 use peer::Peers;
-use reset::HostMemory;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
 /// loaded in it, unless it is reset: then it refuses every call, and another takes its place (`device/reset.rs`).
@@ -167,19 +166,9 @@ impl CudaDevice {
         })
     }
 
-    /// The same GPU, without a context.
-    pub(super) fn again(old: &CudaDevice) -> Result<Self> {
-        CudaDevice::query(old.driver, old.ordinal as c_int)
-    }
-
     /// Whether its context has been made.
     pub(super) fn has_context(&self) -> bool {
         self.context.get().is_some_and(Result::is_ok)
-    }
-
-    pub(super) fn host_memory(&self) -> HostMemory {
-        let count = |memory: &AtomicUsize| memory.load(Ordering::Acquire);
-        HostMemory { pinned: count(&self.pinned), managed: count(&self.managed) }
     }
 
     pub(super) fn driver(&self) -> &'static Driver {

@@ -85,10 +85,6 @@ impl Feedback {
         lock(&self.loaded).push(kernel);
     }
 
-    fn loaded(&self) -> Vec<&'static Kernel> {
-        lock(&self.loaded).clone()
-    }
-
     /// Tells a freshly loaded module of `device`, whose context is bound, where to write, if it `prints`. One that does not has no
     /// such variable, and is not asked for it: to tools that watch the driver that would be an error of the program.
     pub(super) fn connect(&self, device: &CudaDevice, module: CUmodule, prints: bool) -> Result<()> {
@@ -152,7 +148,8 @@ impl Feedback {
         }
         device.bind()?;
         let Some(panic) = record.read(device) else { return Ok(None) };
-        let (kernel, launched) = suspects::find(&self.loaded(), recent, &panic.file, panic.line);
+        let loaded = lock(&self.loaded).clone();
+        let (kernel, launched) = suspects::find(&loaded, recent, &panic.file, panic.line);
         Ok(Some(Error::KernelPanic {
             kernel,
             launched,

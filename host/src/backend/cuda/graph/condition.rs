@@ -158,8 +158,8 @@ impl SetterArguments {
 
 /// The kernels that set conditions.
 pub(crate) struct Setters {
-    begin: Handle<CUfunction>,
-    repeat: Handle<CUfunction>,
+    pub(crate) begin: Handle<CUfunction>,
+    pub(crate) repeat: Handle<CUfunction>,
 }
 
 impl Setters {
@@ -174,15 +174,5 @@ impl Setters {
                 .ok_or_else(|| Error::unsupported("a conditional node", device, reason))
         };
         Ok(Setters { begin: function("ferrogrid_begin")?, repeat: function("ferrogrid_repeat")? })
-    }
-
-    /// The one that runs before the conditional node.
-    pub(crate) fn begin(&self) -> CUfunction {
-        self.begin.0
-    }
-
-    /// The one that ends each run of a loop's body.
-    pub(crate) fn repeat(&self) -> CUfunction {
-        self.repeat.0
     }
 }

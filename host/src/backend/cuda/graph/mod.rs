@@ -366,7 +366,7 @@ impl Target<'_> {
         let handle = condition::create(self.device, self.graph)?;
         let setters = self.device.condition_setters()?;
         let arguments = SetterArguments::new(handle, node, self.kept, self.record);
-        let setter = self.add_setter(setters.begin(), &arguments, after)?;
+        let setter = self.add_setter(setters.begin.0, &arguments, after)?;
         let mut params = ConditionalParams::new(node, handle, self.device.context()?);
         let added = self.add_with(&[setter], |added, graph, after, count| {
             // SAFETY: all are valid for the call.
@@ -379,7 +379,7 @@ impl Target<'_> {
         body.add_all(&node.body)?;
         if node.repeat == Repeat::While {
             let all: Vec<CUgraphNode> = body.nodes.iter().map(|node| node.0).collect();
-            body.add_setter(setters.repeat(), &arguments, &all)?;
+            body.add_setter(setters.repeat.0, &arguments, &all)?;
         }
         Ok(added)
     }

@@ -215,11 +215,6 @@ impl CudaStream {
         self.device.call_unbound(call)
     }
 
-    /// The first failure of its work that was found and not reported.
-    pub(crate) fn report(&self) -> Result<()> {
-        self.report_except(&[])
-    }
-
     /// As `report`, without failures of later work.
     pub(super) fn report_except(&self, later: &[Arc<Fault>]) -> Result<()> {
         self.watch.note_inherited();
@@ -424,7 +419,7 @@ impl BackendStream for CudaStream {
         self.device.show_output()?;
         self.watch.settle(&ended)?;
         self.watch.recent().clear();
-        self.report()
+        self.report_except(&[])
     }
 
     /// Waits for all work, and leaves what kernels have to say to the next who asks.
