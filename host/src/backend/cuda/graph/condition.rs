@@ -158,7 +158,9 @@ impl SetterArguments {
 
 /// The kernels that set conditions.
 pub(crate) struct Setters {
+    /// The one that runs before the conditional node.
     pub(crate) begin: Handle<CUfunction>,
+    /// The one that ends each run of a loop's body.
     pub(crate) repeat: Handle<CUfunction>,
 }
 

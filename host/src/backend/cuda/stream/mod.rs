@@ -215,7 +215,7 @@ impl CudaStream {
         self.device.call_unbound(call)
     }
 
-    /// As `report`, without failures of later work.
+    /// The first failure of its work that was found and not reported, and is none of `later` work.
     pub(super) fn report_except(&self, later: &[Arc<Fault>]) -> Result<()> {
         self.watch.note_inherited();
         self.watch.failure().take_except(later).map_or(Ok(()), Err)
