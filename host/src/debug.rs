@@ -1,4 +1,4 @@
-//! `Debug` of types that do not show all that they hold.
+//! `Debug` of types that do not show all that they hold, and `Display` of enums.
 
 /// Implements `Debug` for a type as a struct with the values of these methods, and `..` for the rest.
 macro_rules! debug_by_methods {
@@ -8,6 +8,19 @@ macro_rules! debug_by_methods {
                 let mut shown = f.debug_struct(stringify!($name));
                 $( shown.field(stringify!($method), &self.$method()); )*
                 shown.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+/// Implements `Display` for an enum of which each variant is shown as these words.
+macro_rules! display_words {
+    ($Enum:ident { $($Variant:ident = $words:literal),* $(,)? }) => {
+        impl std::fmt::Display for $Enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self {
+                    $( $Enum::$Variant => $words, )*
+                })
             }
         }
     };

@@ -35,7 +35,7 @@
 #![deny(missing_docs)]
 
 // From the bottom up, each on those before it:
-// `debug` has the macro for `Debug`. `error`, `image` (device code as bytes) and `properties` (of devices) are plain data;
+// `debug` has the macro for `Debug`, `impls` others for what many types have. `error`, `image` (device code as bytes) and `properties` (of devices) are plain data;
 // `library` opens dynamic libraries, `toolkit` those of CUDA's toolkit; `sync` has the locks that loom replaces,
 // `own_thread` the identity of a thread. `order` keeps who uses which memory, `output` what kernels print.
 // `kernel` describes a kernel of the program. `backend` runs everything, on a GPU, on the CPU or into a recording.
@@ -45,6 +45,8 @@
 
 #[macro_use]
 mod debug;
+#[macro_use]
+mod impls;
 
 mod backend;
 mod copy;

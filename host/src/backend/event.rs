@@ -2,7 +2,6 @@
 //! dispatched here.
 
 use std::ffi::c_void;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,19 +48,15 @@ impl EventOptions {
     pub const fn new() -> Self {
         EventOptions { timing: true, blocking_sync: false, interprocess: false }
     }
+}
 
+setters! { EventOptions:
     /// Without timing, which is cheaper (`CU_EVENT_DISABLE_TIMING`).
-    #[must_use]
-    pub const fn without_timing(self) -> Self {
-        EventOptions { timing: false, ..self }
-    }
+    without_timing(): timing = false;
 
     /// Waiting threads sleep, which uses no processor time but takes longer to wake up
     /// (`CU_EVENT_BLOCKING_SYNC`). On the CPU device it always sleeps.
-    #[must_use]
-    pub const fn blocking_sync(self) -> Self {
-        EventOptions { blocking_sync: true, ..self }
-    }
+    blocking_sync(): blocking_sync = true;
 
     /// Lets other processes open it: see [`Event::ipc_handle`](crate::Event::ipc_handle) (`CU_EVENT_INTERPROCESS`). Such an event has no
     /// timing (`CU_EVENT_DISABLE_TIMING`). The CPU device has none.
@@ -78,10 +73,7 @@ impl EventOptions {
     /// }
     /// # Ok(()) }
     /// ```
-    #[must_use]
-    pub const fn interprocess(self) -> Self {
-        EventOptions { interprocess: true, timing: false, ..self }
-    }
+    interprocess(): interprocess = true, timing = false;
 }
 
 impl Default for EventOptions {
@@ -115,18 +107,7 @@ pub(crate) trait BackendEvent {
     }
 }
 
-impl Deref for EventBackend {
-    type Target = dyn BackendEvent;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        match self {
-            EventBackend::Cuda(event) => event,
-            EventBackend::Cpu(event) => event,
-            EventBackend::Recorded(event) => event,
-        }
-    }
-}
+deref_to_trait!(EventBackend: BackendEvent { Cuda, Cpu, Recorded });
 
 impl From<RecordedEvent> for EventBackend {
     fn from(event: RecordedEvent) -> Self {

@@ -1,7 +1,6 @@
 //! An executable graph of either backend. [`BackendGraph`] has the operations of each.
 
 use std::ffi::c_void;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::{DeviceBackend, StreamBackend, cpu, cuda};
@@ -34,25 +33,7 @@ pub(crate) trait BackendGraph {
     fn update(&mut self, nodes: &[Node], kept: Address) -> Result<()>;
 }
 
-impl Deref for GraphBackend {
-    type Target = dyn BackendGraph;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            GraphBackend::Cuda(graph) => graph,
-            GraphBackend::Cpu(graph) => graph,
-        }
-    }
-}
-
-impl DerefMut for GraphBackend {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            GraphBackend::Cuda(graph) => graph,
-            GraphBackend::Cpu(graph) => graph,
-        }
-    }
-}
+deref_to_trait!(GraphBackend: BackendGraph { Cuda, Cpu }, mut);
 
 /// The nodes that allocate memory, of a graph that is recorded.
 pub(crate) enum MemoryNodes {

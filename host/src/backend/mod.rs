@@ -6,6 +6,33 @@
 //! kernel is launched with, `operation` the work that streams and graphs are given, `retired` keeps what work still uses,
 //! `writers` names the work that wrote memory, `external` is work of other crates; `failure`, `host_fn` and `signal` are what the backends share.
 
+/// Implements `Deref` for an enum of backends, as the trait that what is in its variants has; `mut`: and `DerefMut`.
+macro_rules! deref_to_trait {
+    ($Enum:ident: $Trait:ident { $($Variant:ident),* }) => {
+        impl std::ops::Deref for $Enum {
+            type Target = dyn $Trait;
+
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                match self {
+                    $( $Enum::$Variant(backend) => backend, )*
+                }
+            }
+        }
+    };
+    ($Enum:ident: $Trait:ident { $($Variant:ident),* }, mut) => {
+        deref_to_trait!($Enum: $Trait { $($Variant),* });
+
+        impl std::ops::DerefMut for $Enum {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                match self {
+                    $( $Enum::$Variant(backend) => backend, )*
+                }
+            }
+        }
+    };
+}
+
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod device;

@@ -2,7 +2,6 @@
 //! objects, and launches, which must stay fast, are dispatched here.
 
 use std::ffi::c_void;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use super::cuda::{EndedIntervals, RawPool};
@@ -179,17 +178,7 @@ pub(crate) trait StreamMemory {
     unsafe fn wait_value(&self, source: *const u8, condition: ValueCondition) -> Result<()>;
 }
 
-impl Deref for StreamBackend {
-    type Target = dyn BackendStream;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            StreamBackend::Cuda(stream) => stream,
-            StreamBackend::Cpu(stream) => stream,
-            StreamBackend::Recording(stream) => stream,
-        }
-    }
-}
+deref_to_trait!(StreamBackend: BackendStream { Cuda, Cpu, Recording });
 
 impl From<RecordingStream> for StreamBackend {
     fn from(stream: RecordingStream) -> Self {

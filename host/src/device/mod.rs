@@ -15,7 +15,6 @@ pub(crate) mod reset;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::backend::cuda::CudaDevice;
 use crate::backend::{DeviceBackend, Limits};
 use crate::error::{Error, Result};
 use crate::properties::cpu_options::CpuOptions;
@@ -392,6 +391,12 @@ impl Device {
         self.backend.set_output_capacity(bytes.next_power_of_two())
     }
 
+    /// That it is `user`, the device of a stream that is to use what it has; otherwise the error of
+    /// [`Error::device_mismatch`].
+    pub(crate) fn check_is(&self, user: &Device) -> Result<()> {
+        if self == user { Ok(()) } else { Err(Error::device_mismatch(self, user)) }
+    }
+
     pub(crate) fn backend(&self) -> DeviceBackend {
         self.backend
     }
@@ -413,12 +418,6 @@ impl Error {
 impl From<DeviceBackend> for Device {
     fn from(backend: DeviceBackend) -> Self {
         Device { backend }
-    }
-}
-
-impl From<&'static CudaDevice> for Device {
-    fn from(device: &'static CudaDevice) -> Self {
-        Device { backend: device.into() }
     }
 }
 

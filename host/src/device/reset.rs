@@ -1,6 +1,6 @@
 //! Reset of a GPU to its state at the start of the process.
 
-use crate::backend::retired;
+use crate::backend::{DeviceBackend, retired};
 use crate::device::Device;
 use crate::error::{Error, Result};
 
@@ -67,6 +67,6 @@ impl Device {
         let fresh = unsafe { device.reset()? };
         // What waits for events of the old device waits no longer.
         retired::collect();
-        Ok(Device::from(fresh))
+        Ok(Device::from(DeviceBackend::from(fresh)))
     }
 }

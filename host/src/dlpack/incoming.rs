@@ -1,7 +1,6 @@
 //! Imported tensors: in place as buffers, read-only buffers, page-locked or managed memory; or copied, from
 //! any layout.
 
-use std::ops::Deref;
 use std::ptr::NonNull;
 
 use derive_where::derive_where;
@@ -56,13 +55,7 @@ pub struct ReadOnlyBuffer<T: DlpackElement> {
 
 read_by_view!([] ReadOnlyBuffer<T>, DlpackElement);
 
-impl<T: DlpackElement> Deref for ReadOnlyBuffer<T> {
-    type Target = DeviceBuffer<T>;
-
-    fn deref(&self) -> &DeviceBuffer<T> {
-        &self.buffer
-    }
-}
+deref_to_field!([T: DlpackElement] ReadOnlyBuffer<T> => buffer: DeviceBuffer<T>);
 
 impl DlpackTensor {
     /// The tensor as a buffer of a stream's device, without a copy.

@@ -1,7 +1,5 @@
 //! The axes of grids and blocks in errors.
 
-use std::fmt;
-
 /// One axis of a grid or a block; x is the fastest.
 ///
 /// ```
@@ -38,12 +36,4 @@ impl Axis {
     pub const ALL: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
 }
 
-impl fmt::Display for Axis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Axis::X => "x",
-            Axis::Y => "y",
-            Axis::Z => "z",
-        })
-    }
-}
+display_words!(Axis { X = "x", Y = "y", Z = "z" });

@@ -95,15 +95,11 @@ pub enum BarrierReach {
     Grid,
 }
 
-impl fmt::Display for BarrierReach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            BarrierReach::Block => "barrier",
-            BarrierReach::Cluster => "cluster barrier",
-            BarrierReach::Grid => "grid barrier",
-        })
-    }
-}
+display_words!(BarrierReach {
+    Block = "barrier",
+    Cluster = "cluster barrier",
+    Grid = "grid barrier",
+});
 
 /// Threads of one block that wait at the same barrier of the source.
 ///

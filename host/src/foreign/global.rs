@@ -7,8 +7,8 @@ use derive_where::derive_where;
 
 use super::module::ForeignModule;
 use crate::copy::room_for;
+use crate::error::Result;
 use crate::error::foreign::ForeignError;
-use crate::error::{Error, Result};
 use crate::stream::Stream;
 use crate::view::agree;
 
@@ -83,7 +83,7 @@ impl<T: Pod> ForeignGlobal<T> {
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; a stream of another device.
     pub fn get(&self, stream: &Stream) -> Result<Vec<T>> {
-        self.check_device(stream)?;
+        self.module.device().check_is(stream.device())?;
         let mut values = room_for(self.len)?;
         values.resize(self.len, T::zeroed());
         let target: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
@@ -100,7 +100,7 @@ impl<T: Pod> ForeignGlobal<T> {
     /// # Errors
     /// [`Error::LengthMismatch`]; a failure of the work before; a stream of another device.
     pub fn set(&self, stream: &Stream, values: &[T]) -> Result<()> {
-        self.check_device(stream)?;
+        self.module.device().check_is(stream.device())?;
         agree("ForeignGlobal::set", values.len(), self.len)?;
         let source: &[u8] = bytemuck::cast_slice(values);
         if source.is_empty() {
@@ -109,12 +109,5 @@ impl<T: Pod> ForeignGlobal<T> {
         // SAFETY: the variable has as many bytes, of this device, for as long as the module is loaded. Any
         // bytes are a `T`; launches of the module's kernels vouch for their accesses to them.
         unsafe { stream.inner().copy_from_host(self.start, source.as_ptr(), source.len()) }
-    }
-
-    fn check_device(&self, stream: &Stream) -> Result<()> {
-        if self.module.device() == stream.device() {
-            return Ok(());
-        }
-        Err(Error::device_mismatch(self.module.device(), stream.device()))
     }
 }

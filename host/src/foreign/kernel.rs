@@ -138,22 +138,6 @@ const POINTER: usize = 8;
 unsafe impl<T: DeviceCopy> ForeignParameter for T {
     const SIZES: &'static [usize] = &[size_of::<T>()];
 }
-// SAFETY: a pointer and a length.
-unsafe impl<T> ForeignParameter for Slice<T> {
-    const SIZES: &'static [usize] = &[POINTER, POINTER];
-}
-// SAFETY: a pointer and a length.
-unsafe impl<T> ForeignParameter for SliceMut<T> {
-    const SIZES: &'static [usize] = &[POINTER, POINTER];
-}
-// SAFETY: a pointer.
-unsafe impl<T, const N: usize> ForeignParameter for Array<T, N> {
-    const SIZES: &'static [usize] = &[POINTER];
-}
-// SAFETY: a pointer.
-unsafe impl<T, const N: usize> ForeignParameter for ArrayMut<T, N> {
-    const SIZES: &'static [usize] = &[POINTER];
-}
 
 /// An argument for the parameter `P` of a [`ForeignKernel`].
 ///
@@ -193,39 +177,43 @@ unsafe impl<T: DeviceCopy> TypedArgument<'_, T> for T {
     }
 }
 
-// SAFETY: pointer and length of elements that may be read.
-unsafe impl<'a, T: DeviceCopy, A: LaunchInput<'a, T>> TypedArgument<'a, Slice<T>> for A {
-    type Held = Elements<A::Staged>;
-    fn hold(self, stream: &Stream) -> Result<Self::Held> {
-        Ok(Elements::input::<T, 1>(self.stage(stream)?))
-    }
+/// Implements parameters for memory, and their arguments, which are what a kernel of the program takes, too.
+macro_rules! memory_parameters {
+    ($Slice:ident and $Array:ident: $Argument:ident, $way:ident) => {
+        // SAFETY: a pointer and a length.
+        unsafe impl<T> ForeignParameter for $Slice<T> {
+            const SIZES: &'static [usize] = &[POINTER, POINTER];
+        }
+
+        // SAFETY: a pointer.
+        unsafe impl<T, const N: usize> ForeignParameter for $Array<T, N> {
+            const SIZES: &'static [usize] = &[POINTER];
+        }
+
+        // SAFETY: pointer and length of elements that may be used in this way.
+        unsafe impl<'a, T: DeviceCopy, A: $Argument<'a, T>> TypedArgument<'a, $Slice<T>> for A {
+            type Held = Elements<A::Staged>;
+
+            fn hold(self, stream: &Stream) -> Result<Self::Held> {
+                Ok(Elements::$way::<T, 1>(self.stage(stream)?))
+            }
+        }
+
+        // SAFETY: a pointer to at least `N` elements that may be used in this way.
+        unsafe impl<'a, T: DeviceCopy, A: $Argument<'a, T>, const N: usize> TypedArgument<'a, $Array<T, N>>
+            for A
+        {
+            type Held = Elements<A::Staged>;
+
+            fn hold(self, stream: &Stream) -> Result<Self::Held> {
+                at_least(N, Elements::$way::<T, 1>(self.stage(stream)?))
+            }
+        }
+    };
 }
 
-// SAFETY: pointer and length of elements that may be written.
-unsafe impl<'a, T: DeviceCopy, A: LaunchOutput<'a, T>> TypedArgument<'a, SliceMut<T>> for A {
-    type Held = Elements<A::Staged>;
-    fn hold(self, stream: &Stream) -> Result<Self::Held> {
-        Ok(Elements::output::<T, 1>(self.stage(stream)?))
-    }
-}
-
-// SAFETY: a pointer to at least `N` elements that may be read.
-unsafe impl<'a, T: DeviceCopy, A: LaunchInput<'a, T>, const N: usize> TypedArgument<'a, Array<T, N>> for A {
-    type Held = Elements<A::Staged>;
-    fn hold(self, stream: &Stream) -> Result<Self::Held> {
-        at_least(N, Elements::input::<T, 1>(self.stage(stream)?))
-    }
-}
-
-// SAFETY: a pointer to at least `N` elements that may be written.
-unsafe impl<'a, T: DeviceCopy, A: LaunchOutput<'a, T>, const N: usize> TypedArgument<'a, ArrayMut<T, N>>
-    for A
-{
-    type Held = Elements<A::Staged>;
-    fn hold(self, stream: &Stream) -> Result<Self::Held> {
-        at_least(N, Elements::output::<T, 1>(self.stage(stream)?))
-    }
-}
+memory_parameters!(Slice and Array: LaunchInput, input);
+memory_parameters!(SliceMut and ArrayMut: LaunchOutput, output);
 
 /// The address of `elements` alone, if they are as many.
 fn at_least<S: Staged>(end: usize, elements: Elements<S>) -> Result<Elements<S>> {

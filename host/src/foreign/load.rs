@@ -8,8 +8,7 @@ use crate::backend::cuda::LoadedModule;
 use crate::device::Device;
 use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
-use crate::image::archive;
-use crate::image::{CodeType, Image, JitOptions, read_file};
+use crate::image::{CodeType, Image, JitOptions, archive, ptx, read_file};
 use crate::toolkit::{CompileOptions, CompiledProgram, NvJitLink};
 
 impl CompileOptions {
@@ -224,10 +223,9 @@ impl Device {
         };
         let image = image()?;
         let (loaded, log) = LoadedModule::load(cuda, &image, options)?;
-        Ok(match image.kind() {
-            CodeType::Ptx => ForeignModule::of_text(self, loaded, image.text(), log),
-            kind => ForeignModule::new(self, loaded, kind, log),
-        })
+        // Of machine code there is no text, and so there are no entries.
+        let entries = ptx::entries(image.text());
+        Ok(ForeignModule::new(self, loaded, Some(image.kind()), log, entries))
     }
 
     pub(super) fn no_foreign_code(&self, operation: &'static str) -> Error {

@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::device::context::{gpu, not_null};
 use crate::error::Result;
 use crate::error::foreign::ForeignError;
-use crate::image::{CodeType, Parameter, ptx};
+use crate::image::{CodeType, Parameter};
 use crate::sync::lock;
 
 /// A module of code that this program did not compile, loaded on a GPU: PTX, a cubin or a fatbin, from
@@ -78,16 +78,7 @@ struct Inner {
 }
 
 impl ForeignModule {
-    pub(super) fn new(device: &Device, loaded: LoadedModule, code_type: CodeType, log: String) -> Self {
-        ForeignModule::of(device, loaded, Some(code_type), log, HashMap::new())
-    }
-
-    /// A module of PTX, which declares its contents.
-    pub(super) fn of_text(device: &Device, loaded: LoadedModule, text: &str, log: String) -> Self {
-        ForeignModule::of(device, loaded, Some(CodeType::Ptx), log, ptx::entries(text))
-    }
-
-    fn of(
+    pub(super) fn new(
         device: &Device,
         loaded: LoadedModule,
         code_type: Option<CodeType>,
@@ -268,7 +259,7 @@ impl ForeignModule {
         let (cuda, raw) = (gpu(device, "ForeignModule::from_raw")?, not_null(raw)?);
         // SAFETY: passed on.
         let loaded = unsafe { LoadedModule::foreign(cuda, raw) };
-        Ok(ForeignModule::of(device, loaded, None, String::new(), HashMap::new()))
+        Ok(ForeignModule::new(device, loaded, None, String::new(), HashMap::new()))
     }
 
     /// The driver's handle (`CUmodule`), for other libraries. It is valid until the module is unloaded.

@@ -75,53 +75,27 @@ impl JitOptions {
             cache_mode: None,
         }
     }
+}
 
+setters! { JitOptions:
     /// The same with at most this many registers in a thread.
-    #[must_use]
-    pub const fn with_max_registers(mut self, registers: u32) -> Self {
-        self.max_registers = Some(registers);
-        self
-    }
+    with_max_registers(registers: u32): max_registers = Some(registers);
 
     /// The same, compiled for blocks of at least this many threads.
-    #[must_use]
-    pub const fn with_threads_per_block(mut self, threads: u32) -> Self {
-        self.threads_per_block = Some(threads);
-        self
-    }
+    with_threads_per_block(threads: u32): threads_per_block = Some(threads);
 
     /// The same with this level of optimisation, from 0 to 4.
-    #[must_use]
-    pub const fn with_optimization_level(mut self, level: u32) -> Self {
-        self.optimization_level = Some(level);
-        self
-    }
+    with_optimization_level(level: u32): optimization_level = Some(level);
 
     /// The same with or without debug information.
-    #[must_use]
-    pub const fn with_debug_info(mut self, on: bool) -> Self {
-        self.debug_info = on;
-        self
-    }
+    with_debug_info(on: bool): debug_info = on;
 
     /// The same with or without line numbers.
-    #[must_use]
-    pub const fn with_line_info(mut self, on: bool) -> Self {
-        self.line_info = on;
-        self
-    }
+    with_line_info(on: bool): line_info = on;
 
     /// The same with or without the resources of each kernel in the log.
-    #[must_use]
-    pub const fn with_verbose(mut self, on: bool) -> Self {
-        self.verbose = on;
-        self
-    }
+    with_verbose(on: bool): verbose = on;
 
     /// The same with global loads cached in this way.
-    #[must_use]
-    pub const fn with_cache_mode(mut self, mode: JitCacheMode) -> Self {
-        self.cache_mode = Some(mode);
-        self
-    }
+    with_cache_mode(mode: JitCacheMode): cache_mode = Some(mode);
 }

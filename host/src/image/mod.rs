@@ -44,19 +44,19 @@ impl Image {
         if let Some(at) = text.bytes().position(|byte| byte == 0) {
             return Err(invalid(CodeType::Ptx, format!("byte {at} is 0")));
         }
-        Ok(Image::copied(CodeType::Ptx, text.as_bytes()))
+        Ok(Image::unchecked(CodeType::Ptx, text.as_bytes()))
     }
 
     /// A cubin: an ELF file for one architecture.
     pub(crate) fn cubin(bytes: &[u8]) -> Result<Self, ForeignError> {
         check_elf(bytes).map_err(|reason| invalid(CodeType::Cubin, reason))?;
-        Ok(Image::copied(CodeType::Cubin, bytes))
+        Ok(Image::unchecked(CodeType::Cubin, bytes))
     }
 
     /// A fatbin: PTX and cubins for several architectures.
     pub(crate) fn fatbin(bytes: &[u8]) -> Result<Self, ForeignError> {
         check_fatbin(bytes).map_err(|reason| invalid(CodeType::Fatbin, reason))?;
-        Ok(Image::copied(CodeType::Fatbin, bytes))
+        Ok(Image::unchecked(CodeType::Fatbin, bytes))
     }
 
     /// The kind is recognised by the first bytes.
@@ -74,10 +74,6 @@ impl Image {
 
     /// Something that is read by linkers alone, and not checked: an object or a library.
     pub(crate) fn unchecked(kind: CodeType, bytes: &[u8]) -> Self {
-        Image::copied(kind, bytes)
-    }
-
-    fn copied(kind: CodeType, bytes: &[u8]) -> Self {
         let mut words = vec![0_u64; bytes.len() / 8 + 1];
         for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
             let mut padded = [0; 8];

@@ -1,8 +1,6 @@
 //! The library of mathematical functions of device code, which the build step records in the first line of its
 //! PTX.
 
-use std::fmt;
-
 /// A library of mathematical functions for device code; see [`Kernel::math_library`](crate::Kernel::math_library).
 ///
 /// ```
@@ -33,11 +31,4 @@ impl MathLibrary {
     }
 }
 
-impl fmt::Display for MathLibrary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MathLibrary::Libm => "libm",
-            MathLibrary::Libdevice => "libdevice",
-        })
-    }
-}
+display_words!(MathLibrary { Libm = "libm", Libdevice = "libdevice" });

@@ -22,8 +22,8 @@ use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::argument::{
-    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_to_other_kernels,
-    sealed::Sealed,
+    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_as_atomics,
+    pass_to_other_kernels, sealed::Sealed,
 };
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut, check_extent};
@@ -391,24 +391,8 @@ impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for Shaped<In<'a, 
     }
 }
 
-impl<'a, A: AtomicForm> LaunchInput<'a, A> for Out<'a, A::Value>
-where
-    A::Value: Zeroable,
-{
-    type Staged = StagedOut<'a, A::Value, 1>;
-
-    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<A::Value>::stage(self, stream)
-    }
-}
-
-impl<'a, A: AtomicForm> LaunchInput<'a, A> for InOut<'a, A::Value> {
-    type Staged = StagedOut<'a, A::Value, 1>;
-
-    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<A::Value>::stage(self, stream)
-    }
-}
+pass_as_atomics!(Out, StagedOut, Zeroable);
+pass_as_atomics!(InOut, StagedOut);
 
 impl<'a, T: DeviceCopy + Zeroable> LaunchOutput<'a, T> for Out<'a, T> {
     type Staged = StagedOut<'a, T, 1>;

@@ -11,14 +11,7 @@ use crate::launch::grid::Grid;
 use crate::launch::temporary::Temporary;
 use crate::stream::Stream;
 use crate::view::atomic::DeviceAtomicView;
-use crate::view::{DeviceView, DeviceViewMut};
-
-fn expect_length(operation: &'static str, source_length: usize, target_length: usize) -> Result<()> {
-    if source_length == target_length {
-        return Ok(());
-    }
-    Err(Error::LengthMismatch { operation, source_length, target_length })
-}
+use crate::view::{DeviceView, DeviceViewMut, agree};
 
 /// Writes the elements of `x` to `y`, sorted: tiles first, then ever longer runs, merged. The kernels are as those of
 /// [`merge`]; a pass takes runs of its first slice.
@@ -31,7 +24,7 @@ pub fn merge_sort<T: DeviceCopy + AnyBits>(
     split: impl Fn(Grid<1>, DeviceView<T>, DeviceView<T>, u64, DeviceViewMut<u64>) -> Result<()>,
     merge_tiles: impl Fn(Grid<1>, DeviceView<T>, u64, DeviceView<u64>, DeviceViewMut<T>) -> Result<()>,
 ) -> Result<()> {
-    expect_length("merge_sort", x.len(), y.len())?;
+    agree("merge_sort", x.len(), y.len())?;
     let tiles = x.len().div_ceil(tile::<T>());
     let grid = Grid::blocks(tiles);
     if tiles <= 1 {
@@ -62,7 +55,7 @@ pub fn merge<T: DeviceCopy>(
     split: impl FnOnce(Grid<1>, DeviceViewMut<u64>) -> Result<()>,
     merge_tiles: impl FnOnce(Grid<1>, DeviceView<u64>, DeviceViewMut<T>) -> Result<()>,
 ) -> Result<()> {
-    expect_length("merge", a.len() + b.len(), y.len())?;
+    agree("merge", a.len() + b.len(), y.len())?;
     let tiles = y.len().div_ceil(tile::<T>());
     if tiles == 0 {
         return Ok(());

@@ -279,14 +279,8 @@ macro_rules! over_device_buffer {
             }
         }
 
-        /// What only reads is as in any device buffer.
-        impl<T: ferrogrid_device::DeviceCopy> std::ops::Deref for $Buffer<T> {
-            type Target = $crate::DeviceBuffer<T>;
-
-            fn deref(&self) -> &Self::Target {
-                &self.buffer
-            }
-        }
+        // What only reads is as in any device buffer.
+        deref_to_field!([T: ferrogrid_device::DeviceCopy] $Buffer<T> => buffer: $crate::DeviceBuffer<T>);
     };
 }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::trace::{Span, SpanKind, Trace, Track};
@@ -11,6 +11,7 @@ use super::work::Work;
 use crate::backend::EventBackend;
 use crate::device::Device;
 use crate::error::Result;
+use crate::sync::lock;
 
 /// So many pairs of events wait to be read at least before any is read: reading them is left for later.
 const MANY_PENDING: usize = 1024;
@@ -69,7 +70,7 @@ impl Recorder {
 
     /// Records a call that enqueued work on `stream` between the marks; without marks, its times are unknown.
     pub(super) fn note_work(&self, work: Work, stream: u64, host: (Instant, Instant), marks: Option<Marks>) {
-        let mut collected = self.lock();
+        let mut collected = lock(&self.collected);
         let call = collected.next_call;
         collected.next_call += 1;
         let span = self.call(work, host.0, host.1, &mut collected);
@@ -86,25 +87,25 @@ impl Recorder {
 
     /// Records a call in which the host did the work itself.
     pub(super) fn note_call(&self, work: Work, start: Instant, end: Instant) {
-        let mut collected = self.lock();
+        let mut collected = lock(&self.collected);
         let span = self.call(work, start, end, &mut collected);
         collected.spans.push(span);
     }
 
     pub(super) fn note_range(&self, name: &str, start: Instant, end: Instant) {
-        let mut collected = self.lock();
+        let mut collected = lock(&self.collected);
         let span = self.on_thread(name, SpanKind::Range, start, end, &mut collected);
         collected.spans.push(span);
     }
 
     /// All spans, once what was recorded has run.
     pub(super) fn trace(&self) -> Trace {
-        let mut collected = self.lock();
+        let mut collected = lock(&self.collected);
         // While events are waited for, others may still be at the end of a call.
         while let Some(pending) = collected.pending.pop_front() {
             drop(collected);
             let happened = pending.marks.1.wait_unreported();
-            collected = self.lock();
+            collected = lock(&self.collected);
             collected.read(pending, happened);
         }
         let mut spans = std::mem::take(&mut collected.spans);
@@ -134,10 +135,6 @@ impl Recorder {
     fn times(&self, start: Instant, end: Instant) -> (Duration, Duration) {
         let (start, end) = (start.max(self.base), end.max(self.base));
         (start - self.base, end - start)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Collected> {
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -244,7 +241,7 @@ mod tests {
     #[test]
     fn spans_of_one_stream_stay_apart_if_the_clocks_are_found_to_be() -> Result<()> {
         let recorder = Recorder::new(&Device::cpu())?;
-        let mut collected = recorder.lock();
+        let mut collected = lock(&recorder.collected);
         let anchor = collected.anchor.0.clone();
         // By the device's clock, the first takes from 1 s to 2 s, the second from 2 s on.
         let first = collected.no_earlier(1.0, Duration::from_millis(1500));

@@ -46,31 +46,21 @@ impl CpuOptions {
     pub fn new() -> Self {
         Self::default()
     }
+}
 
+setters! { CpuOptions:
     /// At most `bytes` of memory in its buffers at a time, managed ones and those for several processes
     /// counted; more is [`Error::OutOfMemory`](crate::Error::OutOfMemory). Buffers that are dropped count until the work
     /// before that has run.
-    #[must_use]
-    pub fn memory(self, bytes: u64) -> Self {
-        CpuOptions { memory: Some(bytes), ..self }
-    }
+    memory(bytes: u64): memory = Some(bytes);
 
     /// At most `bytes` of shared memory in a block, up to 232448 (227 KiB).
-    #[must_use]
-    pub fn shared_memory_per_block(self, bytes: usize) -> Self {
-        CpuOptions { shared_memory_per_block: Some(bytes), ..self }
-    }
+    shared_memory_per_block(bytes: usize): shared_memory_per_block = Some(bytes);
 
     /// `threads` threads to run blocks, from 1 to 65535, whatever `FERROGRID_CPU_THREADS` says.
-    #[must_use]
-    pub fn workers(self, threads: usize) -> Self {
-        CpuOptions { workers: Some(threads), ..self }
-    }
+    workers(threads: usize): workers = Some(threads);
 
     /// Runs kernels as kernels, thread by thread, even if they have a body for the CPU (`#[kernel(native = ...)]`), as those of
     /// the ready-made algorithms: to test or debug the kernel itself.
-    #[must_use]
-    pub fn without_native_bodies(self) -> Self {
-        CpuOptions { without_native_bodies: true, ..self }
-    }
+    without_native_bodies(): without_native_bodies = true;
 }

@@ -98,55 +98,6 @@ impl KernelSource {
         self
     }
 
-    /// The same with or without approximate arithmetic: subnormals are zero, division and square root are approximate,
-    /// multiplication and addition may fuse (nvcc's `-use_fast_math` without its functions).
-    #[must_use]
-    pub fn with_fast_math(self, on: bool) -> Self {
-        self.with(|build| build.fast_math(on))
-    }
-
-    /// The same with at most so many registers for a thread, from 24 to 255 (nvcc's `-maxrregcount`).
-    #[must_use]
-    pub fn with_max_registers(self, count: u32) -> Self {
-        self.with(|build| build.max_registers(count))
-    }
-
-    /// The same, in which integer overflow panics or not.
-    #[must_use]
-    pub fn with_overflow_checks(self, on: bool) -> Self {
-        self.with(|build| build.overflow_checks(on))
-    }
-
-    /// The same, in which `debug_assert!` asserts or not.
-    #[must_use]
-    pub fn with_debug_assertions(self, on: bool) -> Self {
-        self.with(|build| build.debug_assertions(on))
-    }
-
-    /// The same with or without lines of the source in the PTX (nvcc's `-lineinfo`).
-    #[must_use]
-    pub fn with_line_info(self, on: bool) -> Self {
-        self.with(|build| build.line_info(on))
-    }
-
-    /// The same with or without variables and types for debuggers.
-    #[must_use]
-    pub fn with_debug_info(self, on: bool) -> Self {
-        self.with(|build| build.debug_info(on))
-    }
-
-    /// The same with a `cfg`, as after rustc's `--cfg`: `name` or `name="value"`. Adds to those before.
-    #[must_use]
-    pub fn with_cfg(self, cfg: impl Into<String>) -> Self {
-        self.with(|build| build.cfg(cfg))
-    }
-
-    /// The same with a variable for `env!`: a way to pass numbers to a text (`env!("TILE")`). Adds to those before.
-    #[must_use]
-    pub fn with_env(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.with(|build| build.env(name, value))
-    }
-
     /// Compiles for `device`, and loads: PyCUDA's `SourceModule`.
     ///
     /// # Errors
@@ -176,6 +127,48 @@ impl KernelSource {
         let program = self.build.compile_program(&self.program, &arch).map_err(failed)?;
         Ok(CompiledSource::new(&self.program.name, program))
     }
+}
+
+/// Options of the build, as methods that pass them on.
+macro_rules! build_options {
+    ($( $(#[$doc:meta])* $method:ident($($argument:ident: $ty:ty),*) by $option:ident; )*) => {
+        impl KernelSource {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $method(self, $($argument: $ty),*) -> Self {
+                    self.with(|build| build.$option($($argument),*))
+                }
+            )*
+        }
+    };
+}
+
+build_options! {
+    /// The same with or without approximate arithmetic: subnormals are zero, division and square root are approximate,
+    /// multiplication and addition may fuse (nvcc's `-use_fast_math` without its functions).
+    with_fast_math(on: bool) by fast_math;
+
+    /// The same with at most so many registers for a thread, from 24 to 255 (nvcc's `-maxrregcount`).
+    with_max_registers(count: u32) by max_registers;
+
+    /// The same, in which integer overflow panics or not.
+    with_overflow_checks(on: bool) by overflow_checks;
+
+    /// The same, in which `debug_assert!` asserts or not.
+    with_debug_assertions(on: bool) by debug_assertions;
+
+    /// The same with or without lines of the source in the PTX (nvcc's `-lineinfo`).
+    with_line_info(on: bool) by line_info;
+
+    /// The same with or without variables and types for debuggers.
+    with_debug_info(on: bool) by debug_info;
+
+    /// The same with a `cfg`, as after rustc's `--cfg`: `name` or `name="value"`. Adds to those before.
+    with_cfg(cfg: impl Into<String>) by cfg;
+
+    /// The same with a variable for `env!`: a way to pass numbers to a text (`env!("TILE")`). Adds to those before.
+    with_env(name: impl Into<String>, value: impl Into<String>) by env;
 }
 
 fn failed(source_name: &str, architecture: &str, error: ferrogrid_build::Error) -> SourceError {

@@ -24,7 +24,9 @@ impl StreamOptions {
     pub const fn new() -> Self {
         StreamOptions { ordered_with_legacy: false, priority: 0 }
     }
+}
 
+setters! { StreamOptions:
     /// Orders the stream with the legacy default stream, as `CU_STREAM_DEFAULT` does. Work on either waits for earlier work
     /// on the other. For programs that share the device with code that uses the default stream.
     ///
@@ -40,15 +42,9 @@ impl StreamOptions {
     /// assert_eq!(stream.download(&ones)?, [1; 3]);
     /// # Ok(()) }
     /// ```
-    #[must_use]
-    pub const fn ordered_with_legacy(self) -> Self {
-        StreamOptions { ordered_with_legacy: true, ..self }
-    }
+    ordered_with_legacy(): ordered_with_legacy = true;
 
     /// The priority: lower numbers go first, when blocks of several streams wait for a place. See
     /// [`Device::stream_priority_range`](crate::Device::stream_priority_range).
-    #[must_use]
-    pub const fn with_priority(self, priority: i32) -> Self {
-        StreamOptions { priority, ..self }
-    }
+    with_priority(priority: i32): priority = priority;
 }

@@ -74,16 +74,7 @@ pub enum FastCompile {
     Max,
 }
 
-impl fmt::Display for FastCompile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FastCompile::Off => "0",
-            FastCompile::Min => "min",
-            FastCompile::Mid => "mid",
-            FastCompile::Max => "max",
-        })
-    }
-}
+display_words!(FastCompile { Off = "0", Min = "min", Mid = "mid", Max = "max" });
 
 /// Warnings that are errors (`--warning-as-error`).
 ///
@@ -104,15 +95,11 @@ pub enum WarningKind {
     DeprecatedDeclarations,
 }
 
-impl fmt::Display for WarningKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WarningKind::All => "all-warnings",
-            WarningKind::Reorder => "reorder",
-            WarningKind::DeprecatedDeclarations => "deprecated-declarations",
-        })
-    }
-}
+display_words!(WarningKind {
+    All = "all-warnings",
+    Reorder = "reorder",
+    DeprecatedDeclarations = "deprecated-declarations",
+});
 
 impl CompileOptions {
     /// The default: the oldest architecture that NVRTC compiles for.

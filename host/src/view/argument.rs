@@ -328,7 +328,22 @@ macro_rules! pass_by_view {
     };
 }
 
-pub(crate) use {pass_by_view, pass_to_other_kernels, read_by_view};
+/// Implements an argument to write as one of atomic elements, to read and write: those of its values.
+macro_rules! pass_as_atomics {
+    ($Argument:ident, $Staged:ident $(, $Value:path)?) => {
+        impl<'a, A: ferrogrid_device::atomic::AtomicForm> LaunchInput<'a, A> for $Argument<'a, A::Value>
+        $(where A::Value: $Value)?
+        {
+            type Staged = $Staged<'a, A::Value, 1>;
+
+            fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+                LaunchOutput::<A::Value>::stage(self, stream)
+            }
+        }
+    };
+}
+
+pub(crate) use {pass_as_atomics, pass_by_view, pass_to_other_kernels, read_by_view};
 
 // Those of the usual buffer are written out, because rustc shows them where an argument does not fit.
 

@@ -210,6 +210,14 @@ macro_rules! row_methods {
                 self.view.start as *mut u8
             }
         }
+
+        impl<'a, T: DeviceCopy> From<$View<'a, T, 2>> for $Rows<'a, T> {
+            /// Rows that follow each other.
+            fn from(rows: $View<'a, T, 2>) -> Self {
+                let ([width, height], length) = (rows.extent(), rows.len());
+                $Rows::new(rows.shaped([length]), Shape { width, height, pitch: width })
+            }
+        }
     };
 }
 
@@ -248,23 +256,6 @@ impl<'a, T: DeviceCopy> PitchedViewMut<'a, T> {
         let Shape { width, height, pitch } = self.shape;
         let is_empty = width == 0 || height == 0;
         self.view.shaped([if is_empty { 0 } else { (height - 1) * pitch + width }])
-    }
-}
-
-impl<'a, T: DeviceCopy> From<DeviceViewMut<'a, T, 2>> for PitchedViewMut<'a, T> {
-    /// Rows that follow each other.
-    fn from(rows: DeviceViewMut<'a, T, 2>) -> Self {
-        let (width, height) = (rows.width(), rows.height());
-        let length = rows.len();
-        PitchedViewMut::new(rows.shaped([length]), Shape { width, height, pitch: width })
-    }
-}
-
-impl<'a, T: DeviceCopy> From<DeviceView<'a, T, 2>> for PitchedView<'a, T> {
-    /// Rows that follow each other.
-    fn from(rows: DeviceView<'a, T, 2>) -> Self {
-        let (width, height) = (rows.width(), rows.height());
-        PitchedView::new(rows.shaped([rows.len()]), Shape { width, height, pitch: width })
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::fmt::Display;
+use std::ops::Deref;
 use std::ptr::null;
 use std::sync::OnceLock;
 
@@ -24,8 +25,7 @@ use super::graph::condition::ConditionalParams;
 use super::graph::memory::AllocationParams;
 use super::memory::BatchAttributes;
 use super::memory::ipc::IpcHandle;
-use super::memory::pool::{PoolAccess, PoolHandle, PoolProperties};
-use super::memory::virtual_memory::AllocationProperties;
+use super::memory::pool::{AllocationProperties, PoolAccess, PoolHandle, PoolProperties};
 use crate::error::{Error, NEEDED_DRIVER, Result};
 use crate::library;
 
@@ -73,6 +73,12 @@ impl Code {
         matches!(self, Code::INVALID_CONTEXT | Code::INVALID_HANDLE | Code::CONTEXT_IS_DESTROYED)
     }
 
+    /// This code as that of a function of the driver.
+    #[inline]
+    pub(super) fn of_function(self, symbol: &'static str) -> Returned {
+        Returned { code: self, symbol }
+    }
+
     /// Whether a kernel has failed on the device, which ends its context.
     pub(super) fn is_kernel_failure(self) -> bool {
         use CUresult::*;
@@ -88,6 +94,43 @@ impl Code {
             CUDA_ERROR_LAUNCH_FAILED,
         ];
         FAILURES.map(Code::of).contains(&self)
+    }
+}
+
+/// What a function of the driver returned, with its name for errors.
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub(crate) struct Returned {
+    pub(super) code: Code,
+    symbol: &'static str,
+}
+
+impl Returned {
+    /// The function's name in CUDA's documentation, which has no version: `cuMemAlloc` for `cuMemAlloc_v2`.
+    pub(super) fn operation(self) -> &'static str {
+        self.symbol.strip_suffix("_v2").unwrap_or(self.symbol)
+    }
+}
+
+impl From<Returned> for Result<Returned> {
+    fn from(returned: Returned) -> Self {
+        Ok(returned)
+    }
+}
+
+impl Deref for Returned {
+    type Target = Code;
+
+    #[inline]
+    fn deref(&self) -> &Code {
+        &self.code
+    }
+}
+
+impl PartialEq<Code> for Returned {
+    #[inline]
+    fn eq(&self, code: &Code) -> bool {
+        self.code == *code
     }
 }
 
@@ -124,9 +167,9 @@ macro_rules! driver_calls {
                 /// As the driver API says of this function.
                 #[inline]
                 #[allow(clippy::too_many_arguments, reason = "as many as the driver's function has")]
-                pub(super) unsafe fn $name(&self, $($argument: $ty),*) -> Code {
+                pub(super) unsafe fn $name(&self, $($argument: $ty),*) -> Returned {
                     // SAFETY: passed on.
-                    Code(unsafe { (self.$name)($($argument),*) })
+                    Code(unsafe { (self.$name)($($argument),*) }).of_function(stringify!($symbol))
                 }
             )*
 
@@ -136,11 +179,11 @@ macro_rules! driver_calls {
                 /// # Safety
                 /// As the driver API says of this function.
                 #[allow(clippy::too_many_arguments, reason = "as many as the driver's function has")]
-                pub(super) unsafe fn $late(&self, $($late_argument: $late_ty),*) -> Result<Code> {
+                pub(super) unsafe fn $late(&self, $($late_argument: $late_ty),*) -> Result<Returned> {
                     let (symbol, found, needed) = (stringify!($late_symbol), self.found, $since);
                     let call = self.$late.ok_or(Error::MissingSymbol { symbol, found, needed })?;
                     // SAFETY: passed on.
-                    Ok(Code(unsafe { call($($late_argument),*) }))
+                    Ok(Code(unsafe { call($($late_argument),*) }).of_function(symbol))
                 }
             )*
         }
@@ -327,7 +370,7 @@ fn open() -> Result<Driver> {
     if code == Code::NO_DEVICE {
         return Err(Error::NoDevice);
     }
-    driver.check(code, "cuInit", "")?;
+    driver.check(code, "")?;
     Ok(driver)
 }
 
@@ -387,58 +430,43 @@ impl Driver {
 
     /// `Ok` for success, else the error with the driver's words. `object` says what the call was for.
     #[inline]
-    pub(super) fn check(
-        &self,
-        code: Code,
-        operation: &'static str,
-        object: &(impl Display + ?Sized),
-    ) -> Result<()> {
-        if code.is_success() { Ok(()) } else { Err(self.error(code, operation, object)) }
+    pub(super) fn check(&self, returned: Returned, object: &(impl Display + ?Sized)) -> Result<()> {
+        if returned.is_success() { Ok(()) } else { Err(self.error(returned, object)) }
     }
 
     #[cold]
-    pub(super) fn error(
-        &self,
-        code: Code,
-        operation: &'static str,
-        object: &(impl Display + ?Sized),
-    ) -> Error {
-        Error::Driver {
-            operation,
-            object: object.to_string().into(),
-            code: code.0,
-            name: self.name_of(code),
-            text: self.text_of(code),
-        }
+    pub(super) fn error(&self, returned: Returned, object: &(impl Display + ?Sized)) -> Error {
+        let Returned { code, .. } = returned;
+        let (name, text) = (self.name_of(code), self.text_of(code));
+        let (operation, object) = (returned.operation(), object.to_string().into());
+        Error::Driver { operation, object, code: code.0, name, text }
     }
 
     /// The driver's name for `code`.
     pub(super) fn name_of(&self, code: Code) -> Box<str> {
-        let mut name = null();
-        // SAFETY: any number is allowed; `name` is valid for the call.
-        let known = unsafe { self.error_name(code.0, &mut name) };
-        // SAFETY: on success the driver returns a static string.
-        unsafe { words(known, name) }.unwrap_or_else(|| "an error that this driver does not name".into())
+        // SAFETY: it gives static strings.
+        let name = unsafe { self.words_of(code, Driver::error_name) };
+        name.unwrap_or_else(|| "an error that this driver does not name".into())
     }
 
     /// The driver's text for `code`.
     pub(super) fn text_of(&self, code: Code) -> Box<str> {
+        // SAFETY: it gives static strings.
+        unsafe { self.words_of(code, Driver::error_text) }.unwrap_or_else(|| "no description".into())
+    }
+
+    /// What `ask` gives for `code`, if the driver knows it.
+    ///
+    /// # Safety
+    /// `ask` takes any number, and if it succeeds, it gives null or a static C string.
+    unsafe fn words_of(&self, code: Code, ask: AskForWords) -> Option<Box<str>> {
         let mut text = null();
         // SAFETY: any number is allowed; `text` is valid for the call.
-        let known = unsafe { self.error_text(code.0, &mut text) };
-        // SAFETY: on success the driver returns a static string.
-        unsafe { words(known, text) }.unwrap_or_else(|| "no description".into())
+        let known = unsafe { ask(self, code.0, &mut text) };
+        // SAFETY: not null, and the caller vouches for the rest.
+        let text = (known.is_success() && !text.is_null()).then(|| unsafe { CStr::from_ptr(text) })?;
+        Some(text.to_string_lossy().into())
     }
 }
 
-/// The string at `text`, if the call that gave it succeeded.
-///
-/// # Safety
-/// `text` is then null or a C string that is valid for the call.
-unsafe fn words(code: Code, text: *const c_char) -> Option<Box<str>> {
-    if !code.is_success() || text.is_null() {
-        return None;
-    }
-    // SAFETY: not null, and the caller vouches for the rest.
-    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into())
-}
+type AskForWords = unsafe fn(&Driver, c_uint, *mut *const c_char) -> Returned;

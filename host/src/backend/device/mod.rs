@@ -31,7 +31,7 @@ pub(crate) enum DeviceBackend {
 }
 
 /// Operations of a device. The defaults return nothing and do nothing.
-pub(crate) trait BackendDevice: DeviceMemory + Display {
+pub(crate) trait BackendDevice: DeviceMemory + DeviceQueries + Display {
     fn name(&self) -> &str;
 
     /// Checks that its context can be created.
@@ -53,6 +53,18 @@ pub(crate) trait BackendDevice: DeviceMemory + Display {
         None
     }
 
+    /// The error of an allocation of so many bytes that failed.
+    #[cold]
+    fn out_of_memory(&self, requested: usize) -> Error {
+        let memory = self.memory_info().ok().flatten();
+        Error::OutOfMemory {
+            device: self.to_string().into(),
+            requested: requested as u64,
+            free: memory.map(|memory| memory.free),
+            total: memory.map(|memory| memory.total),
+        }
+    }
+
     /// Sets the receiver of printed text: `sink`, or standard output.
     fn set_output_sink(&self, sink: Option<Sink>);
 
@@ -61,6 +73,12 @@ pub(crate) trait BackendDevice: DeviceMemory + Display {
 
     /// `bytes` is a power of two.
     fn set_output_capacity(&self, bytes: usize) -> Result<()>;
+}
+
+/// What a device is like.
+pub(crate) trait DeviceQueries {
+    fn properties(&self) -> Result<DeviceProperties>;
+    fn attribute(&self, attribute: DeviceAttribute) -> Result<i32>;
 }
 
 /// Operations on memory that is not allocated in stream order, and the figures of a device's memory. The defaults use host
@@ -209,20 +227,6 @@ impl DeviceBackend {
         match self {
             DeviceBackend::Cuda(device) => device.shared_memory_per_block(),
             DeviceBackend::Cpu(device) => device.shared_memory_per_block(),
-        }
-    }
-
-    pub(crate) fn properties(self) -> Result<DeviceProperties> {
-        match self {
-            DeviceBackend::Cuda(device) => device.properties(),
-            DeviceBackend::Cpu(device) => device.properties(),
-        }
-    }
-
-    pub(crate) fn attribute(self, attribute: DeviceAttribute) -> Result<i32> {
-        match self {
-            DeviceBackend::Cuda(device) => device.attribute(attribute),
-            DeviceBackend::Cpu(device) => device.attribute(attribute),
         }
     }
 

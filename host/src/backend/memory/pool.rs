@@ -43,55 +43,6 @@ impl PoolOptions {
         }
     }
 
-    /// Which memory the pool has; at first the device's own.
-    #[must_use]
-    pub const fn with_kind(self, kind: PoolKind) -> Self {
-        PoolOptions { kind, ..self }
-    }
-
-    /// Allows other processes to open the pool, and buffers of it
-    /// (`CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`): see [`MemoryPool::share`](crate::MemoryPool::share). For memory of
-    /// the device only.
-    #[must_use]
-    pub const fn shareable(self) -> Self {
-        PoolOptions { shareable: true, ..self }
-    }
-
-    /// How many free bytes the pool keeps at a synchronisation (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`); at first all.
-    #[must_use]
-    pub const fn with_release_threshold(self, bytes: u64) -> Self {
-        PoolOptions { release_threshold: bytes, ..self }
-    }
-
-    /// The most bytes that buffers of the pool may use: an allocation over it is
-    /// [`Error::MemoryLimit`](crate::Error::MemoryLimit). At first there is no such limit.
-    /// [`MemoryPool::set_limit`](crate::MemoryPool::set_limit) changes it.
-    #[must_use]
-    pub const fn with_max_size(self, bytes: u64) -> Self {
-        PoolOptions { max_size: Some(bytes), ..self }
-    }
-
-    /// Whether memory that was freed on a stream may be given to another that waits for an event after that
-    /// (`CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`).
-    #[must_use]
-    pub const fn with_reuse_follow_event_dependencies(self, allowed: bool) -> Self {
-        PoolOptions { reuse_follow_event_dependencies: allowed, ..self }
-    }
-
-    /// Whether memory may be given to another stream when the free has been observed to have run
-    /// (`CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC`). Without it, reuse is deterministic.
-    #[must_use]
-    pub const fn with_reuse_allow_opportunistic(self, allowed: bool) -> Self {
-        PoolOptions { reuse_allow_opportunistic: allowed, ..self }
-    }
-
-    /// Whether the driver may make a stream wait for another to reuse what that has freed
-    /// (`CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES`).
-    #[must_use]
-    pub const fn with_reuse_allow_internal_dependencies(self, allowed: bool) -> Self {
-        PoolOptions { reuse_allow_internal_dependencies: allowed, ..self }
-    }
-
     /// Whether memory is reused by event dependencies, opportunistically, and by dependencies that the driver adds.
     pub(crate) fn reuse(&self) -> [bool; 3] {
         [
@@ -100,6 +51,36 @@ impl PoolOptions {
             self.reuse_allow_internal_dependencies,
         ]
     }
+}
+
+setters! { PoolOptions:
+    /// Which memory the pool has; at first the device's own.
+    with_kind(kind: PoolKind): kind = kind;
+
+    /// Allows other processes to open the pool, and buffers of it
+    /// (`CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`): see [`MemoryPool::share`](crate::MemoryPool::share). For memory of
+    /// the device only.
+    shareable(): shareable = true;
+
+    /// How many free bytes the pool keeps at a synchronisation (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`); at first all.
+    with_release_threshold(bytes: u64): release_threshold = bytes;
+
+    /// The most bytes that buffers of the pool may use: an allocation over it is
+    /// [`Error::MemoryLimit`](crate::Error::MemoryLimit). At first there is no such limit.
+    /// [`MemoryPool::set_limit`](crate::MemoryPool::set_limit) changes it.
+    with_max_size(bytes: u64): max_size = Some(bytes);
+
+    /// Whether memory that was freed on a stream may be given to another that waits for an event after that
+    /// (`CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`).
+    with_reuse_follow_event_dependencies(allowed: bool): reuse_follow_event_dependencies = allowed;
+
+    /// Whether memory may be given to another stream when the free has been observed to have run
+    /// (`CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC`). Without it, reuse is deterministic.
+    with_reuse_allow_opportunistic(allowed: bool): reuse_allow_opportunistic = allowed;
+
+    /// Whether the driver may make a stream wait for another to reuse what that has freed
+    /// (`CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES`).
+    with_reuse_allow_internal_dependencies(allowed: bool): reuse_allow_internal_dependencies = allowed;
 }
 
 /// Which memory a pool has (`CUmemPoolProps`): for [`PoolOptions::with_kind`].

@@ -6,8 +6,8 @@ use super::{Capture, recording};
 use crate::backend::operation::{Node, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::recording::{MANY_LEVELS, RecordingStream};
+use crate::error::Result;
 use crate::error::graph::GraphError;
-use crate::error::{Error, Result};
 use crate::graph::buffer::{GraphBuffer, GraphKey};
 use crate::graph::{Graph, GraphNode};
 
@@ -71,9 +71,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     }
 
     fn add_child(&'scope self, line: &RecordingStream, graph: Graph<'b>) -> Result<GraphNode> {
-        if graph.device != *self.device() {
-            return Err(Error::device_mismatch(&graph.device, self.device()));
-        }
+        graph.device.check_is(self.device())?;
         check_levels(&graph.nodes, 1)?;
         let Graph { id, mut nodes, slots, .. } = graph;
         let numbers = self.take_over(id, slots)?;

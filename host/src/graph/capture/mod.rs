@@ -11,7 +11,6 @@ pub(crate) mod staged;
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
@@ -547,12 +546,6 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     }
 }
 
-impl Deref for Capture<'_, '_> {
-    type Target = Stream;
-
-    fn deref(&self) -> &Stream {
-        &self.stream
-    }
-}
+deref_to_field!([] Capture<'_, '_> => stream: Stream);
 
 debug_by_methods!(Capture<'_, '_> { device });

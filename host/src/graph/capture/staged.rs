@@ -15,8 +15,8 @@ use crate::memory::access::Access;
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::argument::{
-    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_to_other_kernels,
-    sealed::Sealed,
+    DeviceInput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, pass_as_atomics,
+    pass_to_other_kernels, sealed::Sealed,
 };
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
@@ -224,10 +224,4 @@ impl<'a, T: DeviceCopy, const R: usize> LaunchOutput<'a, T, R> for GraphOut<'a, 
 pass_to_other_kernels! { read: [T: DeviceCopy, const R: usize] GraphIn<'a, T, R>, R; }
 pass_to_other_kernels! { write: [T: DeviceCopy, const R: usize] GraphOut<'a, T, R>, R; }
 
-impl<'a, A: AtomicForm> LaunchInput<'a, A> for GraphOut<'a, A::Value> {
-    type Staged = StagedGraphOut<'a, A::Value, 1>;
-
-    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<A::Value>::stage(self, stream)
-    }
-}
+pass_as_atomics!(GraphOut, StagedGraphOut);

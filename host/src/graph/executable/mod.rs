@@ -18,8 +18,8 @@ use crate::backend::operation::{Node, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::retired::retire;
 use crate::device::Device;
+use crate::error::Result;
 use crate::error::graph::GraphError;
-use crate::error::{Error, Result};
 use crate::order::Use;
 use crate::profile::{self, Work};
 use crate::stream::{Stream, StreamInner};
@@ -246,10 +246,7 @@ impl Replay {
         if stream.inner().recording().is_some() {
             return Err(not_recordable("a launch of a graph", "graphs do not contain graphs"));
         }
-        if self.device == *stream.device() {
-            return Ok(());
-        }
-        Err(Error::device_mismatch(&self.device, stream.device()))
+        self.device.check_is(stream.device())
     }
 
     /// Records that `stream` has the last launch.

@@ -2,15 +2,14 @@
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::ops::Deref;
 
 use ferrogrid_device::DeviceCopy;
 
 use super::ExecutableGraph;
 use crate::backend::operation::{Node, Operation, OwnedLaunch};
 use crate::backend::recording::Recorder;
+use crate::error::Result;
 use crate::error::graph::GraphError;
-use crate::error::{Error, Result};
 use crate::graph::buffer::{GraphBuffer, GraphKey};
 use crate::graph::capture::allocation::AllocationKey;
 use crate::graph::slot::Slots;
@@ -175,9 +174,7 @@ impl<'b> ExecutableGraph<'b> {
     /// [`GraphError::UpdateRefused`] with what differs; [`Error::DeviceMismatch`] if it is of another
     /// device. This graph is then as before.
     pub fn update(&mut self, graph: Graph<'b>) -> Result<()> {
-        if graph.device != self.replay.device {
-            return Err(Error::device_mismatch(&graph.device, &self.replay.device));
-        }
+        graph.device.check_is(&self.replay.device)?;
         if self.replay.backend.is_foreign() {
             return Err(GraphError::UpdateRefused {
                 reason: "it came in by its handle, and its nodes are not known".into(),
@@ -229,13 +226,7 @@ impl<'scope, 'b> GraphUpdate<'scope, 'b> {
     }
 }
 
-impl Deref for GraphUpdate<'_, '_> {
-    type Target = Stream;
-
-    fn deref(&self) -> &Stream {
-        &self.stream
-    }
-}
+deref_to_field!([] GraphUpdate<'_, '_> => stream: Stream);
 
 debug_by_methods!(GraphUpdate<'_, '_> { device });
 

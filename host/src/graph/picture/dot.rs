@@ -35,32 +35,6 @@ impl DotOptions {
         DotOptions { verbose: false, params: false, attributes: false, handles: false }
     }
 
-    /// All details (`CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE`).
-    #[must_use]
-    pub const fn verbose(self) -> Self {
-        DotOptions { verbose: true, ..self }
-    }
-
-    /// The parameters of nodes: addresses, sizes and values of copies and fills, grids and blocks, functions of the host,
-    /// events (`CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS`, `_MEMCPY_`, `_MEMSET_`, `_HOST_`, `_EVENT_` and
-    /// `_CONDITIONAL_NODE_PARAMS`).
-    #[must_use]
-    pub const fn params(self) -> Self {
-        DotOptions { params: true, ..self }
-    }
-
-    /// The attributes of launches: cooperative, clusters, priority (`CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES`).
-    #[must_use]
-    pub const fn attributes(self) -> Self {
-        DotOptions { attributes: true, ..self }
-    }
-
-    /// Handles of nodes and of kernels' functions (`CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES`).
-    #[must_use]
-    pub const fn handles(self) -> Self {
-        DotOptions { handles: true, ..self }
-    }
-
     /// As the driver takes them.
     pub(crate) const fn flags(self) -> u32 {
         const PARAMS: u32 = 4 | 8 | 16 | 32 | 64 | 32_768;
@@ -92,6 +66,22 @@ impl DotOptions {
         }
         lines
     }
+}
+
+setters! { DotOptions:
+    /// All details (`CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE`).
+    verbose(): verbose = true;
+
+    /// The parameters of nodes: addresses, sizes and values of copies and fills, grids and blocks, functions of the host,
+    /// events (`CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS`, `_MEMCPY_`, `_MEMSET_`, `_HOST_`, `_EVENT_` and
+    /// `_CONDITIONAL_NODE_PARAMS`).
+    params(): params = true;
+
+    /// The attributes of launches: cooperative, clusters, priority (`CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES`).
+    attributes(): attributes = true;
+
+    /// Handles of nodes and of kernels' functions (`CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES`).
+    handles(): handles = true;
 }
 
 impl Graph<'_> {

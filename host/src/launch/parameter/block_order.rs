@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use ferrogrid_device::order::{MOST_LAUNCHES, OrderValue, words_for};
 
@@ -14,6 +14,7 @@ use crate::launch::temporary::Temporary;
 use crate::memory::access::Access;
 use crate::order::Use;
 use crate::stream::{Stream, StreamInner};
+use crate::sync::lock;
 
 /// The fewest words that are allocated to be kept.
 const LEAST: usize = 1 << 11;
@@ -33,12 +34,12 @@ struct Words {
 
 impl KeptOrder {
     fn take(&self, words: usize) -> Option<Words> {
-        self.lock().take_if(|kept| kept.memory.len() >= words && kept.launches < MOST_LAUNCHES)
+        lock(&self.0).take_if(|kept| kept.memory.len() >= words && kept.launches < MOST_LAUNCHES)
     }
 
     /// Keeps `words`, unless there are as many already that have served fewer launches.
     fn put(&self, words: Words) {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.0);
         let is_better =
             |kept: &Words| kept.memory.len() < words.memory.len() || kept.launches > words.launches;
         if kept.as_ref().is_none_or(is_better) {
@@ -48,11 +49,7 @@ impl KeptOrder {
 
     /// Frees what is kept. The stream must still take work.
     pub(crate) fn clear(&self) {
-        self.lock().take();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Words>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).take();
     }
 }
 

@@ -249,9 +249,7 @@ impl MemoryPool {
         len: usize,
         contents: Contents,
     ) -> Result<DeviceBuffer<T>> {
-        if self.device != *stream.device() {
-            return Err(Error::device_mismatch(&self.device, stream.device()));
-        }
+        self.device.check_is(stream.device())?;
         let pool = (!matches!(self.which, Which::OfDevice)).then_some(self);
         DeviceBuffer::in_memory(len, |bytes| Memory::allocate(stream.inner(), pool, bytes, contents))
     }

@@ -9,8 +9,8 @@ use crate::backend::cuda::{OpenedMemory, OwnPool};
 use crate::backend::memory::shared_memory::IpcMemoryOrigin;
 use crate::device::Device;
 use crate::device::context::gpu;
+use crate::error::Result;
 use crate::error::ipc::IpcError;
-use crate::error::{Error, Result};
 use crate::memory::buffer::{DeviceBuffer, refuse_recording};
 use crate::memory::ipc::IpcMemoryHandle;
 use crate::memory::pool::{MemoryPool, Which};
@@ -137,9 +137,7 @@ impl SharedPool {
         handle: &IpcMemoryHandle,
     ) -> Result<DeviceBuffer<T>> {
         refuse_recording(stream)?;
-        if stream.device() != &self.device {
-            return Err(Error::device_mismatch(&self.device, stream.device()));
-        }
+        self.device.check_is(stream.device())?;
         let IpcMemoryOrigin::Pool(data) = &handle.origin else {
             let device = format!("a memory pool of {}", self.device).into();
             return Err(IpcError::OtherKind { made_on: "no memory pool", device }.into());

@@ -15,7 +15,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use super::execute::block::BlockExecutor;
 use super::execute::executors;
 use super::execute::overflow;
-use super::execute::stack::stack_size;
+use super::execute::stack::{environment, stack_size};
 use super::stream::event::CpuMark;
 use super::stream::{CpuStream, Queue};
 use crate::backend::Limits;
@@ -331,18 +331,8 @@ fn option(option: &'static str, value: usize, expected: &'static str) -> Error {
 }
 
 fn thread_count() -> Result<usize> {
-    let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
-        return Ok(available_parallelism().map_or(1, usize::from));
-    };
-    let value = value.to_string_lossy();
-    match value.parse() {
-        Ok(threads @ 1..=MAX_THREADS) => Ok(threads),
-        _ => Err(Error::Environment {
-            variable: VARIABLE,
-            value: value.into(),
-            expected: "a number of threads from 1 to 65535",
-        }),
-    }
+    let threads = environment(VARIABLE, 1..=MAX_THREADS, "a number of threads from 1 to 65535")?;
+    Ok(threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)))
 }
 
 fn processor_name() -> Option<String> {

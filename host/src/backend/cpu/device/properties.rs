@@ -3,7 +3,7 @@
 
 use super::CpuDevice;
 use crate::backend::Limits;
-use crate::backend::device::{BackendDevice, DeviceMemory};
+use crate::backend::device::{BackendDevice, DeviceMemory, DeviceQueries};
 use crate::error::{Error, Result};
 use crate::properties::DeviceProperties;
 use crate::properties::attribute::DeviceAttribute;
@@ -11,14 +11,14 @@ use crate::properties::attribute::DeviceAttribute;
 /// Shared memory that a block may have without opting in, as on every GPU.
 const SHARED_MEMORY_PER_BLOCK: usize = 48 * 1024;
 
-impl CpuDevice {
-    pub(crate) fn properties(&self) -> Result<DeviceProperties> {
+impl DeviceQueries for CpuDevice {
+    fn properties(&self) -> Result<DeviceProperties> {
         let total_memory = self.memory_info()?.map(|memory| memory.total);
         let read = DeviceProperties::read(self.name(), |attribute| self.attribute(attribute))?;
         Ok(DeviceProperties { total_memory, ..read })
     }
 
-    pub(crate) fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
+    fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
         use DeviceAttribute as A;
         const LIMITS: Limits = Limits::CUDA;
         let shared = self.shared_memory_per_block();

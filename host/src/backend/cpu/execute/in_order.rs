@@ -11,7 +11,7 @@ use super::block::BlockExecutor;
 use super::first_failure::FirstFailure;
 use super::{OwnedLaunch, share};
 use crate::backend::cpu::device::CpuDevice;
-use crate::backend::cpu::memory::out_of_memory;
+use crate::backend::device::BackendDevice;
 use crate::error::{Error, Result};
 
 /// The numbers of a launch.
@@ -81,7 +81,7 @@ impl Numbers {
 fn ready(launch: &OwnedLaunch, device: &CpuDevice, executor: &BlockExecutor, number: u64) -> Result<()> {
     let shape = &launch.shape;
     if !executor.begin(shape.shared_bytes) {
-        return Err(out_of_memory(device, shape.shared_bytes));
+        return Err(device.out_of_memory(shape.shared_bytes));
     }
     executor
         .reserve(shape.block.iter().product())

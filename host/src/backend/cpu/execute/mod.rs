@@ -29,8 +29,8 @@ use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::device::CpuDevice;
-use super::memory::out_of_memory;
 use crate::backend::LaunchConfig;
+use crate::backend::device::BackendDevice;
 use crate::backend::operation::OwnedLaunch;
 use crate::error::{Error, LaunchError, Result};
 use crate::kernel::{Kernel, NativeEntry};
@@ -201,7 +201,7 @@ impl OwnedLaunch {
     ) -> Result<()> {
         let kernel = self.kernel;
         if !executor.begin(self.shape.shared_bytes) {
-            return Err(out_of_memory(device, self.shape.shared_bytes));
+            return Err(device.out_of_memory(self.shape.shared_bytes));
         }
         let block = Block::with_executor(self.block_idx(number), self.shape.block, self.shape.grid, executor)
             .in_clusters_of(self.shape.cluster);

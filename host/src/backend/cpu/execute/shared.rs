@@ -21,11 +21,13 @@ pub(crate) struct SharedMemory {
 // SAFETY: it owns its memory, as a `Vec<u8>` does.
 unsafe impl Send for SharedMemory {}
 
-impl SharedMemory {
-    pub(crate) fn new() -> Self {
+impl Default for SharedMemory {
+    fn default() -> Self {
         SharedMemory { pointer: ptr::null_mut(), capacity: 0, bytes: 0 }
     }
+}
 
+impl SharedMemory {
     /// Makes `bytes` ready for the next block; `false` if there is not so much memory.
     #[must_use]
     pub(crate) fn prepare(&mut self, bytes: usize) -> bool {
@@ -81,7 +83,7 @@ mod tests {
 
     #[test]
     fn every_block_finds_poison_whatever_the_last_one_left() {
-        let mut shared = SharedMemory::new();
+        let mut shared = SharedMemory::default();
         for bytes in [0, 1, 300, 48 * 1024, 7, 300] {
             assert!(shared.prepare(bytes));
             let (pointer, length) = shared.get();
@@ -95,7 +97,7 @@ mod tests {
 
     #[test]
     fn an_allocation_beyond_all_memory_is_refused_and_others_stay() {
-        let mut shared = SharedMemory::new();
+        let mut shared = SharedMemory::default();
         assert!(shared.prepare(64));
         assert!(!shared.prepare(usize::MAX));
         assert!(shared.prepare(64));

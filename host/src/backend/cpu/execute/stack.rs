@@ -2,6 +2,7 @@
 
 use std::env::var_os;
 use std::io;
+use std::ops::RangeInclusive;
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 
@@ -24,18 +25,24 @@ pub(crate) const MAX_STACKS: usize = 24_576;
 
 /// The size of a thread's stack in bytes.
 pub(crate) fn stack_size() -> Result<usize> {
-    let Some(value) = var_os(VARIABLE).filter(|value| !value.is_empty()) else {
-        return Ok(DEFAULT_KIB * 1024);
-    };
+    let expected = "the size of a kernel thread's stack in KiB, from 16 to 1048576";
+    let kib = environment(VARIABLE, 16..=1_048_576, expected)?;
+    Ok(kib.unwrap_or(DEFAULT_KIB) * 1024)
+}
+
+/// The number in the environment variable of this name, unless that is empty or not set.
+pub(crate) fn environment(
+    variable: &'static str,
+    range: RangeInclusive<usize>,
+    expected: &'static str,
+) -> Result<Option<usize>> {
+    let Some(value) = var_os(variable).filter(|value| !value.is_empty()) else { return Ok(None) };
     let value = value.to_string_lossy();
-    match value.parse() {
-        Ok(kib @ 16..=1_048_576) => Ok(kib * 1024_usize),
-        _ => Err(Error::Environment {
-            variable: VARIABLE,
-            value: value.into(),
-            expected: "the size of a kernel thread's stack in KiB, from 16 to 1048576",
-        }),
-    }
+    let number = value.parse().ok().filter(|number| range.contains(number));
+    number.map_or_else(
+        || Err(Error::Environment { variable, value: value.into(), expected }),
+        |it| Ok(Some(it)),
+    )
 }
 
 /// A stack with a guard page below it.

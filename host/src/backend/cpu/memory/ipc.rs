@@ -13,7 +13,7 @@ mod linux {
     use std::ptr::null_mut;
 
     use crate::backend::cpu::device::CpuDevice;
-    use crate::backend::cpu::memory::out_of_memory;
+    use crate::backend::device::BackendDevice;
     use crate::backend::memory::shared_memory::IpcMemoryOrigin;
     use crate::error::ipc::IpcError;
     use crate::error::{Error, Result};
@@ -43,7 +43,7 @@ mod linux {
 
     impl IpcMemory {
         pub(crate) fn allocate(device: &'static CpuDevice, bytes: usize) -> Result<(Self, IpcMemoryOrigin)> {
-            let out_of_memory = || out_of_memory(device, bytes);
+            let out_of_memory = || device.out_of_memory(bytes);
             if !device.reserve(bytes) {
                 return Err(out_of_memory());
             }

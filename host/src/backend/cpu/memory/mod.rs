@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use super::device::CpuDevice;
 use super::execute::spin;
-use crate::backend::device::DeviceMemory;
+use crate::backend::device::{BackendDevice, DeviceMemory};
 use crate::backend::operation::{Address, Fill, MemoryCopy, ValueCondition};
 use crate::backend::{ALIGNMENT, Contents};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::properties::memory_info::MemoryInfo;
 
 /// How long a stream that waits for a value sleeps between looks.
@@ -33,7 +33,7 @@ pub(crate) fn allocate(device: &CpuDevice, bytes: usize, contents: Contents) -> 
         },
         _ => std::ptr::null_mut(),
     };
-    if pointer.is_null() { Err(out_of_memory(device, bytes)) } else { Ok(pointer) }
+    if pointer.is_null() { Err(device.out_of_memory(bytes)) } else { Ok(pointer) }
 }
 
 impl DeviceMemory for CpuDevice {
@@ -75,7 +75,7 @@ impl Block {
     /// `bytes` (not 0) that are not initialised.
     pub(crate) fn allocate(device: &'static CpuDevice, bytes: usize) -> Result<Self> {
         if !device.reserve(bytes) {
-            return Err(out_of_memory(device, bytes));
+            return Err(device.out_of_memory(bytes));
         }
         let start = allocate(device, bytes, Contents::Uninitialised);
         let start = Address(start.inspect_err(|_| device.release(bytes))?);
@@ -92,17 +92,6 @@ impl Drop for Block {
         // SAFETY: from `allocate` with that many bytes; the owner vouches that nothing uses them any more.
         unsafe { free(self.start.0, self.bytes) };
         self.device.release(self.bytes);
-    }
-}
-
-#[cold]
-pub(super) fn out_of_memory(device: &CpuDevice, bytes: usize) -> Error {
-    let memory = device.memory_info().ok().flatten();
-    Error::OutOfMemory {
-        device: device.to_string().into(),
-        requested: bytes as u64,
-        free: memory.map(|memory| memory.free),
-        total: memory.map(|memory| memory.total),
     }
 }
 

@@ -10,7 +10,7 @@ mod unix {
     use std::ptr::null_mut;
 
     use crate::backend::cpu::device::CpuDevice;
-    use crate::backend::cpu::memory::out_of_memory;
+    use crate::backend::device::BackendDevice;
     use crate::backend::memory::virtual_memory::BackendRange;
     use crate::error::Result;
 
@@ -31,12 +31,12 @@ mod unix {
 
     impl VirtualRange {
         pub(crate) fn reserve(device: &'static CpuDevice, bytes: usize) -> Result<Self> {
-            let too_large = || out_of_memory(device, bytes);
+            let too_large = || device.out_of_memory(bytes);
             let bytes = bytes.max(1).checked_next_multiple_of(GRANULARITY).ok_or_else(too_large)?;
             // SAFETY: a new mapping, wherever the system wants it.
             let start = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, FLAGS, -1, 0) };
             if start == libc::MAP_FAILED {
-                return Err(out_of_memory(device, bytes));
+                return Err(device.out_of_memory(bytes));
             }
             Ok(VirtualRange { device, start: start.cast(), bytes })
         }
@@ -53,13 +53,13 @@ mod unix {
 
         fn map(&self, start: usize, bytes: usize) -> Result<()> {
             if !self.device.reserve(bytes) {
-                return Err(out_of_memory(self.device, bytes));
+                return Err(self.device.out_of_memory(bytes));
             }
             let target = self.start.wrapping_add(start).cast();
             // SAFETY: pages of this mapping, which nothing uses yet.
             if unsafe { libc::mprotect(target, bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
                 self.device.release(bytes);
-                return Err(out_of_memory(self.device, bytes));
+                return Err(self.device.out_of_memory(bytes));
             }
             Ok(())
         }
@@ -69,7 +69,7 @@ mod unix {
             // SAFETY: pages of this mapping, which nothing uses any more; new ones without memory take their place.
             let fresh = unsafe { libc::mmap(target, bytes, libc::PROT_NONE, FLAGS | libc::MAP_FIXED, -1, 0) };
             if fresh == libc::MAP_FAILED {
-                return Err(out_of_memory(self.device, bytes));
+                return Err(self.device.out_of_memory(bytes));
             }
             self.device.release(bytes);
             Ok(())

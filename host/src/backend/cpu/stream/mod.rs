@@ -17,6 +17,7 @@ use super::graph::{self, Marks, Step};
 use super::memory;
 use super::operation::{self, Failures};
 use crate::backend::cuda::RawPool;
+use crate::backend::device::BackendDevice;
 use crate::backend::external::{self as external_work, ExternalFn};
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
@@ -231,7 +232,7 @@ impl StreamMemory for CpuStream {
     fn allocate(&self, _: Option<RawPool>, bytes: usize, contents: Contents) -> Result<*mut u8> {
         self.check_thread()?;
         if !self.device.reserve(bytes) {
-            return Err(memory::out_of_memory(self.device, bytes));
+            return Err(self.device.out_of_memory(bytes));
         }
         memory::allocate(self.device, bytes, contents).inspect_err(|_| self.device.release(bytes))
     }

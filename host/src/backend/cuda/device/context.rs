@@ -41,15 +41,15 @@ unsafe fn device_handle(context: CUcontext) -> Result<i32> {
     let (mut before, mut handle) = (null_mut(), 0);
     // SAFETY: `before` is valid for the call.
     let code = unsafe { driver.context_current(&mut before) };
-    driver.check(code, "cuCtxGetCurrent", "")?;
+    driver.check(code, "")?;
     // SAFETY: the caller vouches for the context.
     let code = unsafe { driver.context_set(context) };
-    driver.check(code, "cuCtxSetCurrent", &format_args!("context {context:p}"))?;
+    driver.check(code, &format_args!("context {context:p}"))?;
     // SAFETY: `handle` is valid for the call.
     let found = unsafe { driver.context_device(&mut handle) };
     // SAFETY: it was current before.
     let restored = unsafe { driver.context_set(before) };
-    driver.check(found, "cuCtxGetDevice", &format_args!("context {context:p}"))?;
-    driver.check(restored, "cuCtxSetCurrent", "the context that was current before")?;
+    driver.check(found, &format_args!("context {context:p}"))?;
+    driver.check(restored, "the context that was current before")?;
     Ok(handle)
 }

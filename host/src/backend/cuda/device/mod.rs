@@ -13,9 +13,10 @@ use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
+use bytemuck::Zeroable;
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
-use super::driver::{Code, Driver, driver};
+use super::driver::{Code, Driver, Returned, driver};
 use super::feedback::Feedback;
 use super::graph::condition::Setters;
 use super::memory::pool::{self, RawPool};
@@ -23,13 +24,12 @@ use super::memory::virtual_memory::Ranges;
 use super::module::Module;
 use super::stream::watch::Watches;
 use super::stream::{CudaStream, NON_BLOCKING};
-use crate::backend::device::{BackendDevice, DeviceMemory};
+use crate::backend::device::BackendDevice;
 use crate::backend::{Limits, PoolKind};
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::output::Sink;
 use crate::sync::lock;
 use peer::Peers;
-use reset::HostMemory;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
 /// loaded in it, unless it is reset: then it refuses every call, and another takes its place (`device/reset.rs`).
@@ -107,7 +107,7 @@ fn find() -> Result<Vec<AtomicPtr<CudaDevice>>> {
     if code == Code::NO_DEVICE {
         return Err(Error::NoDevice);
     }
-    driver.check(code, "cuDeviceGetCount", "")?;
+    driver.check(code, "")?;
     let leaked = |ordinal| Ok(AtomicPtr::new(Box::leak(Box::new(CudaDevice::query(driver, ordinal)?))));
     let devices: Vec<_> = (0..count).map(leaked).collect::<Result<_>>()?;
     if devices.is_empty() { Err(Error::NoDevice) } else { Ok(devices) }
@@ -118,7 +118,7 @@ impl CudaDevice {
         let mut handle = 0;
         // SAFETY: `handle` is valid for the call.
         let code = unsafe { driver.device_get(&mut handle, ordinal) };
-        driver.check(code, "cuDeviceGet", &format_args!("device {ordinal}"))?;
+        driver.check(code, &format_args!("device {ordinal}"))?;
         let one = |attribute| attribute_of(driver, handle, attribute);
         use CUdevice_attribute as A;
         let limits = Limits {
@@ -166,19 +166,9 @@ impl CudaDevice {
         })
     }
 
-    /// The same GPU, without a context.
-    pub(super) fn again(old: &CudaDevice) -> Result<Self> {
-        CudaDevice::query(old.driver, old.ordinal as c_int)
-    }
-
     /// Whether its context has been made.
     pub(super) fn has_context(&self) -> bool {
         self.context.get().is_some_and(Result::is_ok)
-    }
-
-    pub(super) fn host_memory(&self) -> HostMemory {
-        let count = |memory: &AtomicUsize| memory.load(Ordering::Acquire);
-        HostMemory { pinned: count(&self.pinned), managed: count(&self.managed) }
     }
 
     pub(super) fn driver(&self) -> &'static Driver {
@@ -236,7 +226,7 @@ impl CudaDevice {
             let mut context = null_mut();
             // SAFETY: `context` is valid for the call, and the handle is the driver's.
             let code = unsafe { self.driver.primary_context_retain(&mut context, self.handle) };
-            self.driver.check(code, "cuDevicePrimaryCtxRetain", self)?;
+            self.driver.check(code, self)?;
             Ok(Handle(context))
         };
         self.context.get_or_init(retain).as_ref().map(|context| context.0).map_err(Error::clone)
@@ -255,7 +245,7 @@ impl CudaDevice {
     /// driver 580 all but launches, which were not tried, were seen to work on threads without any context. A driver that wants the context refuses such a
     /// call before it does anything; then the context is bound, and the call made again.
     #[inline]
-    pub(super) fn call_unbound(&self, call: impl Fn() -> Code) -> Result<Code> {
+    pub(super) fn call_unbound(&self, call: impl Fn() -> Returned) -> Result<Returned> {
         self.check_not_reset()?;
         let code = call();
         if code.is_success() || !code.may_lack_context() {
@@ -290,10 +280,10 @@ impl CudaDevice {
     /// It is one, and stays live until `close` has been called.
     pub(crate) unsafe fn foreign_stream(&'static self, raw: *mut c_void) -> Result<CudaStream> {
         self.bind()?;
-        let mut context = null_mut();
-        // SAFETY: `context` is valid for the call, and the caller vouches for the stream.
-        let code = unsafe { self.driver.stream_context(raw.cast(), &mut context) };
-        self.check(code, "cuStreamGetCtx", &format_args!("stream {raw:p}"))?;
+        // SAFETY: `to` is valid for the call, and the caller vouches for the stream.
+        let context = self.get(&format_args!("stream {raw:p}"), |driver, to| unsafe {
+            driver.stream_context(raw.cast(), to)
+        })?;
         if context != self.context()? {
             return Err(self.foreign_context());
         }
@@ -319,50 +309,65 @@ impl CudaDevice {
 
     /// As [`Driver::check`]; the failure of a kernel names the kernels that it may be.
     #[inline]
-    pub(super) fn check(
-        &self,
-        code: Code,
-        operation: &'static str,
-        object: &(impl Display + ?Sized),
-    ) -> Result<()> {
-        if code.is_success() { Ok(()) } else { Err(self.error(code, operation, object)) }
+    pub(super) fn check(&self, returned: Returned, object: &(impl Display + ?Sized)) -> Result<()> {
+        if returned.is_success() { Ok(()) } else { Err(self.error(returned, object)) }
     }
 
     /// As `check`, for a call that allocates `bytes`, if that is known.
     pub(super) fn check_memory(
         &self,
-        code: Code,
-        operation: &'static str,
+        returned: Returned,
         bytes: usize,
         object: &(impl Display + ?Sized),
     ) -> Result<()> {
-        if code == Code::OUT_OF_MEMORY && bytes > 0 {
+        if returned == Code::OUT_OF_MEMORY && bytes > 0 {
             return Err(self.out_of_memory(bytes));
         }
-        self.check(code, operation, object)
+        self.check(returned, object)
+    }
+
+    /// What the function of the driver that `call` calls writes to the place it is given, if it succeeds. It may be one
+    /// that a driver lacks.
+    pub(super) fn get<T: Zeroable, R: Into<Result<Returned>>>(
+        &self,
+        object: &(impl Display + ?Sized),
+        call: impl FnOnce(&Driver, &mut T) -> R,
+    ) -> Result<T> {
+        let mut value = T::zeroed();
+        let returned = call(self.driver, &mut value).into()?;
+        self.check(returned, object).map(|()| value)
+    }
+
+    /// Like [`CudaDevice::get`], of a function that allocates `bytes`.
+    pub(super) fn get_memory<T: Zeroable, R: Into<Result<Returned>>>(
+        &self,
+        bytes: usize,
+        call: impl FnOnce(&Driver, &mut T) -> R,
+    ) -> Result<T> {
+        let mut value = T::zeroed();
+        let returned = call(self.driver, &mut value).into()?;
+        self.check_memory(returned, bytes, &format_args!("{bytes} bytes")).map(|()| value)
+    }
+
+    /// Gives something back to the driver by `call`. Where the context is gone, so is what was in it.
+    pub(super) fn release<R>(&self, call: impl FnOnce(&Driver) -> R) {
+        if self.bind().is_ok() {
+            let _ = call(self.driver);
+        }
     }
 
     #[cold]
-    fn error(&self, code: Code, operation: &'static str, object: &(impl Display + ?Sized)) -> Error {
+    fn error(&self, returned: Returned, object: &(impl Display + ?Sized)) -> Error {
+        let Returned { code, .. } = returned;
         if !code.is_kernel_failure() {
-            return self.driver.error(code, operation, object);
+            return self.driver.error(returned, object);
         }
         Error::LaunchFailed {
             kernels: self.recent_launches(),
-            operation,
+            operation: returned.operation(),
             code: code.0,
             name: self.driver.name_of(code),
             text: self.driver.text_of(code),
-        }
-    }
-
-    pub(super) fn out_of_memory(&self, requested: usize) -> Error {
-        let memory = self.memory_info().ok().flatten();
-        Error::OutOfMemory {
-            device: self.to_string().into(),
-            requested: requested as u64,
-            free: memory.map(|memory| memory.free),
-            total: memory.map(|memory| memory.total),
         }
     }
 
@@ -390,11 +395,8 @@ impl CudaDevice {
         if let Some(watcher) = spare {
             return Ok(watcher.0);
         }
-        let mut raw = null_mut();
-        // SAFETY: `raw` is valid for the call; the flag is `CU_STREAM_NON_BLOCKING`.
-        let code = unsafe { self.driver.stream_create(&mut raw, NON_BLOCKING, 0) };
-        self.check(code, "cuStreamCreateWithPriority", self)?;
-        Ok(raw)
+        // SAFETY: `to` is valid for the call; the flag is `CU_STREAM_NON_BLOCKING`.
+        self.get(self, |driver, to| unsafe { driver.stream_create(to, NON_BLOCKING, 0) })
     }
 
     pub(super) fn fallback_stream(&'static self) -> Result<&'static CudaStream> {
@@ -417,7 +419,7 @@ impl BackendDevice for CudaDevice {
         let (mut least, mut greatest) = (0, 0);
         // SAFETY: both are valid for the call.
         let code = unsafe { self.driver.stream_priority_range(&mut least, &mut greatest) };
-        self.check(code, "cuCtxGetStreamPriorityRange", self)?;
+        self.check(code, self)?;
         Ok((least, greatest))
     }
 
@@ -427,7 +429,7 @@ impl BackendDevice for CudaDevice {
         let ended: Vec<_> = watches.iter().map(|watch| watch.end(true)).collect();
         // SAFETY: a context is bound.
         let code = unsafe { self.driver.context_synchronize() };
-        self.check(code, "cuCtxSynchronize", self)?;
+        self.check(code, self)?;
         self.show_output()?;
         for (watch, ended) in watches.iter().zip(&ended) {
             watch.settle(ended)?;
@@ -468,14 +470,14 @@ pub(super) fn bind(driver: &Driver, context: CUcontext) -> Result<()> {
     }
     // SAFETY: a retained primary context: the caller has checked that it was not reset.
     let code = unsafe { driver.context_set(context) };
-    driver.check(code, "cuCtxSetCurrent", "")
+    driver.check(code, "")
 }
 
 pub(super) fn attribute_of(driver: &Driver, handle: CUdevice, attribute: CUdevice_attribute) -> Result<u32> {
     let mut value = 0;
     // SAFETY: `value` is valid for the call, and the handle is the driver's.
     let code = unsafe { driver.device_attribute(&mut value, attribute as c_uint, handle) };
-    driver.check(code, "cuDeviceGetAttribute", &format_args!("{attribute:?}"))?;
+    driver.check(code, &format_args!("{attribute:?}"))?;
     Ok(value.unsigned_abs())
 }
 
@@ -483,7 +485,7 @@ fn name_of(driver: &Driver, handle: CUdevice) -> Result<String> {
     let mut name = [0_u8; 256];
     // SAFETY: `name` is valid for the call, for as many bytes as stated.
     let code = unsafe { driver.device_name(name.as_mut_ptr().cast(), name.len() as c_int, handle) };
-    driver.check(code, "cuDeviceGetName", "")?;
+    driver.check(code, "")?;
     let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
     Ok(text.to_string_lossy().into_owned())
 }

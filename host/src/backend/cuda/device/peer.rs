@@ -38,10 +38,10 @@ impl Peers {
 impl CudaDevice {
     /// Whether this device could use the memory of `peer`, which is another.
     pub(crate) fn can_access_peer(&self, peer: &CudaDevice) -> Result<bool> {
-        let mut can = 0;
-        // SAFETY: `can` is valid for the call, and the handles are the driver's.
-        let code = unsafe { self.driver().can_access_peer(&mut can, self.handle, peer.handle)? };
-        self.check(code, "cuDeviceCanAccessPeer", &format_args!("{self} and {peer}"))?;
+        // SAFETY: `to` is valid for the call, and the handles are the driver's.
+        let can = self.get(&format_args!("{self} and {peer}"), |driver, to| unsafe {
+            driver.can_access_peer(to, self.handle, peer.handle)
+        })?;
         Ok(can != 0)
     }
 
@@ -52,7 +52,7 @@ impl CudaDevice {
         // SAFETY: both contexts are retained forever; the flags must be 0.
         let code = unsafe { self.driver().enable_peer_access(context, 0)? };
         if code != Code::PEER_ACCESS_ALREADY_ENABLED {
-            self.check(code, "cuCtxEnablePeerAccess", &format_args!("{peer}"))?;
+            self.check(code, &format_args!("{peer}"))?;
         }
         // The call above is about `cuMemAlloc` and the like only.
         if peer.has_pools() {
@@ -88,12 +88,11 @@ impl CudaStream {
         bytes: usize,
     ) -> Result<()> {
         let (to, from) = (target_device.context()?, source_device.context()?);
-        self.bind()?;
-        let stream = self.enter()?;
         let (target, source) = (address(target), address(source));
+        let object = format_args!("{bytes} bytes from {source_device} to {target_device}");
         // SAFETY: the contexts are retained forever; the caller vouches for the memory.
-        let code = unsafe { self.driver().copy_peer(target, to, source, from, bytes, stream.raw)? };
-        let object = || format!("{bytes} bytes from {source_device} to {target_device}");
-        if code.is_success() { Ok(()) } else { self.device().check(code, "cuMemcpyPeerAsync", &object()) }
+        self.enqueue(object, |stream| unsafe {
+            self.driver().copy_peer(target, to, source, from, bytes, stream)
+        })
     }
 }

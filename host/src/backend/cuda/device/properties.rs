@@ -6,7 +6,7 @@ use cudarc::driver::sys::CUuuid;
 
 use super::CudaDevice;
 use crate::backend::cuda::driver::{self, driver};
-use crate::backend::device::BackendDevice;
+use crate::backend::device::{BackendDevice, DeviceQueries};
 use crate::error::Result;
 use crate::properties::attribute::DeviceAttribute;
 use crate::properties::{DeviceProperties, DeviceUuid, PciAddress};
@@ -17,17 +17,15 @@ pub(crate) fn driver_version() -> Result<(u32, u32)> {
     driver::supported_version()
 }
 
-impl CudaDevice {
-    pub(crate) fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
-        let mut value = 0;
-        // SAFETY: `value` is valid for the call, and the handle is the driver's; any number is allowed.
-        let code =
-            unsafe { self.driver().device_attribute(&mut value, attribute.number() as c_uint, self.handle) };
-        self.check(code, "cuDeviceGetAttribute", &attribute)?;
-        Ok(value)
+impl DeviceQueries for CudaDevice {
+    fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
+        // SAFETY: `to` is valid for the call, and the handle is the driver's; any number is allowed.
+        self.get(&attribute, |driver, to| unsafe {
+            driver.device_attribute(to, attribute.number() as c_uint, self.handle)
+        })
     }
 
-    pub(crate) fn properties(&self) -> Result<DeviceProperties> {
+    fn properties(&self) -> Result<DeviceProperties> {
         let attribute = |attribute| self.attribute(attribute);
         let pci = |number| attribute(number).map(i32::unsigned_abs);
         Ok(DeviceProperties {
@@ -43,12 +41,12 @@ impl CudaDevice {
             ..DeviceProperties::read(self.name(), attribute)?
         })
     }
+}
 
+impl CudaDevice {
     fn total_memory(&self) -> Result<u64> {
-        let mut bytes = 0;
-        // SAFETY: `bytes` is valid for the call, and the handle is the driver's.
-        let code = unsafe { self.driver().device_total_memory(&mut bytes, self.handle) };
-        self.check(code, "cuDeviceTotalMem", self)?;
+        // SAFETY: `to` is valid for the call, and the handle is the driver's.
+        let bytes = self.get(self, |driver, to| unsafe { driver.device_total_memory(to, self.handle) })?;
         Ok(bytes as u64)
     }
 
@@ -56,7 +54,7 @@ impl CudaDevice {
         let mut uuid = CUuuid { bytes: [0; 16] };
         // SAFETY: `uuid` is valid for the call, and the handle is the driver's.
         let code = unsafe { self.driver().device_uuid(&mut uuid, self.handle) };
-        self.check(code, "cuDeviceGetUuid", self)?;
+        self.check(code, self)?;
         Ok(DeviceUuid(uuid.bytes.map(|byte| byte as u8)))
     }
 }

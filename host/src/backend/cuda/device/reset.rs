@@ -1,6 +1,7 @@
 //! Reset of a GPU: the primary context is destroyed and created again, for a new [`CudaDevice`]. The old
 //! one, to which all earlier handles refer, refuses every call from then on.
 
+use std::ffi::c_int;
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -9,13 +10,6 @@ use super::{CudaDevice, devices, replace_device};
 use crate::backend::cuda::driver::Code;
 use crate::error::{Error, Result};
 use crate::sync::lock;
-
-/// Memory of the host that the driver has given to a device, and would take away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HostMemory {
-    pub(crate) pinned: usize,
-    pub(crate) managed: usize,
-}
 
 impl CudaDevice {
     /// Whether the context of its handles is gone.
@@ -66,7 +60,8 @@ impl CudaDevice {
         // What it returns may be the failure that it is to end, so the next call decides.
         // SAFETY: no handle of this crate gets to the driver any more, and the caller vouches for those of others.
         let _code = unsafe { self.driver().primary_context_reset(self.handle)? };
-        let fresh: &'static CudaDevice = Box::leak(Box::new(CudaDevice::again(self)?));
+        let fresh: &'static CudaDevice =
+            Box::leak(Box::new(CudaDevice::query(self.driver, self.ordinal as c_int)?));
         match fresh.bind() {
             Err(Error::Driver { code, .. }) if Code(code).is_kernel_failure() => {
                 return Err(self.cannot_recover());
@@ -75,7 +70,7 @@ impl CudaDevice {
         }
         // SAFETY: a context is bound.
         let code = unsafe { fresh.driver().context_synchronize() };
-        fresh.check(code, "cuCtxSynchronize", "the context after a reset")?;
+        fresh.check(code, "the context after a reset")?;
         replace_device(fresh);
         Ok(fresh)
     }
@@ -89,7 +84,7 @@ impl CudaDevice {
 
     /// Ends all that refers to the context, if nothing of it is in the host's hands.
     fn end(&'static self) -> Result<()> {
-        let HostMemory { pinned, managed } = self.host_memory();
+        let [pinned, managed] = [&self.pinned, &self.managed].map(|memory| memory.load(Ordering::Acquire));
         if pinned + managed > 0 {
             return Err(Error::HostMemoryInUse { device: self.to_string().into(), pinned, managed });
         }

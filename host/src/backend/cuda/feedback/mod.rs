@@ -85,10 +85,6 @@ impl Feedback {
         lock(&self.loaded).push(kernel);
     }
 
-    fn loaded(&self) -> Vec<&'static Kernel> {
-        lock(&self.loaded).clone()
-    }
-
     /// Tells a freshly loaded module of `device`, whose context is bound, where to write, if it `prints`. One that does not has no
     /// such variable, and is not asked for it: to tools that watch the driver that would be an error of the program.
     pub(super) fn connect(&self, device: &CudaDevice, module: CUmodule, prints: bool) -> Result<()> {
@@ -152,7 +148,8 @@ impl Feedback {
         }
         device.bind()?;
         let Some(panic) = record.read(device) else { return Ok(None) };
-        let (kernel, launched) = suspects::find(&self.loaded(), recent, &panic.file, panic.line);
+        let loaded = lock(&self.loaded).clone();
+        let (kernel, launched) = suspects::find(&loaded, recent, &panic.file, panic.line);
         Ok(Some(Error::KernelPanic {
             kernel,
             launched,
@@ -172,7 +169,7 @@ fn variable(device: &CudaDevice, module: CUmodule, name: &str) -> Result<u64> {
     let (mut address, mut bytes) = (0, 0);
     // SAFETY: both are valid for the call, the module is loaded, and the name ends in 0.
     let code = unsafe { device.driver().module_global(&mut address, &mut bytes, module, symbol.as_ptr()) };
-    device.check(code, "cuModuleGetGlobal", name)?;
+    device.check(code, name)?;
     debug_assert_eq!(bytes, size_of::<u64>(), "{name}");
     Ok(address)
 }
@@ -180,7 +177,7 @@ fn variable(device: &CudaDevice, module: CUmodule, name: &str) -> Result<u64> {
 fn set(device: &CudaDevice, variable: u64, value: u64) -> Result<()> {
     // SAFETY: the variable has eight bytes, and no kernel that knows of it runs yet.
     let code = unsafe { device.driver().write_now(variable, (&raw const value).cast(), size_of::<u64>()) };
-    device.check(code, "cuMemcpyHtoD", "a variable of device code")
+    device.check(code, "a variable of device code")
 }
 
 impl Mapped {
@@ -195,13 +192,12 @@ impl Mapped {
         let mut host: *mut c_void = null_mut();
         // SAFETY: `host` is valid for the call, and the context is bound.
         let code = unsafe { driver.host_allocate(&mut host, bytes, PORTABLE_AND_MAPPED) };
-        device.check(code, "cuMemHostAlloc", &format_args!("{bytes} bytes"))?;
+        device.check(code, &format_args!("{bytes} bytes"))?;
         // SAFETY: just allocated with that many bytes.
         unsafe { host.cast::<u8>().write_bytes(0, bytes) };
-        let mut address = 0;
-        // SAFETY: `address` is valid for the call, and the memory was allocated as mapped.
-        let code = unsafe { driver.host_address(&mut address, host, 0) };
-        device.check(code, "cuMemHostGetDevicePointer", &format_args!("{bytes} bytes"))?;
+        // SAFETY: `to` is valid for the call, and the memory was allocated as mapped.
+        let address = device
+            .get(&format_args!("{bytes} bytes"), |driver, to| unsafe { driver.host_address(to, host, 0) })?;
         Ok(Mapped { host: host.cast(), device: address })
     }
 }

@@ -133,13 +133,10 @@ impl ConditionalParams {
 
 /// A condition of nodes in `graph`, which is 0 when a launch begins.
 pub(crate) fn create(device: &CudaDevice, graph: CUgraph) -> Result<u64> {
-    let mut handle = 0;
-    // SAFETY: `handle` is valid for the call, and the graph is live.
-    let code = unsafe {
-        device.driver().condition_create(&mut handle, graph, device.context()?, 0, ASSIGN_DEFAULT)?
-    };
-    device.check(code, "cuGraphConditionalHandleCreate", "")?;
-    Ok(handle)
+    // SAFETY: `to` is valid for the call, and the graph is live.
+    device.get("", |driver, to| unsafe {
+        driver.condition_create(to, graph, device.context()?, 0, ASSIGN_DEFAULT)
+    })
 }
 
 /// The arguments of a setter, in its order.
@@ -161,8 +158,10 @@ impl SetterArguments {
 
 /// The kernels that set conditions.
 pub(crate) struct Setters {
-    begin: Handle<CUfunction>,
-    repeat: Handle<CUfunction>,
+    /// The one that runs before the conditional node.
+    pub(crate) begin: Handle<CUfunction>,
+    /// The one that ends each run of a loop's body.
+    pub(crate) repeat: Handle<CUfunction>,
 }
 
 impl Setters {
@@ -177,15 +176,5 @@ impl Setters {
                 .ok_or_else(|| Error::unsupported("a conditional node", device, reason))
         };
         Ok(Setters { begin: function("ferrogrid_begin")?, repeat: function("ferrogrid_repeat")? })
-    }
-
-    /// The one that runs before the conditional node.
-    pub(crate) fn begin(&self) -> CUfunction {
-        self.begin.0
-    }
-
-    /// The one that ends each run of a loop's body.
-    pub(crate) fn repeat(&self) -> CUfunction {
-        self.repeat.0
     }
 }

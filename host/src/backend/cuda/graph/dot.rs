@@ -30,7 +30,7 @@ pub(crate) fn graph_to_dot(
     let path = file.name()?;
     // SAFETY: the graph is live, and the path a string for the call.
     let code = unsafe { device.driver().graph_print(template.raw(), path.as_ptr(), flags) };
-    device.check(code, "cuGraphDebugDotPrint", &format_args!("{} nodes", nodes.len()))?;
+    device.check(code, &format_args!("{} nodes", nodes.len()))?;
     fs::read_to_string(&file.0).map_err(|error| file.failed(&error))
 }
 

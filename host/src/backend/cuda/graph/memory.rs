@@ -56,20 +56,16 @@ pub(crate) struct MemoryNode {
 impl OwnGraph {
     fn new(device: &'static CudaDevice) -> Result<Self> {
         device.bind()?;
-        let mut graph = null_mut();
-        // SAFETY: `graph` is valid for the call.
-        let code = unsafe { device.driver().graph_create(&mut graph, 0) };
-        device.check(code, "cuGraphCreate", "")?;
+        // SAFETY: `to` is valid for the call.
+        let graph = device.get("", |driver, to| unsafe { driver.graph_create(to, 0) })?;
         Ok(OwnGraph { device, raw: Handle(graph) })
     }
 }
 
 impl Drop for OwnGraph {
     fn drop(&mut self) {
-        if self.device.bind().is_ok() {
-            // SAFETY: the graph is live and not used again; instances do not need it.
-            let _ = unsafe { self.device.driver().graph_destroy(self.raw.0) };
-        }
+        // SAFETY: the graph is live and not used again; instances do not need it.
+        self.device.release(|driver| unsafe { driver.graph_destroy(self.raw.0) });
     }
 }
 
@@ -111,7 +107,7 @@ impl MemoryNodes {
         let (graph, mut node) = (self.graph.raw.0, null_mut());
         // SAFETY: all are valid for the call.
         let code = unsafe { device.driver().graph_add_allocation(&mut node, graph, null(), 0, &mut params)? };
-        device.check_memory(code, "cuGraphAddMemAllocNode", bytes, &format_args!("{bytes} bytes"))?;
+        device.check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
         Ok(MemoryNode { node: Handle(node), start: params.start })
     }
 }
@@ -124,7 +120,7 @@ impl CudaDevice {
             // SAFETY: these attributes are `u64`s.
             let code =
                 unsafe { self.driver().graph_memory_get(self.handle, attribute, from_mut(value).cast())? };
-            self.check(code, "cuDeviceGetGraphMemAttribute", self)?;
+            self.check(code, self)?;
         }
         Ok(values)
     }
@@ -137,7 +133,7 @@ impl CudaDevice {
             let code = unsafe {
                 self.driver().graph_memory_set(self.handle, attribute, from_mut(&mut value).cast())?
             };
-            self.check(code, "cuDeviceSetGraphMemAttribute", self)?;
+            self.check(code, self)?;
         }
         Ok(())
     }
@@ -146,6 +142,6 @@ impl CudaDevice {
     pub(crate) fn trim_graph_memory(&self) -> Result<()> {
         // SAFETY: memory that is in use stays.
         let code = unsafe { self.driver().graph_memory_trim(self.handle)? };
-        self.check(code, "cuDeviceGraphMemTrim", self)
+        self.check(code, self)
     }
 }

@@ -17,7 +17,7 @@ use cudarc::driver::sys::{
 };
 
 use super::device::{CudaDevice, Handle, address};
-use super::driver::{Code, Driver};
+use super::driver::{Code, Driver, Returned};
 use super::feedback::Lent;
 use super::memory::array;
 use super::stream::CudaStream;
@@ -83,7 +83,7 @@ impl CudaGraph {
         // SAFETY: `instance` is valid for the call, and the graph is live.
         let code = unsafe { device.driver().graph_instantiate(&mut instance, template.raw(), 0) };
         let object = format!("{} nodes", nodes.len());
-        device.check_memory(code, "cuGraphInstantiateWithFlags", allocated, &object)?;
+        device.check_memory(code, allocated, &object)?;
         Ok(CudaGraph {
             device,
             template: Some(template),
@@ -139,7 +139,7 @@ impl CudaGraph {
         // SAFETY: both handles are live, and of the bound context; the caller vouches for the memory.
         let code = unsafe { self.device.driver().graph_launch(self.instance.0, entered.raw) };
         drop((entered, without_waits));
-        self.device.check_memory(code, "cuGraphLaunch", self.allocated, "")?;
+        self.device.check_memory(code, self.allocated, "")?;
         visit(nodes, |operation| {
             if let Operation::Record(event) = operation {
                 event.cuda().into_iter().for_each(CudaEvent::note_recorded);
@@ -155,7 +155,7 @@ impl CudaGraph {
         let (_without_waits, entered) = (stream.without_waits(), stream.enter()?);
         // SAFETY: both handles are live, and of the bound context.
         let code = unsafe { self.device.driver().graph_upload(self.instance.0, entered.raw) };
-        self.device.check_memory(code, "cuGraphUpload", self.allocated, "")
+        self.device.check_memory(code, self.allocated, "")
     }
 }
 
@@ -173,7 +173,7 @@ impl BackendGraph for CudaGraph {
             // SAFETY: the handles are live; the parameters are those of the kernel, and the driver copies them.
             unsafe { self.device.driver().graph_set_kernel(self.instance.0, handle, params) }
         });
-        self.device.check(code, "cuGraphExecKernelNodeSetParams", &name(node.kernel))
+        self.device.check(code, &name(node.kernel))
     }
 
     fn set_enabled(&mut self, index: usize, enabled: bool) -> Result<()> {
@@ -181,7 +181,7 @@ impl BackendGraph for CudaGraph {
         let (node, enabled) = (self.node(index), c_uint::from(enabled));
         // SAFETY: the handles are live.
         let code = unsafe { self.device.driver().graph_set_enabled(self.instance.0, node, enabled) };
-        self.device.check(code, "cuGraphNodeSetEnabled", &format_args!("node {index}"))
+        self.device.check(code, &format_args!("node {index}"))
     }
 
     fn is_enabled(&self, index: usize) -> Result<bool> {
@@ -189,7 +189,7 @@ impl BackendGraph for CudaGraph {
         let (node, mut enabled) = (self.node(index), 0);
         // SAFETY: the handles are live, and `enabled` is valid for the call.
         let code = unsafe { self.device.driver().graph_enabled(self.instance.0, node, &mut enabled) };
-        self.device.check(code, "cuGraphNodeGetEnabled", &format_args!("node {index}"))?;
+        self.device.check(code, &format_args!("node {index}"))?;
         Ok(enabled != 0)
     }
 
@@ -202,7 +202,7 @@ impl BackendGraph for CudaGraph {
             let found = other.nodes.iter().position(|node| !node.0.is_null() && node.0 == result.from_node);
             return Err(GraphError::UpdateRefused { reason: reason(result.result, found).into() }.into());
         }
-        self.device.check(code, "cuGraphExecUpdate", "")?;
+        self.device.check(code, "")?;
         (self.launches, self.may_panic) = (last_launches(nodes), may_panic(nodes));
         Ok(())
     }
@@ -223,15 +223,15 @@ fn reason(result: c_uint, node: Option<usize>) -> String {
 
 impl Drop for CudaGraph {
     fn drop(&mut self) {
-        if self.template.is_some() && self.device.bind().is_ok() {
+        if self.template.is_some() {
             // SAFETY: the instance is live and not used again; the driver lets launches run to their end.
-            let _ = unsafe { self.device.driver().graph_instance_destroy(self.instance.0) };
+            self.device.release(|driver| unsafe { driver.graph_instance_destroy(self.instance.0) });
         }
     }
 }
 
 /// The calls that add nodes of events.
-type AddEvent = unsafe fn(&Driver, *mut CUgraphNode, CUgraph, *const CUgraphNode, usize, CUevent) -> Code;
+type AddEvent = unsafe fn(&Driver, *mut CUgraphNode, CUgraph, *const CUgraphNode, usize, CUevent) -> Returned;
 
 /// A graph that nodes are added to: the template's, or the body of a conditional node.
 struct Target<'a> {
@@ -274,7 +274,7 @@ impl Target<'_> {
 
     fn add_copy(&self, copy: &MemoryCopy, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         let params = array::copy_params(copy);
-        self.add_with("cuGraphAddMemcpyNode", after, |added, graph, after, count| {
+        self.add_with(after, |added, graph, after, count| {
             // SAFETY: all are valid for the call; memory is used by launches only.
             unsafe {
                 let context = self.device.context()?;
@@ -304,7 +304,7 @@ impl Target<'_> {
                     unreachable!("what is freed was allocated")
                 };
                 let start = self.memory[start].start;
-                self.add_with("cuGraphAddMemFreeNode", &after, |added, graph, after, count| {
+                self.add_with(&after, |added, graph, after, count| {
                     // SAFETY: all are valid for the call; the memory is that of an allocation of this graph, freed once.
                     unsafe { self.device.driver().graph_add_free(added, graph, after, count, start) }
                 })
@@ -312,25 +312,20 @@ impl Target<'_> {
             Operation::Call(call) => {
                 let data = from_ref(call).cast_mut().cast();
                 let params = CUDA_HOST_NODE_PARAMS { fn_: Some(call_host), userData: data };
-                self.add_with("cuGraphAddHostNode", &after, |added, graph, after, count| {
+                self.add_with(&after, |added, graph, after, count| {
                     // SAFETY: all are valid for the call; the launch keeps the node until it has run.
                     Ok(unsafe { self.device.driver().graph_add_call(added, graph, after, count, &params) })
                 })
             }
             Operation::Empty => self.add_empty(&after),
             Operation::Conditional(node) => self.add_conditional(node, &after),
-            Operation::Record(event) => {
-                let add = Driver::graph_add_record;
-                self.add_event("cuGraphAddEventRecordNode", add, event, &after)
-            }
-            Operation::Wait(event) => {
-                self.add_event("cuGraphAddEventWaitNode", Driver::graph_add_wait, event, &after)
-            }
+            Operation::Record(event) => self.add_event(Driver::graph_add_record, event, &after),
+            Operation::Wait(event) => self.add_event(Driver::graph_add_wait, event, &after),
             Operation::Child(nodes) => {
                 // Cloned by the call. There are no conditional nodes in it, so it keeps nothing, and none that allocate.
                 let child = MemoryNodes::new(self.device)?;
                 let child = Template::new(child, nodes, self.kept, self.record)?;
-                self.add_with("cuGraphAddChildGraphNode", &after, |added, graph, after, count| {
+                self.add_with(&after, |added, graph, after, count| {
                     // SAFETY: all are valid for the call, and the child is live.
                     Ok(unsafe {
                         self.device.driver().graph_add_child(added, graph, after, count, child.raw())
@@ -341,20 +336,14 @@ impl Target<'_> {
     }
 
     fn add_empty(&self, after: &[CUgraphNode]) -> Result<CUgraphNode> {
-        self.add_with("cuGraphAddEmptyNode", after, |added, graph, after, count| {
+        self.add_with(after, |added, graph, after, count| {
             // SAFETY: all are valid for the call.
             Ok(unsafe { self.device.driver().graph_add_empty(added, graph, after, count) })
         })
     }
 
-    fn add_event(
-        &self,
-        operation: &'static str,
-        add: AddEvent,
-        event: &Event,
-        after: &[CUgraphNode],
-    ) -> Result<CUgraphNode> {
-        self.add_with(operation, after, |added, graph, after, count| {
+    fn add_event(&self, add: AddEvent, event: &Event, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        self.add_with(after, |added, graph, after, count| {
             let raw = raw_event(event)?;
             // SAFETY: all are valid for the call; the event is kept until the last launch has run.
             Ok(unsafe { add(self.device.driver(), added, graph, after, count, raw) })
@@ -363,7 +352,7 @@ impl Target<'_> {
 
     fn add_fill(&self, fill: &Fill<'_>, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         let params = fill_params(fill);
-        self.add_with("cuGraphAddMemsetNode", after, |added, graph, after, count| {
+        self.add_with(after, |added, graph, after, count| {
             // SAFETY: all are valid for the call; memory is used by launches only.
             unsafe {
                 let context = self.device.context()?;
@@ -377,9 +366,9 @@ impl Target<'_> {
         let handle = condition::create(self.device, self.graph)?;
         let setters = self.device.condition_setters()?;
         let arguments = SetterArguments::new(handle, node, self.kept, self.record);
-        let setter = self.add_setter(setters.begin(), &arguments, after)?;
+        let setter = self.add_setter(setters.begin.0, &arguments, after)?;
         let mut params = ConditionalParams::new(node, handle, self.device.context()?);
-        let added = self.add_with("cuGraphAddNode", &[setter], |added, graph, after, count| {
+        let added = self.add_with(&[setter], |added, graph, after, count| {
             // SAFETY: all are valid for the call.
             unsafe { self.device.driver().graph_add_node(added, graph, after, count, &mut params) }
         })?;
@@ -390,7 +379,7 @@ impl Target<'_> {
         body.add_all(&node.body)?;
         if node.repeat == Repeat::While {
             let all: Vec<CUgraphNode> = body.nodes.iter().map(|node| node.0).collect();
-            body.add_setter(setters.repeat(), &arguments, &all)?;
+            body.add_setter(setters.repeat.0, &arguments, &all)?;
         }
         Ok(added)
     }
@@ -404,7 +393,7 @@ impl Target<'_> {
         let driver = self.device.driver();
         let addresses = arguments.addresses();
         let params = node_of(setter, [1; 3], [1; 3], 0, &addresses);
-        self.add_with("cuGraphAddKernelNode", after, |added, graph, after, count| {
+        self.add_with(after, |added, graph, after, count| {
             // SAFETY: all are valid for the call; the parameters are the kernel's, and the driver copies them.
             Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, &params) })
         })
@@ -413,7 +402,7 @@ impl Target<'_> {
     fn add_kernel(&self, kernel: &OwnedLaunch, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         let driver = self.device.driver();
         let added = with_kernel_params(kernel, self.record, |params| {
-            self.add_with("cuGraphAddKernelNode", after, |added, graph, after, count| {
+            self.add_with(after, |added, graph, after, count| {
                 // SAFETY: all are valid for the call; the parameters are the kernel's, and the driver copies them.
                 Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, params) })
             })
@@ -422,21 +411,20 @@ impl Target<'_> {
             // SAFETY: the node is live, and the value is that of this attribute; attributes of launches and of kernel
             // nodes have the same numbers and values.
             let code = unsafe { driver.graph_set_attribute(added, attribute.id(), attribute.value()) };
-            self.device.check(code, "cuGraphKernelNodeSetAttribute", &name(kernel.kernel))?;
+            self.device.check(code, &name(kernel.kernel))?;
         }
         Ok(added)
     }
 
     fn add_with(
         &self,
-        operation: &'static str,
         after: &[CUgraphNode],
-        call: impl FnOnce(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize) -> Result<Code>,
+        call: impl FnOnce(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize) -> Result<Returned>,
     ) -> Result<CUgraphNode> {
         let mut added = null_mut();
         let dependencies = if after.is_empty() { null() } else { after.as_ptr() };
-        let code = call(&mut added, self.graph, dependencies, after.len())?;
-        self.device.check(code, operation, &format_args!("node {}", self.nodes.len()))?;
+        let returned = call(&mut added, self.graph, dependencies, after.len())?;
+        self.device.check(returned, &format_args!("node {}", self.nodes.len()))?;
         Ok(added)
     }
 }

@@ -49,11 +49,9 @@ impl CudaArray {
             NumChannels: shape.channels as c_uint,
             Flags: if shape.has_surface { CUDA_ARRAY3D_SURFACE_LDST } else { 0 },
         };
-        let mut raw = null_mut();
-        // SAFETY: both are valid for the call, and the context is bound.
-        let code = unsafe { device.driver().array_create(&mut raw, &description) };
         let bytes = shape.bytes();
-        device.check_memory(code, "cuArray3DCreate", bytes, &format_args!("{bytes} bytes"))?;
+        // SAFETY: both are valid for the call, and the context is bound.
+        let raw = device.get_memory(bytes, |driver, to| unsafe { driver.array_create(to, &description) })?;
         Ok(CudaArray { device, context, raw: Handle(raw), objects: Mutex::default() })
     }
 
@@ -85,7 +83,7 @@ impl CudaArray {
         let (mut raw, resource) = (0, self.resource());
         // SAFETY: all are valid for the call, and the array is live.
         let code = unsafe { self.device.driver().texture_create(&mut raw, &resource, &description, null()) };
-        self.device.check(code, "cuTexObjectCreate", &format_args!("{object:?}"))?;
+        self.device.check(code, &format_args!("{object:?}"))?;
         objects.textures.push((object, raw));
         Ok(as_parameter(raw))
     }
@@ -100,7 +98,7 @@ impl CudaArray {
         let (mut raw, resource) = (0, self.resource());
         // SAFETY: both are valid for the call, and the array is live.
         let code = unsafe { self.device.driver().surface_create(&mut raw, &resource) };
-        self.device.check(code, "cuSurfObjectCreate", "")?;
+        self.device.check(code, "")?;
         objects.surface = Some(raw);
         Ok(as_parameter(raw))
     }
@@ -141,7 +139,7 @@ impl CudaStream {
     /// As for `StreamMemory::copy`.
     pub(super) unsafe fn copy_array(&self, copy: &MemoryCopy) -> Result<()> {
         let params = copy_params(copy);
-        self.enqueue("cuMemcpy3DAsync", format_args!("{} bytes", copy.bytes()), |stream| {
+        self.enqueue(format_args!("{} bytes", copy.bytes()), |stream| {
             // SAFETY: `params` is valid for the call; the caller vouches for what it leads to.
             unsafe { self.driver().copy_3d(&params, stream) }
         })

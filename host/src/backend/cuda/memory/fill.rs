@@ -60,12 +60,7 @@ impl CudaStream {
     unsafe fn fill_words(&self, fill: &Fill<'_>, count: usize) -> Result<()> {
         let (driver, start, word) = (self.driver(), address(fill.target.0), fill.word());
         let bytes = fill.value.len();
-        let operation = match bytes {
-            1 => "cuMemsetD8Async",
-            2 => "cuMemsetD16Async",
-            _ => "cuMemsetD32Async",
-        };
-        self.enqueue(operation, format_args!("{count} elements"), |stream| {
+        self.enqueue(format_args!("{count} elements"), |stream| {
             // SAFETY: the caller vouches for the room, its alignment, and the order. The word has so many bytes.
             unsafe {
                 match bytes {

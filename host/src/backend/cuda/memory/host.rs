@@ -29,7 +29,7 @@ impl DeviceMemory for CudaDevice {
         let (mut free, mut total) = (0, 0);
         // SAFETY: both are valid for the call.
         let code = unsafe { self.driver().memory_info(&mut free, &mut total) };
-        self.check(code, "cuMemGetInfo", self)?;
+        self.check(code, self)?;
         Ok(Some(MemoryInfo { free: free as u64, total: total as u64 }))
     }
 
@@ -51,32 +51,28 @@ impl DeviceMemory for CudaDevice {
             let device = "the host (page-locked memory)".into();
             return Err(Error::OutOfMemory { device, requested: bytes as u64, free: None, total: None });
         }
-        self.check(code, "cuMemHostAlloc", &format_args!("{bytes} bytes"))?;
+        self.check(code, &format_args!("{bytes} bytes"))?;
         self.pinned.fetch_add(1, Ordering::Relaxed);
         Ok(pointer.cast())
     }
 
     unsafe fn free_host(&self, start: *mut u8, _: usize) {
         self.pinned.fetch_sub(1, Ordering::Release);
-        if self.bind().is_ok() {
-            // SAFETY: the caller vouches for it. A failure means that the driver is gone, and its memory
-            // with it.
-            let _ = unsafe { self.driver().host_free(start.cast()) };
-        }
+        // SAFETY: the caller vouches for it. A failure means that the driver is gone, and its memory
+        // with it.
+        self.release(|driver| unsafe { driver.host_free(start.cast()) });
     }
 
     unsafe fn lock_pages(&self, start: *mut u8, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller vouches for the memory.
         let code = unsafe { self.driver().host_register(start.cast(), bytes, PORTABLE_AND_MAPPED) };
-        self.check(code, "cuMemHostRegister", &format_args!("{bytes} bytes"))
+        self.check(code, &format_args!("{bytes} bytes"))
     }
 
     unsafe fn unlock_pages(&self, start: *mut u8) {
-        if self.bind().is_ok() {
-            // SAFETY: the caller vouches for it. A failure means that the driver is gone, and its locks with it.
-            let _ = unsafe { self.driver().host_unregister(start.cast()) };
-        }
+        // SAFETY: the caller vouches for it. A failure means that the driver is gone, and its locks with it.
+        self.release(|driver| unsafe { driver.host_unregister(start.cast()) });
     }
 
     unsafe fn mapped_address(&self, start: *mut u8) -> Result<Option<*mut u8>> {
@@ -85,10 +81,8 @@ impl DeviceMemory for CudaDevice {
             return Ok(None);
         }
         self.bind()?;
-        let mut address = 0;
-        // SAFETY: the caller vouches for the memory; `address` is valid for the call.
-        let code = unsafe { self.driver().host_address(&mut address, start.cast(), 0) };
-        self.check(code, "cuMemHostGetDevicePointer", "")?;
+        // SAFETY: the caller vouches for the memory; `to` is valid for the call.
+        let address = self.get("", |driver, to| unsafe { driver.host_address(to, start.cast(), 0) })?;
         Ok(Some(with_exposed_provenance_mut(address as usize)))
     }
 
@@ -112,7 +106,7 @@ impl DeviceMemory for CudaDevice {
         self.bind()?;
         // SAFETY: the caller vouches for the memory.
         let code = unsafe { self.driver().advise(address(start), bytes, advice, self.location(host)) };
-        self.check(code, "cuMemAdvise", &format_args!("{bytes} bytes"))
+        self.check(code, &format_args!("{bytes} bytes"))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Memory and events of CUDA devices that processes share.
 
 use std::ffi::c_uint;
-use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::ptr::with_exposed_provenance_mut;
 
+use bytemuck::Zeroable;
 use cudarc::driver::sys::CUipcMem_flags;
 
 use crate::backend::cuda::device::{CudaDevice, address};
@@ -15,6 +16,9 @@ use crate::error::Result;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct IpcHandle(pub(crate) [u8; 64]);
+
+// SAFETY: it is bytes.
+unsafe impl Zeroable for IpcHandle {}
 
 /// The driver shares what was allocated together: whole blocks of this size are shared with nothing else.
 const GRANULARITY: usize = 2 << 20;
@@ -35,31 +39,27 @@ unsafe impl Send for IpcMemory {}
 impl IpcMemory {
     pub(crate) fn allocate(device: &'static CudaDevice, bytes: usize) -> Result<(Self, [u8; 64])> {
         device.bind()?;
-        let mut start = 0;
         let rounded = bytes.checked_next_multiple_of(GRANULARITY).unwrap_or(bytes);
-        // SAFETY: `start` is valid for the call, and the context is bound.
-        let code = unsafe { device.driver().allocate(&mut start, rounded) };
-        device.check_memory(code, "cuMemAlloc", bytes, &format_args!("{bytes} bytes"))?;
+        // SAFETY: `to` is valid for the call, and the context is bound.
+        let start = device.get_memory(bytes, |driver, to| unsafe { driver.allocate(to, rounded) })?;
         let memory = IpcMemory { device, start: with_exposed_provenance_mut(start as usize), opened: false };
         let watcher = device.new_stream(false, 0)?;
         // SAFETY: the memory has just been allocated with that many bytes.
         unsafe { watcher.fill(Fill::new(memory.start, &[0], rounded))? };
         watcher.drain()?;
-        let mut handle = IpcHandle([0; 64]);
-        // SAFETY: `handle` is valid for the call, and the memory was allocated by `cuMemAlloc`.
-        let code = unsafe { device.driver().ipc_memory_handle(&mut handle, start)? };
-        device.check(code, "cuIpcGetMemHandle", &format_args!("{bytes} bytes"))?;
+        // SAFETY: `to` is valid for the call, and the memory was allocated by `cuMemAlloc`.
+        let handle = device.get(&format_args!("{bytes} bytes"), |driver, to| unsafe {
+            driver.ipc_memory_handle(to, start)
+        })?;
         Ok((memory, handle.0))
     }
 
     pub(crate) fn open(device: &'static CudaDevice, handle: &[u8; 64]) -> Result<Self> {
         device.bind()?;
-        let mut start = 0;
-        // SAFETY: `start` is valid for the call; the driver checks the handle.
-        let code = unsafe {
-            device.driver().ipc_open_memory(&mut start, IpcHandle(*handle), LAZY_ENABLE_PEER_ACCESS)?
-        };
-        device.check(code, "cuIpcOpenMemHandle", &format_args!("{device}"))?;
+        // SAFETY: `to` is valid for the call; the driver checks the handle.
+        let start = device.get(&format_args!("{device}"), |driver, to| unsafe {
+            driver.ipc_open_memory(to, IpcHandle(*handle), LAZY_ENABLE_PEER_ACCESS)
+        })?;
         Ok(IpcMemory { device, start: with_exposed_provenance_mut(start as usize), opened: true })
     }
 
@@ -70,12 +70,11 @@ impl IpcMemory {
 
 impl Drop for IpcMemory {
     fn drop(&mut self) {
-        if self.device.bind().is_err() {
-            return;
-        }
-        let (driver, start) = (self.device.driver(), address(self.start));
-        // SAFETY: allocated or opened once, and not used any more. A failure means that the context is gone.
-        let _ = unsafe { if self.opened { driver.ipc_close_memory(start) } else { Ok(driver.free(start)) } };
+        let start = address(self.start);
+        // SAFETY: allocated or opened once, and not used any more.
+        self.device.release(|driver| unsafe {
+            if self.opened { driver.ipc_close_memory(start) } else { Ok(driver.free(start)) }
+        });
     }
 }
 
@@ -83,19 +82,16 @@ impl CudaEvent {
     pub(crate) fn ipc_handle(&self) -> Result<[u8; 64]> {
         let device = self.device();
         device.bind()?;
-        let mut handle = IpcHandle([0; 64]);
-        // SAFETY: `handle` is valid for the call, and the event is live.
-        let code = unsafe { device.driver().ipc_event_handle(&mut handle, self.raw())? };
-        device.check(code, "cuIpcGetEventHandle", "")?;
+        // SAFETY: `to` is valid for the call, and the event is live.
+        let handle = device.get("", |driver, to| unsafe { driver.ipc_event_handle(to, self.raw()) })?;
         Ok(handle.0)
     }
 
     pub(crate) fn ipc_open(device: &'static CudaDevice, handle: &[u8; 64]) -> Result<Self> {
         device.bind()?;
-        let mut raw = null_mut();
-        // SAFETY: `raw` is valid for the call; the driver checks the handle.
-        let code = unsafe { device.driver().ipc_open_event(&mut raw, IpcHandle(*handle))? };
-        device.check(code, "cuIpcOpenEventHandle", device)?;
+        // SAFETY: `to` is valid for the call; the driver checks the handle.
+        let raw =
+            device.get(device, |driver, to| unsafe { driver.ipc_open_event(to, IpcHandle(*handle)) })?;
         Ok(CudaEvent::of_another_process(device, raw))
     }
 }

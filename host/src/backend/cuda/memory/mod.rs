@@ -21,7 +21,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemAttach_flags, CUstreamWriteValue_flags};
 
 use super::device::address;
-use super::driver::Code;
+use super::driver::{Code, Returned};
 use super::stream::CudaStream;
 use super::stream::per_thread::PER_THREAD;
 use crate::backend::device::DeviceMemory;
@@ -43,16 +43,15 @@ impl StreamMemory for CudaStream {
         self.bind()?;
         let stream = self.enter()?;
         let mut start = 0;
-        let (code, operation) = if self.device().has_pools() {
+        let code = if self.device().has_pools() {
             let pool = self.device().pool_or(pool)?.as_raw();
             // SAFETY: `start` is valid for the call, and stream and pool are live.
-            let code = unsafe { self.driver().allocate_from_pool(&mut start, bytes, pool, stream.raw) };
-            (code, "cuMemAllocFromPoolAsync")
+            unsafe { self.driver().allocate_from_pool(&mut start, bytes, pool, stream.raw) }
         } else {
             // SAFETY: `start` is valid for the call, and the context is bound.
-            (unsafe { self.driver().allocate(&mut start, bytes) }, "cuMemAlloc")
+            unsafe { self.driver().allocate(&mut start, bytes) }
         };
-        self.allocated(code, operation, bytes)?;
+        self.device().check_memory(code, bytes, &format_args!("{bytes} bytes"))?;
         let pointer = with_exposed_provenance_mut(start as usize);
         // SAFETY: the memory has just been allocated with that many bytes.
         let initialised = unsafe { self.initialise(pointer, bytes, contents) };
@@ -71,10 +70,10 @@ impl StreamMemory for CudaStream {
     fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
         self.bind()?;
         self.device().check_managed()?;
-        let mut start = 0;
-        // SAFETY: `start` is valid for the call, and the context is bound.
-        let code = unsafe { self.driver().allocate_managed(&mut start, bytes, ATTACH_GLOBAL) };
-        self.allocated(code, "cuMemAllocManaged", bytes)?;
+        // SAFETY: `to` is valid for the call, and the context is bound.
+        let start = self
+            .device()
+            .get_memory(bytes, |driver, to| unsafe { driver.allocate_managed(to, bytes, ATTACH_GLOBAL) })?;
         self.device().note_managed();
         let pointer = with_exposed_provenance_mut(start as usize);
         // SAFETY: the memory has just been allocated with that many bytes.
@@ -117,7 +116,7 @@ impl StreamMemory for CudaStream {
 
     unsafe fn prefetch(&self, start: *const u8, bytes: usize, to_host: bool) -> Result<()> {
         let device = self.device().location(to_host);
-        self.enqueue("cuMemPrefetchAsync", format_args!("{bytes} bytes"), |stream| {
+        self.enqueue(format_args!("{bytes} bytes"), |stream| {
             // SAFETY: the caller vouches for the memory; the stream is live.
             unsafe { self.driver().prefetch(address(start), bytes, device, stream) }
         })
@@ -135,7 +134,7 @@ impl StreamMemory for CudaStream {
                 false => driver.write_value_32(stream, target, value as u32, AFTER_BARRIER),
             }
         };
-        self.check_value(code, "cuStreamWriteValue", value)
+        self.check_value(code.of_function("cuStreamWriteValue"), value)
     }
 
     unsafe fn wait_value(&self, source: *const u8, condition: ValueCondition) -> Result<()> {
@@ -154,16 +153,11 @@ impl StreamMemory for CudaStream {
             let reason = "the GPU cannot wait for this condition";
             return Err(Error::unsupported("a stream's wait for a value", self.device(), reason));
         }
-        self.check_value(code, "cuStreamWaitValue", value)
+        self.check_value(code.of_function("cuStreamWaitValue"), value)
     }
 }
 
 impl CudaStream {
-    /// Whether an allocation of `bytes` has succeeded.
-    fn allocated(&self, code: Code, operation: &'static str, bytes: usize) -> Result<()> {
-        self.device().check_memory(code, operation, bytes, &format_args!("{bytes} bytes"))
-    }
-
     /// Gives fresh memory its contents.
     ///
     /// # Safety
@@ -212,7 +206,7 @@ impl CudaStream {
     /// # Safety
     /// As for `StreamMemory::copy`; either place may be in memory of the host.
     pub(super) unsafe fn copy_bytes(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        self.enqueue("cuMemcpyAsync", format_args!("{bytes} bytes"), |stream| {
+        self.enqueue(format_args!("{bytes} bytes"), |stream| {
             // SAFETY: the caller vouches for both.
             unsafe { self.driver().copy(address(target), address(source), bytes, stream) }
         })
@@ -235,7 +229,7 @@ impl CudaStream {
                 self.driver().copy_batch(&target, &source, &bytes, 1, &attributes, &0, 1, stream.raw)
             };
             if let Ok(code) = code {
-                return self.device().check(code, "cuMemcpyBatchAsync", &format_args!("{bytes} bytes"));
+                return self.device().check(code, &format_args!("{bytes} bytes"));
             }
         }
         drop(stream);
@@ -268,7 +262,7 @@ impl CudaStream {
             Height: rows.height,
         };
         let Rows { width, height, .. } = rows;
-        self.enqueue("cuMemcpy2DAsync", format_args!("{height} rows of {width} bytes"), |stream| {
+        self.enqueue(format_args!("{height} rows of {width} bytes"), |stream| {
             // SAFETY: `params` is valid for the call; the caller vouches for what it leads to.
             unsafe { self.driver().copy_2d(&params, stream) }
         })
@@ -276,14 +270,14 @@ impl CudaStream {
 
     /// An H200's driver 580 takes numbers in page-locked memory and in that of `cuMemAlloc`, and says of all others that
     /// the value is invalid.
-    fn check_value(&self, code: Code, operation: &'static str, value: u64) -> Result<()> {
-        if code == Code::INVALID_VALUE {
+    fn check_value(&self, returned: Returned, value: u64) -> Result<()> {
+        if returned == Code::INVALID_VALUE {
             let operation = "a number that a stream writes or waits for in this memory";
             let reason = "the driver takes none in memory of pools, where buffers are; put it in page-locked memory \
                           (`Device::pinned_zeros`, `PinnedBuffer::view_mut`)";
             return Err(Error::unsupported(operation, self.device(), reason));
         }
-        self.device().check(code, operation, &format_args!("value {value}"))
+        self.device().check(returned, &format_args!("value {value}"))
     }
 }
 

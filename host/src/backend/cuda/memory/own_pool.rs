@@ -64,10 +64,8 @@ impl Drop for OwnPool {
     fn drop(&mut self) {
         lock(&self.device.own_pools).retain(|pool| pool.as_raw() != self.handle.as_raw());
         // A failure means that the context is gone, and its pools with it.
-        if self.device.bind().is_ok() {
-            // SAFETY: the pool is live, and no allocations from it follow. What is still to be freed in stream order
-            // keeps its memory until then, as the driver says of this call.
-            let _ = unsafe { self.device.driver().pool_destroy(self.handle.as_raw()) };
-        }
+        // SAFETY: the pool is live, and no allocations from it follow. What is still to be freed in stream order
+        // keeps its memory until then, as the driver says of this call.
+        self.device.release(|driver| unsafe { driver.pool_destroy(self.handle.as_raw()) });
     }
 }

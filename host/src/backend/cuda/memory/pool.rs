@@ -29,9 +29,9 @@ impl RawPool {
     }
 }
 
-/// The driver's `CUmemPoolProps`.
+/// How memory is allocated: the driver's `CUmemPoolProps` and `CUmemAllocationProp`, which begin alike.
 #[repr(C)]
-pub(crate) struct PoolProperties {
+pub(crate) struct MemoryProperties<const REST: usize> {
     /// `CU_MEM_ALLOCATION_TYPE_PINNED` (memory that stays where it is) or `_MANAGED`.
     allocation_type: c_uint,
     /// `CU_MEM_HANDLE_TYPE_NONE` or `_POSIX_FILE_DESCRIPTOR`.
@@ -39,10 +39,18 @@ pub(crate) struct PoolProperties {
     /// `CU_MEM_LOCATION_TYPE_DEVICE`, `_HOST` or `_HOST_NUMA`.
     location_type: c_uint,
     location_id: c_int,
+    /// For handles on Windows.
     security_attributes: *mut c_void,
-    /// Maximum size and usage in newer drivers, reserved in older ones; zero means no limit.
-    reserved: [u8; 64],
+    /// Of pools: maximum size and usage in newer drivers, reserved in older ones; zero means no limit. Of allocations:
+    /// compression, RDMA and usage, where zero is none.
+    rest: [u8; REST],
 }
+
+/// The driver's `CUmemPoolProps`.
+pub(crate) type PoolProperties = MemoryProperties<64>;
+
+/// The driver's `CUmemAllocationProp`.
+pub(crate) type AllocationProperties = MemoryProperties<8>;
 
 /// The driver's `CUmemAccessDesc`, for a device that may read and write memory.
 #[repr(C)]
@@ -54,7 +62,7 @@ pub(crate) struct PoolAccess {
     flags: c_uint,
 }
 
-impl PoolProperties {
+impl<const REST: usize> MemoryProperties<REST> {
     pub(crate) fn new(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Self {
         let (allocation_type, location_type, location_id) = match kind {
             PoolKind::Device => (1, 1, device.handle),
@@ -63,13 +71,13 @@ impl PoolProperties {
             PoolKind::Host => (1, 2, 0),
             PoolKind::HostNuma(node) => (1, 3, c_int::from(node)),
         };
-        PoolProperties {
+        MemoryProperties {
             allocation_type,
             handle_types: if shareable { FILE_DESCRIPTOR } else { 0 },
             location_type,
             location_id,
             security_attributes: null_mut(),
-            reserved: [0; 64],
+            rest: [0; REST],
         }
     }
 }
@@ -103,10 +111,8 @@ pub(crate) const FILE_DESCRIPTOR: c_uint = 1;
 /// after one would be slow.
 pub(crate) fn create(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Result<RawPool> {
     let properties = PoolProperties::new(device, kind, shareable);
-    let mut pool = null_mut();
     // SAFETY: both are valid for the call.
-    let code = unsafe { device.driver().pool_create(&mut pool, &properties) };
-    device.check(code, "cuMemPoolCreate", device)?;
+    let pool = device.get(device, |driver, to| unsafe { driver.pool_create(to, &properties) })?;
     let pool = RawPool::new(pool);
     device.set_release_threshold(Some(pool), u64::MAX)?;
     Ok(pool)
@@ -172,7 +178,7 @@ pub(crate) fn configure(device: &CudaDevice, pool: RawPool, options: &PoolOption
         let mut value: c_int = 0;
         // SAFETY: the pool is live, and these attributes are `int`s.
         let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };
-        device.check(code, "cuMemPoolSetAttribute", device)?;
+        device.check(code, device)?;
     }
     Ok(())
 }
@@ -182,7 +188,7 @@ pub(crate) fn allow(device: &CudaDevice, pool: RawPool, peer: &CudaDevice) -> Re
     let access = PoolAccess::read_write(peer);
     // SAFETY: the pool is live, and `access` is valid for the call.
     let code = unsafe { device.driver().pool_set_access(pool.as_raw(), &access, 1)? };
-    device.check(code, "cuMemPoolSetAccess", &format_args!("{peer}"))
+    device.check(code, &format_args!("{peer}"))
 }
 
 /// Of the pool that is named, or of the device's own.
@@ -198,7 +204,7 @@ impl CudaDevice {
         for (value, attribute) in values.iter_mut().zip(STATISTICS) {
             // SAFETY: the pool is live, and these attributes are `u64`s.
             let code = unsafe { self.driver().pool_get(pool, attribute, from_mut(value).cast()) };
-            self.check(code, "cuMemPoolGetAttribute", self)?;
+            self.check(code, self)?;
         }
         Ok(values)
     }
@@ -214,7 +220,7 @@ impl CudaDevice {
         let pool = self.pool_or(pool)?.as_raw();
         // SAFETY: the pool is live, and all attributes that are set by this are `u64`s.
         let code = unsafe { self.driver().pool_set(pool, attribute, from_mut(&mut value).cast()) };
-        self.check(code, "cuMemPoolSetAttribute", self)
+        self.check(code, self)
     }
 
     /// Gives back to the driver what it does not use, but for `keep` bytes.
@@ -222,6 +228,6 @@ impl CudaDevice {
         let pool = self.pool_or(pool)?.as_raw();
         // SAFETY: the pool is live: that of a device is never destroyed, others not before their last handle is dropped.
         let code = unsafe { self.driver().pool_trim(pool, keep) };
-        self.check(code, "cuMemPoolTrimTo", self)
+        self.check(code, self)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr::{from_mut, null_mut, with_exposed_provenance_mut, without_provenance_mut};
+use std::ptr::{from_mut, with_exposed_provenance_mut, without_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -22,7 +22,7 @@ impl OwnPool {
         // SAFETY: for this kind of handle the driver writes an `int`.
         let code =
             unsafe { self.device.driver().pool_export(to, self.handle.as_raw(), pool::FILE_DESCRIPTOR, 0)? };
-        self.device.check(code, "cuMemPoolExportToShareableHandle", self.device)?;
+        self.device.check(code, self.device)?;
         self.is_shared.store(true, Ordering::Release);
         // SAFETY: it has just been opened for us.
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
@@ -31,15 +31,14 @@ impl OwnPool {
     /// The pool of another process, to open buffers of.
     pub(crate) fn open(device: &'static CudaDevice, descriptor: BorrowedFd<'_>) -> Result<Self> {
         let import = || {
-            let mut pool = null_mut();
             // The driver takes the descriptor as an address, and that of the standard input, 0, for none: it gets a copy,
             // which is never 0. Where there can be none it refuses the 0.
             let copy = descriptor.try_clone_to_owned().ok();
             let descriptor = copy.as_ref().map_or(descriptor, AsFd::as_fd);
             let raw = without_provenance_mut(descriptor.as_raw_fd().unsigned_abs() as usize);
-            // SAFETY: `pool` is valid for the call, and the descriptor is open; the driver checks what it is of.
-            let code = unsafe { device.driver().pool_import(&mut pool, raw, pool::FILE_DESCRIPTOR, 0)? };
-            device.check(code, "cuMemPoolImportFromShareableHandle", device)?;
+            // SAFETY: `to` is valid for the call, and the descriptor is open; the driver checks what it is of.
+            let pool = device
+                .get(device, |driver, to| unsafe { driver.pool_import(to, raw, pool::FILE_DESCRIPTOR, 0) })?;
             Ok(RawPool::new(pool))
         };
         OwnPool::made(device, PoolKind::Device, import)
@@ -52,10 +51,10 @@ impl OwnPool {
             self.share()?;
         }
         self.device.bind()?;
-        let mut data = IpcHandle([0; 64]);
-        // SAFETY: `data` is valid for the call, and the memory is of the pool.
-        let code = unsafe { self.device.driver().pool_export_pointer(&mut data, address(start))? };
-        self.device.check(code, "cuMemPoolExportPointer", self.device)?;
+        // SAFETY: `to` is valid for the call, and the memory is of the pool.
+        let data = self
+            .device
+            .get(self.device, |driver, to| unsafe { driver.pool_export_pointer(to, address(start)) })?;
         Ok(data.0)
     }
 }
@@ -77,7 +76,7 @@ impl OpenedMemory {
         // SAFETY: both are valid for the call, and the pool is live; the driver checks the data.
         let code =
             unsafe { device.driver().pool_import_pointer(&mut start, pool.handle.as_raw(), &mut data)? };
-        device.check(code, "cuMemPoolImportPointer", device)?;
+        device.check(code, device)?;
         Ok(OpenedMemory { pool: pool.clone(), start: with_exposed_provenance_mut(start as usize) })
     }
 
@@ -89,9 +88,7 @@ impl OpenedMemory {
 impl Drop for OpenedMemory {
     fn drop(&mut self) {
         let device = self.pool.device;
-        if device.bind().is_ok() {
-            // SAFETY: opened once, and not used any more. A failure means that the context is gone.
-            let _ = unsafe { device.driver().free(address(self.start)) };
-        }
+        // SAFETY: opened once, and not used any more. A failure means that the context is gone.
+        device.release(|driver| unsafe { driver.free(address(self.start)) });
     }
 }

@@ -45,11 +45,7 @@ impl CudaDevice {
                 CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE as c_uint,
             )?
         };
-        self.check(
-            code,
-            "cuTensorMapEncodeTiled",
-            &format_args!("{width} x {height} elements of {element} bytes"),
-        )?;
+        self.check(code, &format_args!("{width} x {height} elements of {element} bytes"))?;
         Ok(encoded)
     }
 }

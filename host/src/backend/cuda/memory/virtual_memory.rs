@@ -1,33 +1,20 @@
 //! Virtual memory of a CUDA device: addresses are reserved first and mapped later.
 
 use std::ffi::c_uint;
-use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::ptr::with_exposed_provenance_mut;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use cudarc::driver::sys::{CUdevice_attribute, CUmemAllocationGranularity_flags};
 
-use super::pool::PoolAccess;
+use super::pool::{AllocationProperties, PoolAccess};
+use crate::backend::PoolKind;
 use crate::backend::cuda::device::{CudaDevice, address, attribute_of, devices};
+use crate::backend::device::BackendDevice;
 use crate::backend::memory::virtual_memory::BackendRange;
 use crate::error::{Error, Result};
 use crate::sync::lock;
 
 const RECOMMENDED: c_uint = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED as c_uint;
-
-/// The driver's `CUmemAllocationProp`.
-#[repr(C)]
-pub(crate) struct AllocationProperties {
-    /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
-    allocation_type: c_uint,
-    /// `CU_MEM_HANDLE_TYPE_NONE`.
-    handle_types: c_uint,
-    /// `CU_MEM_LOCATION_TYPE_DEVICE`.
-    location_type: c_uint,
-    location_id: i32,
-    win32_metadata: *mut std::ffi::c_void,
-    /// No compression, no RDMA, no usage.
-    flags: [u8; 8],
-}
 
 /// Addresses that are reserved on a device.
 pub(crate) struct VirtualRange {
@@ -63,7 +50,7 @@ impl Reserved {
         let start = address(self.start.wrapping_add(start));
         // SAFETY: the range is mapped, and `access` is valid for the call.
         let code = unsafe { device.driver().memory_set_access(start, bytes, &access, 1)? };
-        device.check(code, "cuMemSetAccess", &format_args!("{user}"))
+        device.check(code, &format_args!("{user}"))
     }
 
     /// Lets `peer` use all that has memory.
@@ -85,10 +72,9 @@ impl VirtualRange {
         let granularity = granularity(device)?;
         let too_large = || device.out_of_memory(bytes);
         let bytes = bytes.max(1).checked_next_multiple_of(granularity).ok_or_else(too_large)?;
-        let mut start = 0;
-        // SAFETY: `start` is valid for the call; the driver chooses alignment and address.
-        let code = unsafe { device.driver().address_reserve(&mut start, bytes, 0, 0, 0)? };
-        device.check_memory(code, "cuMemAddressReserve", bytes, &format_args!("{bytes} bytes"))?;
+        // SAFETY: `to` is valid for the call; the driver chooses alignment and address.
+        let start =
+            device.get_memory(bytes, |driver, to| unsafe { driver.address_reserve(to, bytes, 0, 0, 0) })?;
         let start = with_exposed_provenance_mut(start as usize);
         let reserved = Arc::new(Reserved { start, bytes, mapped: Mutex::default() });
         let mut ranges = lock(&device.ranges);
@@ -122,17 +108,16 @@ impl BackendRange for VirtualRange {
     fn map(&self, start: usize, bytes: usize) -> Result<()> {
         let device = self.device;
         device.bind()?;
-        let properties = properties(device);
-        let mut handle = 0;
+        let properties = AllocationProperties::new(device, PoolKind::Device, false);
         // SAFETY: both are valid for the call.
-        let code = unsafe { device.driver().memory_create(&mut handle, bytes, &properties, 0)? };
-        device.check_memory(code, "cuMemCreate", bytes, &format_args!("{bytes} bytes"))?;
+        let handle = device
+            .get_memory(bytes, |driver, to| unsafe { driver.memory_create(to, bytes, &properties, 0) })?;
         let target = address(self.reserved.start.wrapping_add(start));
         // SAFETY: the memory has just been made with that many bytes, and these addresses have none.
         let mapped = unsafe { device.driver().memory_map(target, bytes, 0, handle, 0) };
         // SAFETY: it is not asked for again; memory that is mapped stays until it is unmapped.
         let _released = unsafe { device.driver().memory_release(handle) };
-        device.check(mapped?, "cuMemMap", &format_args!("{bytes} bytes"))?;
+        device.check(mapped?, &format_args!("{bytes} bytes"))?;
         self.allow(start, bytes).inspect_err(|_| {
             // SAFETY: mapped above, and nothing uses it yet.
             let _failed = unsafe { device.driver().memory_unmap(target, bytes) };
@@ -145,7 +130,7 @@ impl BackendRange for VirtualRange {
         let target = address(self.reserved.start.wrapping_add(start));
         // SAFETY: passed on.
         let code = unsafe { self.device.driver().memory_unmap(target, bytes)? };
-        self.device.check(code, "cuMemUnmap", &format_args!("{bytes} bytes"))?;
+        self.device.check(code, &format_args!("{bytes} bytes"))?;
         mapped.retain(|(other, _)| *other != start);
         Ok(())
     }
@@ -154,31 +139,19 @@ impl BackendRange for VirtualRange {
 impl Drop for VirtualRange {
     fn drop(&mut self) {
         // Addresses with memory cannot be given back; a failure means that the context is gone.
-        if self.reserved.mapped().is_empty() && self.device.bind().is_ok() {
+        if self.reserved.mapped().is_empty() {
             let start = address(self.reserved.start);
             // SAFETY: reserved once with that many bytes, and nothing is mapped there.
-            let _failed = unsafe { self.device.driver().address_free(start, self.reserved.bytes) };
+            self.device.release(|driver| unsafe { driver.address_free(start, self.reserved.bytes) });
         }
-    }
-}
-
-fn properties(device: &CudaDevice) -> AllocationProperties {
-    AllocationProperties {
-        allocation_type: 1,
-        handle_types: 0,
-        location_type: 1,
-        location_id: device.handle,
-        win32_metadata: null_mut(),
-        flags: [0; 8],
     }
 }
 
 /// What sizes of memory are multiples of.
 fn granularity(device: &CudaDevice) -> Result<usize> {
-    let properties = properties(device);
-    let mut granularity = 0;
+    let properties = AllocationProperties::new(device, PoolKind::Device, false);
     // SAFETY: both are valid for the call.
-    let code = unsafe { device.driver().memory_granularity(&mut granularity, &properties, RECOMMENDED)? };
-    device.check(code, "cuMemGetAllocationGranularity", device)?;
+    let granularity = device
+        .get(device, |driver, to| unsafe { driver.memory_granularity(to, &properties, RECOMMENDED) })?;
     Ok(granularity.max(1))
 }

@@ -65,7 +65,7 @@ impl LoadedModule {
         if code == Code::NOT_FOUND {
             return Ok(None);
         }
-        self.device.check(code, "cuModuleGetFunction", &format!("`{name}`"))?;
+        self.device.check(code, &format!("`{name}`"))?;
         Ok(Some(LoadedFunction { device: self.device, raw: Handle(function) }))
     }
 
@@ -77,12 +77,12 @@ impl LoadedModule {
         let Ok(code) = (unsafe { self.device.driver().module_function_count(&mut count, self.raw.0) }) else {
             return Ok(None); // an older driver
         };
-        self.device.check(code, "cuModuleGetFunctionCount", "")?;
+        self.device.check(code, "")?;
         let mut functions = vec![null_mut(); count as usize];
         // SAFETY: there is room for `count` functions, and the module is loaded.
         let code =
             unsafe { self.device.driver().module_functions(functions.as_mut_ptr(), count, self.raw.0)? };
-        self.device.check(code, "cuModuleEnumerateFunctions", "")?;
+        self.device.check(code, "")?;
         let named = |function| LoadedFunction { device: self.device, raw: Handle(function) }.name();
         functions.into_iter().map(named).collect()
     }
@@ -99,7 +99,7 @@ impl LoadedModule {
         if code == Code::NOT_FOUND {
             return Ok(None);
         }
-        self.device.check(code, "cuModuleGetGlobal", &format!("`{name}`"))?;
+        self.device.check(code, &format!("`{name}`"))?;
         Ok(Some((with_exposed_provenance_mut(start as usize), bytes)))
     }
 
@@ -109,7 +109,7 @@ impl LoadedModule {
         self.device.bind()?;
         // SAFETY: the module is loaded; the caller vouches for the rest.
         let code = unsafe { self.device.driver().module_unload(self.raw.0) };
-        self.device.check(code, "cuModuleUnload", "")
+        self.device.check(code, "")
     }
 }
 
@@ -134,7 +134,7 @@ impl LoadedFunction {
         let Ok(code) = (unsafe { self.device.driver().function_name(&mut name, self.raw.0) }) else {
             return Ok(None); // an older driver
         };
-        self.device.check(code, "cuFuncGetName", &format!("function {:p}", self.raw.0))?;
+        self.device.check(code, &format!("function {:p}", self.raw.0))?;
         // SAFETY: on success it is a string that lives as long as the module.
         Ok(Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()))
     }
@@ -163,8 +163,8 @@ impl LoadedFunction {
                 // An older driver.
                 Err(_) => return Ok(None),
                 // There is no parameter of that index.
-                Ok(Code::INVALID_VALUE) => return Ok(Some(sizes)),
-                Ok(code) => self.device.check(code, "cuFuncGetParamInfo", "")?,
+                Ok(code) if code == Code::INVALID_VALUE => return Ok(Some(sizes)),
+                Ok(code) => self.device.check(code, "")?,
             }
             sizes.push(size);
         }

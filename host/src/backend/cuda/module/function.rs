@@ -66,11 +66,10 @@ impl CudaDevice {
         attribute: FunctionAttribute,
     ) -> Result<c_int> {
         self.bind()?;
-        let mut value = 0;
-        // SAFETY: `value` is valid for the call, and the function is loaded.
-        let code = unsafe { self.driver().function_attribute(&mut value, attribute as c_uint, function) };
-        self.check(code, "cuFuncGetAttribute", &format!("{attribute:?}"))?;
-        Ok(value)
+        // SAFETY: `to` is valid for the call, and the function is loaded.
+        self.get(&format!("{attribute:?}"), |driver, to| unsafe {
+            driver.function_attribute(to, attribute as c_uint, function)
+        })
     }
 
     /// The architecture of the PTX that `function` was compiled from: 90 for `sm_90`.
@@ -127,14 +126,14 @@ impl CudaDevice {
         self.bind()?;
         // SAFETY: the function is loaded; attributes bound what launches may ask for, no more.
         let code = unsafe { self.driver().function_set_attribute(function, attribute as c_uint, value) };
-        self.check(code, "cuFuncSetAttribute", &format!("{attribute:?} = {value}"))
+        self.check(code, &format!("{attribute:?} = {value}"))
     }
 
     pub(crate) fn set_cache_config(&self, function: CUfunction, preference: CacheConfig) -> Result<()> {
         self.bind()?;
         // SAFETY: the function is loaded, and the number is a `CUfunc_cache`.
         let code = unsafe { self.driver().function_set_cache(function, preference as c_uint) };
-        self.check(code, "cuFuncSetCacheConfig", &format!("{preference:?}"))
+        self.check(code, &format!("{preference:?}"))
     }
 
     pub(crate) fn set_carveout(&self, function: CUfunction, percent: Option<u32>) -> Result<()> {
@@ -175,11 +174,7 @@ impl CudaDevice {
         if code == Code::INVALID_VALUE {
             return Ok(0);
         }
-        self.check(
-            code,
-            "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-            &format!("blocks of {threads} threads and {shared} bytes"),
-        )?;
+        self.check(code, &format!("blocks of {threads} threads and {shared} bytes"))?;
         Ok(blocks.unsigned_abs())
     }
 
@@ -190,16 +185,11 @@ impl CudaDevice {
         threads: u32,
     ) -> Result<usize> {
         self.bind()?;
-        let mut bytes = 0;
         let [count, size] = [blocks, threads].map(|number| c_int::try_from(number).unwrap_or(c_int::MAX));
-        // SAFETY: `bytes` is valid for the call, and the function is loaded.
-        let code = unsafe { self.driver().occupancy_shared(&mut bytes, function, count, size) };
-        self.check(
-            code,
-            "cuOccupancyAvailableDynamicSMemPerBlock",
-            &format!("{blocks} blocks of {threads} threads"),
-        )?;
-        Ok(bytes)
+        // SAFETY: `to` is valid for the call, and the function is loaded.
+        self.get(&format!("{blocks} blocks of {threads} threads"), |driver, to| unsafe {
+            driver.occupancy_shared(to, function, count, size)
+        })
     }
 
     /// Clusters of that shape on the whole device at a time.
@@ -214,11 +204,10 @@ impl CudaDevice {
         self.allow_dynamic_shared(function, shared)?;
         let mut attribute = Attribute::cluster(cluster);
         let config = config(cluster, block, shared, std::slice::from_mut(&mut attribute));
-        let mut clusters = 0;
-        // SAFETY: `clusters` and `config`, with its one attribute, are valid for the call.
-        let code = unsafe { self.driver().occupancy_clusters(&mut clusters, function, &config) };
         let object = format!("clusters of {cluster:?} blocks of {block:?} threads");
-        self.check(code, "cuOccupancyMaxActiveClusters", &object)?;
+        // SAFETY: `to` and `config`, with its one attribute, are valid for the call.
+        let clusters =
+            self.get(&object, |driver, to| unsafe { driver.occupancy_clusters(to, function, &config) })?;
         Ok(clusters.unsigned_abs())
     }
 
@@ -234,11 +223,10 @@ impl CudaDevice {
         self.check_clusters("cuOccupancyMaxPotentialClusterSize")?;
         self.allow_dynamic_shared(function, shared)?;
         let config = config(grid, block, shared, &mut []);
-        let mut size = 0;
-        // SAFETY: `size` and `config`, which has no attributes, are valid for the call.
-        let code = unsafe { self.driver().occupancy_cluster_size(&mut size, function, &config) };
         let object = format!("blocks of {block:?} threads");
-        self.check(code, "cuOccupancyMaxPotentialClusterSize", &object)?;
+        // SAFETY: `to` and `config`, which has no attributes, are valid for the call.
+        let size =
+            self.get(&object, |driver, to| unsafe { driver.occupancy_cluster_size(to, function, &config) })?;
         Ok(size.unsigned_abs())
     }
 

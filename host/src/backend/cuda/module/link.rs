@@ -7,7 +7,7 @@ use cudarc::driver::sys::{CUjitInputType as Kind, CUlinkState};
 
 use super::jit::Jit;
 use crate::backend::cuda::device::{CudaDevice, Handle};
-use crate::backend::cuda::driver::Code;
+use crate::backend::cuda::driver::Returned;
 use crate::error::Result;
 use crate::error::foreign::ForeignError;
 use crate::image::{CodeType, Image, JitOptions};
@@ -29,10 +29,9 @@ impl<'d> CudaLinker<'d> {
         device.bind()?;
         let mut jit = Jit::new(options);
         let (count, keys, values) = jit.arguments();
-        let mut raw = null_mut();
         // SAFETY: keys and values are as many as stated; they and the logs live until the link is destroyed.
-        let code = unsafe { device.driver().link_create(count, keys, values, &mut raw) };
-        device.check(code, "cuLinkCreate", &device.to_string())?;
+        let raw = device
+            .get(&device.to_string(), |driver, to| unsafe { driver.link_create(count, keys, values, to) })?;
         Ok(CudaLinker { device, raw: Handle(raw), jit })
     }
 
@@ -62,7 +61,7 @@ impl<'d> CudaLinker<'d> {
                 null_mut(),
             )
         };
-        self.check(code, "cuLinkAddData", &format!("`{name}`"))
+        self.check(code, &format!("`{name}`"))
     }
 
     /// The linked cubin, and the driver's information log.
@@ -71,7 +70,7 @@ impl<'d> CudaLinker<'d> {
         let (mut start, mut bytes) = (null_mut(), 0);
         // SAFETY: both are valid for the call.
         let code = unsafe { self.device.driver().link_complete(self.raw.0, &mut start, &mut bytes) };
-        self.check(code, "cuLinkComplete", "the program")?;
+        self.check(code, "the program")?;
         // SAFETY: on success the driver gives as many bytes, which live until the link is destroyed.
         let cubin = unsafe { std::slice::from_raw_parts(start.cast::<u8>(), bytes) }.to_vec();
         // SAFETY: the call has returned.
@@ -79,8 +78,8 @@ impl<'d> CudaLinker<'d> {
         Ok((cubin, log))
     }
 
-    fn check(&mut self, code: Code, operation: &'static str, input: &str) -> Result<()> {
-        let Err(error) = self.device.check(code, operation, "") else { return Ok(()) };
+    fn check(&mut self, returned: Returned, input: &str) -> Result<()> {
+        let Err(error) = self.device.check(returned, "") else { return Ok(()) };
         // SAFETY: the call has returned.
         let log = unsafe { self.jit.explain(&error.to_string()) }.into();
         Err(ForeignError::Link { linker: "the driver's linker", input: input.into(), log }.into())
@@ -89,9 +88,7 @@ impl<'d> CudaLinker<'d> {
 
 impl Drop for CudaLinker<'_> {
     fn drop(&mut self) {
-        if self.device.bind().is_ok() {
-            // SAFETY: the link is live and not used again. A failure means that the context is gone.
-            let _ = unsafe { self.device.driver().link_destroy(self.raw.0) };
-        }
+        // SAFETY: the link is live and not used again. A failure means that the context is gone.
+        self.device.release(|driver| unsafe { driver.link_destroy(self.raw.0) });
     }
 }

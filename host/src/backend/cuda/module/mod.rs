@@ -86,11 +86,10 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
     let Module { raw: Handle(module), program, users, .. } =
         module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
-    let mut function = null_mut();
-    // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
-    let code = unsafe { device.driver().module_function(&mut function, module, entry.as_ptr()) };
     let object = format!("kernel `{}` ({})", kernel.name(), kernel.entry());
-    device.check(code, "cuModuleGetFunction", &object)?;
+    // SAFETY: `to` is valid for the call, the module is loaded, and the name ends in 0.
+    let function =
+        device.get(&object, |driver, to| unsafe { driver.module_function(to, module, entry.as_ptr()) })?;
     if kernel.descriptor().uses_shared_memory {
         allow_all_shared_memory(device, function)?;
     }
@@ -139,7 +138,7 @@ impl CudaDevice {
         self.bind()?;
         // SAFETY: the module is loaded, all work has run, and the caller vouches for the rest.
         let code = unsafe { self.driver().module_unload(raw.0) };
-        self.check(code, "cuModuleUnload", "")
+        self.check(code, "")
     }
 
     /// Clears all references of kernels and constants to what is loaded here, for good.
@@ -164,7 +163,7 @@ impl CudaDevice {
         let (mut start, mut found) = (0, 0);
         // SAFETY: both are valid for the call, the module is loaded, and the name ends in 0.
         let code = unsafe { self.driver().module_global(&mut start, &mut found, module, c_symbol.as_ptr()) };
-        self.check(code, "cuModuleGetGlobal", &format_args!("constant `{name}` ({symbol})"))?;
+        self.check(code, &format_args!("constant `{name}` ({symbol})"))?;
         if found != bytes {
             return Err(Error::ConstantSize { constant: name, bytes, found });
         }
@@ -251,7 +250,7 @@ fn load(device: &CudaDevice, image: &Image, options: &JitOptions) -> Result<(CUm
     // SAFETY: the image is complete by its own headers (a text ends in 0), keys and values are as many
     // as stated, and they and the logs outlive the call.
     let code = unsafe { device.driver().module_load(&mut module, image.start().cast(), count, keys, values) };
-    match device.check(code, "cuModuleLoadDataEx", "") {
+    match device.check(code, "") {
         // SAFETY: the call has returned.
         Ok(()) => Ok((module, unsafe { jit.information() })),
         // SAFETY: as above.

@@ -65,7 +65,7 @@ impl Attribute {
         Attribute::new(Id::LaunchCompletionEvent, [low, high, 0])
     }
 
-    fn memory_sync_domain(domain: MemorySyncDomain) -> Self {
+    pub(super) fn memory_sync_domain(domain: MemorySyncDomain) -> Self {
         let number = match domain {
             MemorySyncDomain::Default => 0,
             MemorySyncDomain::Remote => 1,
@@ -74,7 +74,7 @@ impl Attribute {
     }
 
     /// One of no bytes is none.
-    fn access_policy_window(window: Option<AccessPolicyWindow>) -> Self {
+    pub(super) fn access_policy_window(window: Option<AccessPolicyWindow>) -> Self {
         let Some(window) = window else { return Attribute::new(Id::AccessPolicyWindow, [0; 8]) };
         let ([start, start_high], [bytes, bytes_high]) = (words(window.start), words(window.bytes));
         let hit = match window.hit {
@@ -167,31 +167,19 @@ impl CudaStream {
         // SAFETY: the context of function and stream is bound; the attributes are valid for the call; the
         // caller vouches for the parameters, which the driver copies (it does not write through them).
         let code = unsafe { self.driver().launch_with_attributes(&raw, function, params, null_mut())? };
-        self.finish_launch(code, launch)?;
+        self.finish_launch(code.code, launch)?;
         if let Some(EventBackend::Cuda(event)) = event.as_deref() {
             event.note_recorded();
         }
         Ok(())
     }
 
-    /// Sets the cache policy of that memory, or none, for later launches.
-    pub(crate) fn set_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
-        let object = window.map_or_else(|| "no window".into(), |window| window.to_string());
-        self.set_attribute(Attribute::access_policy_window(window), &object)
-    }
-
-    /// Puts later launches into that domain.
-    pub(crate) fn set_memory_sync_domain(&self, domain: MemorySyncDomain) -> Result<()> {
-        self.set_attribute(Attribute::memory_sync_domain(domain), &format!("{domain:?}"))
-    }
-
-    fn set_attribute(&self, attribute: Attribute, object: &str) -> Result<()> {
-        self.bind()?;
-        let stream = self.enter()?;
+    /// Sets an attribute for later launches.
+    pub(super) fn set_attribute(&self, attribute: Attribute, object: &str) -> Result<()> {
         // SAFETY: the stream is live, and the value is that of this attribute; streams and launches number them alike.
-        let code =
-            unsafe { self.driver().stream_set_attribute(stream.raw, attribute.id(), attribute.value())? };
-        self.device().check(code, "cuStreamSetAttribute", object)
+        self.enqueue(object, |stream| unsafe {
+            self.driver().stream_set_attribute(stream, attribute.id(), attribute.value())
+        })
     }
 }
 
@@ -202,13 +190,13 @@ impl CudaDevice {
         self.bind()?;
         // SAFETY: a context is bound.
         let code = unsafe { self.driver().set_limit(PERSISTING_L2_CACHE_SIZE, bytes)? };
-        self.check(code, "cuCtxSetLimit", &format!("{bytes} bytes of second-level cache that persist"))
+        self.check(code, &format!("{bytes} bytes of second-level cache that persist"))
     }
 
     pub(crate) fn reset_persisting_l2_cache(&self) -> Result<()> {
         self.bind()?;
         // SAFETY: a context is bound.
         let code = unsafe { self.driver().reset_persisting()? };
-        self.check(code, "cuCtxResetPersistingL2Cache", "")
+        self.check(code, "")
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn notify(device: &'static CudaDevice, event: CUevent, signal: Arc<Si
     let watcher = Handle(device.watcher()?);
     // SAFETY: the handles are live, and of the bound context.
     let code = unsafe { device.driver().stream_wait(watcher.0, event, 0) };
-    let waits = device.check(code, "cuStreamWaitEvent", "");
+    let waits = device.check(code, "");
     let job = move |_| {
         lock(&device.spare_watchers).push(watcher);
         signal.raise();
@@ -66,7 +66,7 @@ fn add(device: &CudaDevice, stream: CUstream, job: Job) -> Result<()> {
         // SAFETY: the driver refused, so it has no other owner.
         drop(unsafe { Box::from_raw(job) });
     }
-    device.check(code, "cuStreamAddCallback", "")
+    device.check(code, "")
 }
 
 /// Called by a thread of the driver, once.

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,11 +40,8 @@ pub(crate) struct CudaEvent {
 
 /// A new event; its device's context must be bound.
 pub(crate) fn create(device: &CudaDevice, flags: u32) -> Result<CUevent> {
-    let mut raw = null_mut();
-    // SAFETY: `raw` is valid for the call.
-    let code = unsafe { device.driver().event_create(&mut raw, flags) };
-    device.check(code, "cuEventCreate", "")?;
-    Ok(raw)
+    // SAFETY: `to` is valid for the call.
+    device.get("", |driver, to| unsafe { driver.event_create(to, flags) })
 }
 
 impl CudaEvent {
@@ -93,7 +89,7 @@ impl CudaEvent {
         // SAFETY: both handles are live, and of the same context.
         let code =
             self.device.call_unbound(|| unsafe { self.device.driver().event_record(self.raw(), stream) })?;
-        self.device.check(code, "cuEventRecord", "")?;
+        self.device.check(code, "")?;
         self.note_recorded();
         Ok(())
     }
@@ -131,7 +127,7 @@ impl CudaEvent {
         let code = self.device.call_unbound(|| unsafe {
             self.device.driver().event_elapsed(milliseconds.as_ptr(), start.raw(), self.raw())
         })?;
-        self.device.check(code, "cuEventElapsedTime", "")?;
+        self.device.check(code, "")?;
         Ok(f64::from(milliseconds.get()) / 1e3)
     }
 
@@ -166,7 +162,7 @@ impl BackendEvent for CudaEvent {
         // SAFETY: the event is live.
         let code =
             self.device.call_unbound(|| unsafe { self.device.driver().event_synchronize(self.raw()) })?;
-        self.device.check(code, "cuEventSynchronize", "")
+        self.device.check(code, "")
     }
 
     fn is_complete(&self) -> Result<bool> {
@@ -175,7 +171,7 @@ impl BackendEvent for CudaEvent {
         if code == Code::NOT_READY {
             return Ok(false);
         }
-        self.device.check(code, "cuEventQuery", "")?;
+        self.device.check(code, "")?;
         Ok(true)
     }
 
@@ -187,9 +183,9 @@ impl BackendEvent for CudaEvent {
 
 impl Drop for CudaEvent {
     fn drop(&mut self) {
-        if self.owned && self.device.bind().is_ok() {
+        if self.owned {
             // SAFETY: the event is live and not used again; the driver waits where it must.
-            let _ = unsafe { self.device.driver().event_destroy(self.raw()) };
+            self.device.release(|driver| unsafe { driver.event_destroy(self.raw()) });
         }
     }
 }

@@ -62,6 +62,7 @@ impl CudaStream {
             let extra = null_mut();
             self.driver
                 .launch_kernel(function, grid_x, grid_y, grid_z, x, y, z, shared, stream, params, extra)
+                .code
         }
     }
 
@@ -152,9 +153,10 @@ impl CudaStream {
             return Error::Launch(LaunchError::TooManyThreads { kernel, block, threads, limit });
         }
         let object = format!("kernel `{kernel}`");
-        match self.device.check(code, "cuLaunchKernel", &object) {
+        let returned = code.of_function("cuLaunchKernel");
+        match self.device.check(returned, &object) {
             Err(error) => error,
-            Ok(()) => self.driver.error(code, "cuLaunchKernel", &object),
+            Ok(()) => self.driver.error(returned, &object),
         }
     }
 }

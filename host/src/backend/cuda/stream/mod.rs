@@ -16,14 +16,14 @@ pub(crate) mod watch;
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt::Display;
-use std::ptr::{null_mut, without_provenance_mut};
+use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use cudarc::driver::sys::{CUcontext, CUevent, CUstream, CUstream_flags};
 
 use super::device::{CudaDevice, Handle, bind};
-use super::driver::{Code, Driver};
+use super::driver::{Code, Driver, Returned};
 use crate::backend::event::BackendEvent;
 use crate::backend::host_fn::HostFn;
 use crate::backend::retired::retire;
@@ -33,6 +33,7 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::sync::lock;
+use attributes::Attribute;
 use event::{CudaEvent, UNTIMED};
 use per_thread::{Marking, PER_THREAD, PerThread};
 use watch::Watch;
@@ -109,7 +110,7 @@ impl Tail {
     fn is_complete(&self) -> bool {
         // SAFETY: the event is live.
         let asked = self.device.call_unbound(|| unsafe { self.device.driver().event_query(self.event.0) });
-        asked.is_ok_and(Code::is_success)
+        asked.is_ok_and(|returned| returned.is_success())
     }
 }
 
@@ -130,10 +131,8 @@ impl CudaStream {
         let driver = device.driver();
         bind(driver, context)?;
         let flags = if ordered_with_legacy { 0 } else { NON_BLOCKING };
-        let mut raw = null_mut();
-        // SAFETY: `raw` is valid for the call, and the context is bound.
-        let code = unsafe { driver.stream_create(&mut raw, flags, priority) };
-        device.check(code, "cuStreamCreateWithPriority", device)?;
+        // SAFETY: `to` is valid for the call, and the context is bound.
+        let raw = device.get(device, |driver, to| unsafe { driver.stream_create(to, flags, priority) })?;
         Ok(CudaStream::of(device, context, raw, Owner::Us))
     }
 
@@ -209,19 +208,14 @@ impl CudaStream {
 
     /// Makes a call that takes its context from this stream, bound before only where the stream is a default one.
     #[inline]
-    fn call(&self, call: impl Fn() -> Code) -> Result<Code> {
+    fn call(&self, call: impl Fn() -> Returned) -> Result<Returned> {
         if self.is_default {
             self.bind()?;
         }
         self.device.call_unbound(call)
     }
 
-    /// The first failure of its work that was found and not reported.
-    pub(crate) fn report(&self) -> Result<()> {
-        self.report_except(&[])
-    }
-
-    /// As `report`, without failures of later work.
+    /// The first failure of its work that was found and not reported, and is none of `later` work.
     pub(super) fn report_except(&self, later: &[Arc<Fault>]) -> Result<()> {
         self.watch.note_inherited();
         self.watch.failure().take_except(later).map_or(Ok(()), Err)
@@ -241,15 +235,14 @@ impl CudaStream {
     }
 
     /// Makes a call that enqueues work.
-    pub(super) fn enqueue(
+    pub(super) fn enqueue<R: Into<Result<Returned>>>(
         &self,
-        operation: &'static str,
         object: impl Display,
-        call: impl FnOnce(CUstream) -> Code,
+        call: impl FnOnce(CUstream) -> R,
     ) -> Result<()> {
         self.bind()?;
         let stream = self.enter()?;
-        self.device.check(call(stream.raw), operation, &object)
+        self.device.check(call(stream.raw).into()?, &object)
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
@@ -297,7 +290,7 @@ impl CudaStream {
         let tail = Tail { device: self.device, event };
         // SAFETY: the handles are live, and of one context.
         let code = self.call(|| unsafe { self.driver.event_record(tail.event.0, self.raw.0) })?;
-        self.device.check(code, "cuEventRecord", "")?;
+        self.device.check(code, "")?;
         Ok(tail)
     }
 
@@ -344,7 +337,7 @@ impl CudaStream {
         let _no_graph_meanwhile = self.waits().read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: both handles are live.
         let code = self.call(|| unsafe { self.driver.stream_wait(stream, event, 0) })?;
-        self.device.check(code, "cuStreamWaitEvent", "")
+        self.device.check(code, "")
     }
 
     /// To be held while a graph is launched here.
@@ -409,19 +402,14 @@ impl BackendStream for CudaStream {
 
     fn priority(&self) -> Result<i32> {
         self.bind()?;
-        let mut priority = 0;
-        // SAFETY: `priority` is valid for the call, and the stream is live.
-        let code = unsafe { self.driver.stream_priority(self.raw.0, &mut priority) };
-        self.device.check(code, "cuStreamGetPriority", "")?;
-        Ok(priority)
+        // SAFETY: `to` is valid for the call, and the stream is live.
+        self.device.get("", |driver, to| unsafe { driver.stream_priority(self.raw.0, to) })
     }
 
     fn is_nonblocking(&self) -> Result<bool> {
         self.bind()?;
-        let mut flags = 0;
-        // SAFETY: `flags` is valid for the call, and the stream is live.
-        let code = unsafe { self.driver.stream_flags(self.raw.0, &mut flags) };
-        self.device.check(code, "cuStreamGetFlags", "")?;
+        // SAFETY: `to` is valid for the call, and the stream is live.
+        let flags = self.device.get("", |driver, to| unsafe { driver.stream_flags(self.raw.0, to) })?;
         Ok(flags & NON_BLOCKING != 0)
     }
 
@@ -431,7 +419,7 @@ impl BackendStream for CudaStream {
         self.device.show_output()?;
         self.watch.settle(&ended)?;
         self.watch.recent().clear();
-        self.report()
+        self.report_except(&[])
     }
 
     /// Waits for all work, and leaves what kernels have to say to the next who asks.
@@ -441,7 +429,7 @@ impl BackendStream for CudaStream {
         }
         // SAFETY: the stream is live.
         let code = self.call(|| unsafe { self.driver.stream_synchronize(self.raw.0) })?;
-        self.device.check(code, "cuStreamSynchronize", "")
+        self.device.check(code, "")
     }
 
     fn is_complete(&self) -> Result<bool> {
@@ -453,7 +441,7 @@ impl BackendStream for CudaStream {
         if code == Code::NOT_READY {
             return Ok(false);
         }
-        self.device.check(code, "cuStreamQuery", "")?;
+        self.device.check(code, "")?;
         Ok(true)
     }
 
@@ -465,11 +453,12 @@ impl BackendStream for CudaStream {
     }
 
     fn set_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
-        self.set_access_policy_window(window)
+        let object = window.map_or_else(|| "no window".into(), |window| window.to_string());
+        self.set_attribute(Attribute::access_policy_window(window), &object)
     }
 
     fn set_memory_sync_domain(&self, domain: MemorySyncDomain) -> Result<()> {
-        self.set_memory_sync_domain(domain)
+        self.set_attribute(Attribute::memory_sync_domain(domain), &format!("{domain:?}"))
     }
 }
 

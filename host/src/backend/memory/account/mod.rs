@@ -2,12 +2,13 @@
 
 mod balance;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use balance::{Balance, Exceeded};
 
 use crate::backend::DeviceBackend;
 use crate::error::{Error, Result};
+use crate::sync::lock;
 
 /// The bytes that buffers of one device, or of one of its pools, use.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Account {
     }
 
     fn known(accounts: &Accounts, device: DeviceBackend, new: impl FnOnce() -> Arc<Account>) -> Arc<Account> {
-        let mut accounts = accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = lock(accounts);
         if let Some((_, account)) = accounts.iter().find(|(known, _)| *known == device) {
             return account.clone();
         }

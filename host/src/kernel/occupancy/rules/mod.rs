@@ -268,35 +268,20 @@ impl BlockResources {
             barriers: 1,
         }
     }
+}
 
+setters! { BlockResources:
     /// The same with this many 32-bit registers for each thread.
-    #[must_use]
-    pub const fn with_registers(mut self, per_thread: u32) -> Self {
-        self.registers_per_thread = per_thread;
-        self
-    }
+    with_registers(per_thread: u32): registers_per_thread = per_thread;
 
     /// The same with bytes of static and of dynamic shared memory.
-    #[must_use]
-    pub const fn with_shared_memory(mut self, fixed: u32, dynamic: usize) -> Self {
-        self.static_shared_memory = fixed;
-        self.dynamic_shared_memory = dynamic;
-        self
-    }
+    with_shared_memory(fixed: u32, dynamic: usize): static_shared_memory = fixed, dynamic_shared_memory = dynamic;
 
     /// The same with this many barriers.
-    #[must_use]
-    pub const fn with_barriers(mut self, barriers: u32) -> Self {
-        self.barriers = barriers;
-        self
-    }
+    with_barriers(barriers: u32): barriers = barriers;
 
     /// The same with a limit to the threads of a block of this kernel.
-    #[must_use]
-    pub const fn with_max_threads(mut self, threads: u32) -> Self {
-        self.max_threads = Some(threads);
-        self
-    }
+    with_max_threads(threads: u32): max_threads = Some(threads);
 }
 
 /// The number of resident blocks of a kernel per multiprocessor, and its limits.
@@ -428,17 +413,13 @@ impl fmt::Display for Occupancy {
     }
 }
 
-impl fmt::Display for OccupancyLimiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OccupancyLimiter::Warps => "warps",
-            OccupancyLimiter::Blocks => "blocks",
-            OccupancyLimiter::Registers => "registers",
-            OccupancyLimiter::SharedMemory => "shared memory",
-            OccupancyLimiter::Barriers => "barriers",
-        })
-    }
-}
+display_words!(OccupancyLimiter {
+    Warps = "warps",
+    Blocks = "blocks",
+    Registers = "registers",
+    SharedMemory = "shared memory",
+    Barriers = "barriers",
+});
 
 fn saturate(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)

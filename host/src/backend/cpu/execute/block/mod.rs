@@ -45,8 +45,9 @@ const MAX_THREADS: usize = 1024;
 type ThreadCoroutine = Coroutine<(), (), (), ThreadStack>;
 
 /// What a thread of a running block last waited for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 enum Wait {
+    #[default]
     Nothing,
     Barrier(&'static Location<'static>),
     Exchange {
@@ -62,6 +63,7 @@ enum Wait {
 }
 
 /// What is known of one thread, and of the coroutine that was started for it.
+#[derive(Default)]
 struct ThreadState {
     waits: Cell<Wait>,
     /// The coroutine that carries it while it waits.
@@ -72,7 +74,9 @@ struct ThreadState {
     agreements: Cell<u32>,
 }
 
-/// Runs the threads of one block at a time; kept with its stacks and tables for the next.
+/// Runs the threads of one block at a time; kept with its stacks and tables for the next. The default has no room for
+/// threads.
+#[derive(Default)]
 pub(crate) struct BlockExecutor {
     may_wait: Cell<bool>,
     /// How many threads the block has, how many were started, how many have exited.
@@ -123,37 +127,11 @@ enum Step {
 impl BlockExecutor {
     /// An executor for blocks of at most `threads` threads, each with a stack of `stack_size` bytes.
     pub(crate) fn new(threads: u32, stack_size: usize) -> Self {
-        let state = || ThreadState {
-            waits: Cell::new(Wait::Nothing),
-            coroutine: Cell::new(0),
-            yielder: Cell::new(None),
-            agreements: Cell::new(0),
-        };
         BlockExecutor {
-            may_wait: Cell::new(false),
-            threads: Cell::new(0),
-            started: Cell::new(0),
-            exited: Cell::new(0),
-            running: Cell::new(0),
-            begun: Cell::new(false),
-            coroutine: Cell::new(0),
-            yielder: Cell::new(None),
-            states: (0..threads).map(|_| state()).collect(),
-            ready: ReadyQueue::new(),
-            barrier: BlockBarrier::default(),
-            agreements: Agreements::default(),
+            states: (0..threads).map(|_| ThreadState::default()).collect(),
             warps: (0..threads.div_ceil(32)).map(|_| Warp::default()).collect(),
-            rounds: Rounds::default(),
-            at_outer_barrier: Cell::new(0),
-            at_active_mask: Cell::new(0),
-            pause: Cell::new(None),
-            cluster: Cell::new(None),
-            failed: Cell::new(false),
-            spoiled: Cell::new(false),
-            failure: RefCell::new(None),
-            coroutines: RefCell::new(Vec::new()),
             stacks: Stacks::new(stack_size),
-            shared: RefCell::new(SharedMemory::new()),
+            ..BlockExecutor::default()
         }
     }
 

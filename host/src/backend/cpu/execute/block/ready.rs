@@ -12,12 +12,14 @@ pub(super) struct ReadyQueue {
     put: Cell<u32>,
 }
 
-impl ReadyQueue {
-    pub(super) fn new() -> Self {
+impl Default for ReadyQueue {
+    fn default() -> Self {
         let threads = Box::new([const { Cell::new(0) }; MAX_THREADS]);
         ReadyQueue { threads, taken: Cell::new(0), put: Cell::new(0) }
     }
+}
 
+impl ReadyQueue {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.taken.get() == self.put.get()
@@ -53,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_queue_is_fifo_also_across_the_end_of_its_memory() {
-        let queue = ReadyQueue::new();
+        let queue = ReadyQueue::default();
         for round in 0..5_u16 {
             (0..700).for_each(|number| queue.push(number + round));
             (0..700).for_each(|number| assert_eq!(queue.pop(), Some(number + round)));

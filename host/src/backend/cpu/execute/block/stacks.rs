@@ -49,11 +49,17 @@ pub(super) struct Stacks {
     permits: RefCell<Grant>,
 }
 
+impl Default for Stacks {
+    fn default() -> Self {
+        let permits = RefCell::new(BUDGET.nothing());
+        Stacks { bytes: 0, idle: RefCell::default(), made: Cell::new(0), large: RefCell::default(), permits }
+    }
+}
+
 impl Stacks {
     /// None yet, of `bytes` each.
     pub(super) fn new(bytes: usize) -> Self {
-        let permits = RefCell::new(BUDGET.nothing());
-        Stacks { bytes, idle: RefCell::default(), made: Cell::new(0), large: RefCell::default(), permits }
+        Stacks { bytes, ..Stacks::default() }
     }
 
     /// The size of each.

@@ -11,6 +11,7 @@ use super::failure::of_lane;
 use super::{BlockExecutor, Wait};
 
 /// The lanes of one warp and the exchanges between them.
+#[derive(Default)]
 pub(super) struct Warp {
     /// The lanes that the block has, and those that have exited.
     existing: Cell<u32>,
@@ -21,19 +22,6 @@ pub(super) struct Warp {
     values: [Cell<u128>; 32],
     /// The round that a lane was woken to read.
     rounds: [Cell<u16>; 32],
-}
-
-impl Default for Warp {
-    fn default() -> Self {
-        Warp {
-            existing: Cell::new(0),
-            exited: Cell::new(0),
-            waiting: Cell::new(0),
-            masks: [const { Cell::new(0) }; 32],
-            values: [const { Cell::new(0) }; 32],
-            rounds: [const { Cell::new(0) }; 32],
-        }
-    }
 }
 
 /// Complete exchanges of a block that lanes have yet to read. A lane may reach its next exchange before another has read
