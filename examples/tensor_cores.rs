@@ -75,12 +75,8 @@ mod kernels {
                     let bias = |j: usize| bias.get(column + j).copied().unwrap_or(0.0);
                     bf16::pair_to_bits([gelu(left + bias(j)), gelu(right + bias(j + 1))])
                 };
-                let store = move |four: usize, bits| {
-                    if let Some(y) = y.get(column / 4 + four) {
-                        y.store(bits, Relaxed);
-                    }
-                };
-                (bits, store)
+                let element = move |four: usize| y.get(column / 4 + four);
+                (bits, move |four, bits| element(four).into_iter().for_each(|y| y.store(bits, Relaxed)))
             });
         });
     }

@@ -1,5 +1,7 @@
 //! The public API of conditional nodes: bodies that run if, or while, a word in device memory is not 0.
 
+use std::ops::Deref;
+
 use super::{Capture, recording};
 use crate::backend::operation::Operation;
 use crate::backend::operation::Repeat;
@@ -38,30 +40,7 @@ pub struct GraphBody {
     graph: u64,
 }
 
-/// Methods of a recording that add conditional nodes, whose bodies run as `Repeat` says. `$node` is what they return of the
-/// node.
-macro_rules! conditional_nodes {
-    ($Line:ty, |$line:ident| $graph:expr, |$node:ident| $returned:expr => $Returned:ty:
-        $( $(#[$doc:meta])* $name:ident: $repeat:ident; )*) => {
-        impl $Line {
-            $(
-                $(#[$doc])*
-                pub fn $name(
-                    &self,
-                    condition: GraphKey<u32>,
-                    work: impl FnOnce(&GraphBody) -> Result<()>,
-                ) -> Result<$Returned> {
-                    let $line = self;
-                    let (graph, device) = ($graph, self.device());
-                    let $node = conditional(graph, device, recording(self), Repeat::$repeat, condition, work)?;
-                    Ok($returned)
-                }
-            )*
-        }
-    };
-}
-
-conditional_nodes! { Capture<'_, '_>, |capture| capture.id(), |node| node => GraphNode:
+impl Capture<'_, '_> {
     /// Adds a node whose body runs if the first element of the buffer `condition` is not 0 when the node is
     /// reached (`CU_GRAPH_COND_TYPE_IF`). The body is what `work` records on the stream that it is given; it may
     /// use the graph's buffers, and write the condition.
@@ -94,7 +73,13 @@ conditional_nodes! { Capture<'_, '_>, |capture| capture.id(), |node| node => Gra
     /// [`GraphError::TooDeep`](crate::GraphError::TooDeep) for the 33rd of conditional nodes inside of each other;
     /// [`GraphError::OtherGraph`](crate::GraphError::OtherGraph) for a key of another graph. In the body,
     /// [`GraphError::OtherBody`](crate::GraphError::OtherBody) for work on `self` or another stream of it.
-    if_node: Once;
+    pub fn if_node(
+        &self,
+        condition: GraphKey<u32>,
+        work: impl FnOnce(&GraphBody) -> Result<()>,
+    ) -> Result<GraphNode> {
+        conditional(self.id(), self.device(), recording(self), Repeat::Once, condition, work)
+    }
 
     /// Adds a node whose body runs repeatedly while the first element of the buffer `condition` is
     /// not 0 before it (`CU_GRAPH_COND_TYPE_WHILE`): a kernel of the body must eventually set it to 0. See
@@ -125,21 +110,39 @@ conditional_nodes! { Capture<'_, '_>, |capture| capture.id(), |node| node => Gra
     ///
     /// # Errors
     /// As [`Capture::if_node`].
-    while_node: While;
+    pub fn while_node(
+        &self,
+        condition: GraphKey<u32>,
+        work: impl FnOnce(&GraphBody) -> Result<()>,
+    ) -> Result<GraphNode> {
+        conditional(self.id(), self.device(), recording(self), Repeat::While, condition, work)
+    }
 }
 
-conditional_nodes! { GraphBody, |body| body.graph, |_node| () => ():
+impl GraphBody {
     /// As [`Capture::if_node`], inside this body.
     ///
     /// # Errors
     /// As there.
-    if_node: Once;
+    pub fn if_node(
+        &self,
+        condition: GraphKey<u32>,
+        work: impl FnOnce(&GraphBody) -> Result<()>,
+    ) -> Result<()> {
+        conditional(self.graph, self.device(), recording(self), Repeat::Once, condition, work).map(drop)
+    }
 
     /// As [`Capture::while_node`], inside this body.
     ///
     /// # Errors
     /// As there.
-    while_node: While;
+    pub fn while_node(
+        &self,
+        condition: GraphKey<u32>,
+        work: impl FnOnce(&GraphBody) -> Result<()>,
+    ) -> Result<()> {
+        conditional(self.graph, self.device(), recording(self), Repeat::While, condition, work).map(drop)
+    }
 }
 
 fn conditional(
@@ -161,6 +164,12 @@ fn conditional(
     Ok(GraphNode { graph, index })
 }
 
-deref_to_field!([] GraphBody => stream: Stream);
+impl Deref for GraphBody {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
 
 debug_by_methods!(GraphBody { device });
