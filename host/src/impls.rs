@@ -3,7 +3,7 @@
 /// Implements methods of options that are given by value, each of which sets these fields to these values.
 macro_rules! setters {
     ($Options:ident:
-        $( $(#[$doc:meta])* $method:ident($($argument:ident: $ty:ty),*): $($field:ident = $value:expr),+; )*) => {
+        $( $(#[$doc:meta])* pub const fn $method:ident($($argument:ident: $ty:ty),*): $($field:ident = $value:expr),+; )*) => {
         impl $Options {
             $(
                 $(#[$doc])*

@@ -405,7 +405,7 @@ fn methods_in_the_tables_belong_to_their_receivers() {
 }
 
 /// The public functions in `sources`, with the types that have them. Those of an `impl` in a macro belong to all types that the
-/// macro is called with.
+/// macro is called with, and those in a call of a macro to the type that the call begins with.
 fn methods(sources: &str) -> BTreeSet<(&str, &str)> {
     let (mut of_types, mut of_macros) = (BTreeSet::new(), BTreeSet::new());
     // (called, with a type or in a macro)
@@ -417,6 +417,9 @@ fn methods(sources: &str) -> BTreeSet<(&str, &str)> {
             within = Some(first_word(name));
         } else if line.starts_with("impl") || line.starts_with("unsafe impl") {
             owner = Some(owner_of(line));
+        } else if let Some((_, listed)) = line.split_once("! { ") {
+            // A macro lists the methods of a type: `setters! { PoolOptions:`
+            owner = Some(first_word(listed));
         } else if line.starts_with('}') {
             (owner, within) = (None, None);
         } else if let (Some(owner), Some(rest)) = (owner.or(within), code.strip_prefix("pub ")) {

@@ -52,11 +52,11 @@ impl EventOptions {
 
 setters! { EventOptions:
     /// Without timing, which is cheaper (`CU_EVENT_DISABLE_TIMING`).
-    without_timing(): timing = false;
+    pub const fn without_timing(): timing = false;
 
     /// Waiting threads sleep, which uses no processor time but takes longer to wake up
     /// (`CU_EVENT_BLOCKING_SYNC`). On the CPU device it always sleeps.
-    blocking_sync(): blocking_sync = true;
+    pub const fn blocking_sync(): blocking_sync = true;
 
     /// Lets other processes open it: see [`Event::ipc_handle`](crate::Event::ipc_handle) (`CU_EVENT_INTERPROCESS`). Such an event has no
     /// timing (`CU_EVENT_DISABLE_TIMING`). The CPU device has none.
@@ -73,7 +73,7 @@ setters! { EventOptions:
     /// }
     /// # Ok(()) }
     /// ```
-    interprocess(): interprocess = true, timing = false;
+    pub const fn interprocess(): interprocess = true, timing = false;
 }
 
 impl Default for EventOptions {

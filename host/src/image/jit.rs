@@ -79,23 +79,23 @@ impl JitOptions {
 
 setters! { JitOptions:
     /// The same with at most this many registers in a thread.
-    with_max_registers(registers: u32): max_registers = Some(registers);
+    pub const fn with_max_registers(registers: u32): max_registers = Some(registers);
 
     /// The same, compiled for blocks of at least this many threads.
-    with_threads_per_block(threads: u32): threads_per_block = Some(threads);
+    pub const fn with_threads_per_block(threads: u32): threads_per_block = Some(threads);
 
     /// The same with this level of optimisation, from 0 to 4.
-    with_optimization_level(level: u32): optimization_level = Some(level);
+    pub const fn with_optimization_level(level: u32): optimization_level = Some(level);
 
     /// The same with or without debug information.
-    with_debug_info(on: bool): debug_info = on;
+    pub const fn with_debug_info(on: bool): debug_info = on;
 
     /// The same with or without line numbers.
-    with_line_info(on: bool): line_info = on;
+    pub const fn with_line_info(on: bool): line_info = on;
 
     /// The same with or without the resources of each kernel in the log.
-    with_verbose(on: bool): verbose = on;
+    pub const fn with_verbose(on: bool): verbose = on;
 
     /// The same with global loads cached in this way.
-    with_cache_mode(mode: JitCacheMode): cache_mode = Some(mode);
+    pub const fn with_cache_mode(mode: JitCacheMode): cache_mode = Some(mode);
 }

@@ -52,15 +52,15 @@ setters! { CpuOptions:
     /// At most `bytes` of memory in its buffers at a time, managed ones and those for several processes
     /// counted; more is [`Error::OutOfMemory`](crate::Error::OutOfMemory). Buffers that are dropped count until the work
     /// before that has run.
-    memory(bytes: u64): memory = Some(bytes);
+    pub const fn memory(bytes: u64): memory = Some(bytes);
 
     /// At most `bytes` of shared memory in a block, up to 232448 (227 KiB).
-    shared_memory_per_block(bytes: usize): shared_memory_per_block = Some(bytes);
+    pub const fn shared_memory_per_block(bytes: usize): shared_memory_per_block = Some(bytes);
 
     /// `threads` threads to run blocks, from 1 to 65535, whatever `FERROGRID_CPU_THREADS` says.
-    workers(threads: usize): workers = Some(threads);
+    pub const fn workers(threads: usize): workers = Some(threads);
 
     /// Runs kernels as kernels, thread by thread, even if they have a body for the CPU (`#[kernel(native = ...)]`), as those of
     /// the ready-made algorithms: to test or debug the kernel itself.
-    without_native_bodies(): without_native_bodies = true;
+    pub const fn without_native_bodies(): without_native_bodies = true;
 }

@@ -131,7 +131,7 @@ impl KernelSource {
 
 /// Options of the build, as methods that pass them on.
 macro_rules! build_options {
-    ($( $(#[$doc:meta])* $method:ident($($argument:ident: $ty:ty),*) by $option:ident; )*) => {
+    (KernelSource: $( $(#[$doc:meta])* pub fn $method:ident($($argument:ident: $ty:ty),*) by $option:ident; )*) => {
         impl KernelSource {
             $(
                 $(#[$doc])*
@@ -144,31 +144,31 @@ macro_rules! build_options {
     };
 }
 
-build_options! {
+build_options! { KernelSource:
     /// The same with or without approximate arithmetic: subnormals are zero, division and square root are approximate,
     /// multiplication and addition may fuse (nvcc's `-use_fast_math` without its functions).
-    with_fast_math(on: bool) by fast_math;
+    pub fn with_fast_math(on: bool) by fast_math;
 
     /// The same with at most so many registers for a thread, from 24 to 255 (nvcc's `-maxrregcount`).
-    with_max_registers(count: u32) by max_registers;
+    pub fn with_max_registers(count: u32) by max_registers;
 
     /// The same, in which integer overflow panics or not.
-    with_overflow_checks(on: bool) by overflow_checks;
+    pub fn with_overflow_checks(on: bool) by overflow_checks;
 
     /// The same, in which `debug_assert!` asserts or not.
-    with_debug_assertions(on: bool) by debug_assertions;
+    pub fn with_debug_assertions(on: bool) by debug_assertions;
 
     /// The same with or without lines of the source in the PTX (nvcc's `-lineinfo`).
-    with_line_info(on: bool) by line_info;
+    pub fn with_line_info(on: bool) by line_info;
 
     /// The same with or without variables and types for debuggers.
-    with_debug_info(on: bool) by debug_info;
+    pub fn with_debug_info(on: bool) by debug_info;
 
     /// The same with a `cfg`, as after rustc's `--cfg`: `name` or `name="value"`. Adds to those before.
-    with_cfg(cfg: impl Into<String>) by cfg;
+    pub fn with_cfg(cfg: impl Into<String>) by cfg;
 
     /// The same with a variable for `env!`: a way to pass numbers to a text (`env!("TILE")`). Adds to those before.
-    with_env(name: impl Into<String>, value: impl Into<String>) by env;
+    pub fn with_env(name: impl Into<String>, value: impl Into<String>) by env;
 }
 
 fn failed(source_name: &str, architecture: &str, error: ferrogrid_build::Error) -> SourceError {

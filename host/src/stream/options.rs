@@ -42,9 +42,9 @@ setters! { StreamOptions:
     /// assert_eq!(stream.download(&ones)?, [1; 3]);
     /// # Ok(()) }
     /// ```
-    ordered_with_legacy(): ordered_with_legacy = true;
+    pub const fn ordered_with_legacy(): ordered_with_legacy = true;
 
     /// The priority: lower numbers go first, when blocks of several streams wait for a place. See
     /// [`Device::stream_priority_range`](crate::Device::stream_priority_range).
-    with_priority(priority: i32): priority = priority;
+    pub const fn with_priority(priority: i32): priority = priority;
 }

@@ -55,32 +55,32 @@ impl PoolOptions {
 
 setters! { PoolOptions:
     /// Which memory the pool has; at first the device's own.
-    with_kind(kind: PoolKind): kind = kind;
+    pub const fn with_kind(kind: PoolKind): kind = kind;
 
     /// Allows other processes to open the pool, and buffers of it
     /// (`CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`): see [`MemoryPool::share`](crate::MemoryPool::share). For memory of
     /// the device only.
-    shareable(): shareable = true;
+    pub const fn shareable(): shareable = true;
 
     /// How many free bytes the pool keeps at a synchronisation (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`); at first all.
-    with_release_threshold(bytes: u64): release_threshold = bytes;
+    pub const fn with_release_threshold(bytes: u64): release_threshold = bytes;
 
     /// The most bytes that buffers of the pool may use: an allocation over it is
     /// [`Error::MemoryLimit`](crate::Error::MemoryLimit). At first there is no such limit.
     /// [`MemoryPool::set_limit`](crate::MemoryPool::set_limit) changes it.
-    with_max_size(bytes: u64): max_size = Some(bytes);
+    pub const fn with_max_size(bytes: u64): max_size = Some(bytes);
 
     /// Whether memory that was freed on a stream may be given to another that waits for an event after that
     /// (`CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`).
-    with_reuse_follow_event_dependencies(allowed: bool): reuse_follow_event_dependencies = allowed;
+    pub const fn with_reuse_follow_event_dependencies(allowed: bool): reuse_follow_event_dependencies = allowed;
 
     /// Whether memory may be given to another stream when the free has been observed to have run
     /// (`CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC`). Without it, reuse is deterministic.
-    with_reuse_allow_opportunistic(allowed: bool): reuse_allow_opportunistic = allowed;
+    pub const fn with_reuse_allow_opportunistic(allowed: bool): reuse_allow_opportunistic = allowed;
 
     /// Whether the driver may make a stream wait for another to reuse what that has freed
     /// (`CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES`).
-    with_reuse_allow_internal_dependencies(allowed: bool): reuse_allow_internal_dependencies = allowed;
+    pub const fn with_reuse_allow_internal_dependencies(allowed: bool): reuse_allow_internal_dependencies = allowed;
 }
 
 /// Which memory a pool has (`CUmemPoolProps`): for [`PoolOptions::with_kind`].

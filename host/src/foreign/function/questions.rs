@@ -9,8 +9,8 @@ use crate::kernel::occupancy::{BlockSuggestion, Occupancy};
 /// Implements methods that [`Kernel`](crate::Kernel) has under the same names, which take the device and these values;
 /// `$shared` is the dynamic shared memory of the handle.
 macro_rules! questions {
-    (|$shared:ident|
-        $( $(#[$doc:meta])* $name:ident $(<$R:ident>)? ($($argument:ident: $ty:ty),*) -> $answer:ty =
+    (ForeignFunction: |$shared:ident|
+        $( $(#[$doc:meta])* pub fn $name:ident $(<$R:ident>)? ($($argument:ident: $ty:ty),*) -> $answer:ty =
             ($($value:expr),*); )*) => {
         /// Its attributes, with the dynamic shared memory of this handle
         /// ([`ForeignFunction::with_dynamic_shared_memory`]) where that matters.
@@ -42,26 +42,26 @@ macro_rules! questions {
     };
 }
 
-questions! { |shared|
+questions! { ForeignFunction: |shared|
     /// Its attributes (`cuFuncGetAttribute`).
     ///
     /// # Errors
     /// If the driver fails.
-    attributes() -> KernelAttributes = ();
+    pub fn attributes() -> KernelAttributes = ();
 
     /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a multiprocessor runs at a
     /// time, and what limits that; see [`Device::occupancy`](crate::Device::occupancy).
     ///
     /// # Errors
     /// If the driver fails.
-    occupancy(threads: u32) -> Occupancy = (threads, shared as usize);
+    pub fn occupancy(threads: u32) -> Occupancy = (threads, shared as usize);
 
     /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a multiprocessor runs at a
     /// time (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
     ///
     /// # Errors
     /// If the driver fails.
-    max_active_blocks_per_multiprocessor(threads: u32) -> u32 = (threads, shared as usize);
+    pub fn max_active_blocks_per_multiprocessor(threads: u32) -> u32 = (threads, shared as usize);
 
     /// The block size, of at most `limit` threads, with which most threads are on a multiprocessor
     /// (`cuOccupancyMaxPotentialBlockSize`). `dynamic_shared` gives the bytes of dynamic shared memory of a block of a
@@ -70,7 +70,7 @@ questions! { |shared|
     /// # Errors
     /// [`LaunchError::NoBlockFits`](crate::LaunchError::NoBlockFits) if not even one warp fits; or if the
     /// driver fails.
-    max_potential_block_size(dynamic_shared: impl Fn(u32) -> usize, limit: Option<u32>) -> BlockSuggestion =
+    pub fn max_potential_block_size(dynamic_shared: impl Fn(u32) -> usize, limit: Option<u32>) -> BlockSuggestion =
         (dynamic_shared, limit);
 
     /// The bytes of dynamic shared memory that each block may have so that `blocks` blocks of `threads` threads are still
@@ -78,7 +78,7 @@ questions! { |shared|
     ///
     /// # Errors
     /// If the driver fails: that many blocks do not fit even with none.
-    available_dynamic_shared_memory_per_block(blocks: u32, threads: u32) -> usize = (blocks, threads);
+    pub fn available_dynamic_shared_memory_per_block(blocks: u32, threads: u32) -> usize = (blocks, threads);
 
     /// How many clusters of `cluster` blocks of `block` threads, with the dynamic shared memory of this handle, the device
     /// runs at a time (`cuOccupancyMaxActiveClusters`).
@@ -95,7 +95,7 @@ questions! { |shared|
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) before compute capability 9.0; the driver's error for a shape
     /// that it cannot launch.
-    max_active_clusters<R>(cluster: impl Dimensions<R>, block: impl Dimensions<R>) -> u32 =
+    pub fn max_active_clusters<R>(cluster: impl Dimensions<R>, block: impl Dimensions<R>) -> u32 =
         (cluster, block, shared);
 
     /// The most blocks of `block` threads, with the dynamic shared memory of this handle, that a cluster can have
@@ -103,14 +103,14 @@ questions! { |shared|
     ///
     /// # Errors
     /// As [`ForeignFunction::max_active_clusters`].
-    max_potential_cluster_size<R>(block: impl Dimensions<R>) -> u32 = (block, shared);
+    pub fn max_potential_cluster_size<R>(block: impl Dimensions<R>) -> u32 = (block, shared);
 
     /// Sets the preferred split between L1 cache and shared memory (`cuFuncSetCacheConfig`). The driver may choose
     /// otherwise.
     ///
     /// # Errors
     /// If the driver fails.
-    set_cache_config(config: CacheConfig) -> () = (config);
+    pub fn set_cache_config(config: CacheConfig) -> () = (config);
 
     /// Sets the preferred share of the L1 cache for shared memory, in per cent
     /// (`CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`); `None` leaves it to the driver.
@@ -126,7 +126,7 @@ questions! { |shared|
     ///
     /// # Errors
     /// The driver's error for more than 100.
-    set_preferred_shared_memory_carveout(percent: Option<u32>) -> () = (percent);
+    pub fn set_preferred_shared_memory_carveout(percent: Option<u32>) -> () = (percent);
 
     /// Allows launches up to `bytes` of dynamic shared memory
     /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`): for other libraries that launch the same function. Its own
@@ -134,5 +134,5 @@ questions! { |shared|
     ///
     /// # Errors
     /// The driver's error for more than the device has.
-    set_max_dynamic_shared_size_bytes(bytes: u32) -> () = (bytes);
+    pub fn set_max_dynamic_shared_size_bytes(bytes: u32) -> () = (bytes);
 }

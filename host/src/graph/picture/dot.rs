@@ -70,18 +70,18 @@ impl DotOptions {
 
 setters! { DotOptions:
     /// All details (`CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE`).
-    verbose(): verbose = true;
+    pub const fn verbose(): verbose = true;
 
     /// The parameters of nodes: addresses, sizes and values of copies and fills, grids and blocks, functions of the host,
     /// events (`CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS`, `_MEMCPY_`, `_MEMSET_`, `_HOST_`, `_EVENT_` and
     /// `_CONDITIONAL_NODE_PARAMS`).
-    params(): params = true;
+    pub const fn params(): params = true;
 
     /// The attributes of launches: cooperative, clusters, priority (`CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES`).
-    attributes(): attributes = true;
+    pub const fn attributes(): attributes = true;
 
     /// Handles of nodes and of kernels' functions (`CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES`).
-    handles(): handles = true;
+    pub const fn handles(): handles = true;
 }
 
 impl Graph<'_> {

@@ -272,16 +272,16 @@ impl BlockResources {
 
 setters! { BlockResources:
     /// The same with this many 32-bit registers for each thread.
-    with_registers(per_thread: u32): registers_per_thread = per_thread;
+    pub const fn with_registers(per_thread: u32): registers_per_thread = per_thread;
 
     /// The same with bytes of static and of dynamic shared memory.
-    with_shared_memory(fixed: u32, dynamic: usize): static_shared_memory = fixed, dynamic_shared_memory = dynamic;
+    pub const fn with_shared_memory(fixed: u32, dynamic: usize): static_shared_memory = fixed, dynamic_shared_memory = dynamic;
 
     /// The same with this many barriers.
-    with_barriers(barriers: u32): barriers = barriers;
+    pub const fn with_barriers(barriers: u32): barriers = barriers;
 
     /// The same with a limit to the threads of a block of this kernel.
-    with_max_threads(threads: u32): max_threads = Some(threads);
+    pub const fn with_max_threads(threads: u32): max_threads = Some(threads);
 }
 
 /// The number of resident blocks of a kernel per multiprocessor, and its limits.
