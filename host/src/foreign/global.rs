@@ -98,7 +98,7 @@ impl<T: Pod> ForeignGlobal<T> {
     /// `values` can be changed again.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`]; a failure of the work before; a stream of another device.
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch); a failure of the work before; a stream of another device.
     pub fn set(&self, stream: &Stream, values: &[T]) -> Result<()> {
         self.module.device().check_is(stream.device())?;
         agree("ForeignGlobal::set", values.len(), self.len)?;

@@ -45,7 +45,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DeviceMismatch`] if it is of another device; [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) if it has conditional nodes, or
+    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another device; [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) if it has conditional nodes, or
     /// nodes that allocate memory, which CUDA takes in no child; [`GraphError::TooDeep`](crate::GraphError::TooDeep) for the 33rd of graphs inside of each other; [`GraphError::OtherBody`](crate::GraphError::OtherBody) inside the body of a conditional node.
     pub fn child_graph(&'scope self, graph: Graph<'b>) -> Result<GraphNode> {
         self.add_child(recording(self), graph)

@@ -83,7 +83,7 @@ impl<'b> ExecutableGraph<'b> {
     /// the next synchronisation of the stream.
     ///
     /// # Errors
-    /// [`Error::DeviceMismatch`] if the stream is of another device; [`Error::OutOfMemory`] if a GPU has none left for what
+    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if the stream is of another device; [`Error::OutOfMemory`](crate::Error::OutOfMemory) if a GPU has none left for what
     /// nodes allocate; or if the device fails.
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         self.replay.check(stream)?;

@@ -171,7 +171,7 @@ impl<'b> ExecutableGraph<'b> {
     /// ```
     ///
     /// # Errors
-    /// [`GraphError::UpdateRefused`] with what differs; [`Error::DeviceMismatch`] if it is of another
+    /// [`GraphError::UpdateRefused`] with what differs; [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another
     /// device. This graph is then as before.
     pub fn update(&mut self, graph: Graph<'b>) -> Result<()> {
         graph.device.check_is(&self.replay.device)?;

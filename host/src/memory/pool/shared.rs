@@ -106,7 +106,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`] on the CPU device; or what the driver says, if it is no pool for example.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device; or what the driver says, if it is no pool for example.
     pub fn open_memory_pool(&self, descriptor: impl AsFd) -> Result<SharedPool> {
         let device = gpu(self, "a pool of another process")?;
         let inner = Arc::new(OwnPool::open(device, descriptor.as_fd())?);
@@ -125,7 +125,7 @@ impl SharedPool {
     ///
     /// # Errors
     /// [`IpcError::OtherKind`] if it is of no pool; [`IpcError::Elements`] if its bytes are no whole number of elements;
-    /// [`Error::DeviceMismatch`] for a stream of another device; or a failure of the driver.
+    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) for a stream of another device; or a failure of the driver.
     ///
     /// # Safety
     /// - Its elements are of type `T`, and written: the work that wrote them has run.
