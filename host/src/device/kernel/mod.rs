@@ -10,25 +10,7 @@ use crate::kernel::attributes::{CacheConfig, KernelAttributes};
 use crate::kernel::dimensions::Dimensions;
 use crate::kernel::occupancy::{BlockSuggestion, Occupancy};
 
-/// Implements methods of [`Device`] that [`Kernel`] has under the same names, with the device after the kernel.
-macro_rules! queries {
-    (Device: $( $(#[$doc:meta])* pub fn $name:ident $(<$R:ident>)? ($($argument:ident: $ty:ty),*) -> $answer:ty; )*) => {
-        impl Device {
-            $(
-                $(#[$doc])*
-                pub fn $name $(<const $R: usize>)? (
-                    &self,
-                    kernel: &'static Kernel,
-                    $($argument: $ty),*
-                ) -> Result<$answer> {
-                    kernel.$name(self, $($argument),*)
-                }
-            )*
-        }
-    };
-}
-
-queries! { Device:
+impl Device {
     /// The attributes of `kernel` on this device (`cuFuncGetAttribute`); it is loaded if it was not.
     ///
     /// ```
@@ -54,7 +36,9 @@ queries! { Device:
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.
-    pub fn attributes() -> KernelAttributes;
+    pub fn attributes(&self, kernel: &'static Kernel) -> Result<KernelAttributes> {
+        kernel.attributes(self)
+    }
 
     /// Says how `kernel` would rather have the L1 cache and shared memory divided
     /// (`cuFuncSetCacheConfig`). The driver may do otherwise. No effect on the CPU.
@@ -79,7 +63,9 @@ queries! { Device:
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.
-    pub fn set_cache_config(config: CacheConfig) -> ();
+    pub fn set_cache_config(&self, kernel: &'static Kernel, config: CacheConfig) -> Result<()> {
+        kernel.set_cache_config(self, config)
+    }
 
     /// Says how much of the L1 cache `kernel` would rather have as shared memory, in per cent
     /// (`CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`); `None` leaves it to the driver. The
@@ -104,7 +90,13 @@ queries! { Device:
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; the driver's error for more than 100.
-    pub fn set_preferred_shared_memory_carveout(percent: Option<u32>) -> ();
+    pub fn set_preferred_shared_memory_carveout(
+        &self,
+        kernel: &'static Kernel,
+        percent: Option<u32>,
+    ) -> Result<()> {
+        kernel.set_preferred_shared_memory_carveout(self, percent)
+    }
 
     /// Allows launches of `kernel` up to `bytes` of dynamic shared memory
     /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`). Launches by this crate do it themselves; it is
@@ -127,7 +119,9 @@ queries! { Device:
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; the driver's error for more than the device has.
-    pub fn set_max_dynamic_shared_size_bytes(bytes: u32) -> ();
+    pub fn set_max_dynamic_shared_size_bytes(&self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
+        kernel.set_max_dynamic_shared_size_bytes(self, bytes)
+    }
 
     /// How many blocks of `threads` threads a multiprocessor runs at a time, with `dynamic_shared` bytes of
     /// shared memory for the kernel's `SharedSlice` parameters, and what limits that: the published rules, applied to the
@@ -156,7 +150,14 @@ queries! { Device:
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.
-    pub fn occupancy(threads: u32, dynamic_shared: usize) -> Occupancy;
+    pub fn occupancy(
+        &self,
+        kernel: &'static Kernel,
+        threads: u32,
+        dynamic_shared: usize,
+    ) -> Result<Occupancy> {
+        kernel.occupancy(self, threads, dynamic_shared)
+    }
 
     /// How many blocks of `threads` threads and `dynamic_shared` bytes of dynamic shared memory a
     /// multiprocessor runs at a time (`cuOccupancyMaxActiveBlocksPerMultiprocessor`); 0 if such a block
@@ -180,7 +181,14 @@ queries! { Device:
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.
-    pub fn max_active_blocks_per_multiprocessor(threads: u32, dynamic_shared: usize) -> u32;
+    pub fn max_active_blocks_per_multiprocessor(
+        &self,
+        kernel: &'static Kernel,
+        threads: u32,
+        dynamic_shared: usize,
+    ) -> Result<u32> {
+        kernel.max_active_blocks_per_multiprocessor(self, threads, dynamic_shared)
+    }
 
     /// The block size, of at most `limit` threads, with which most threads of `kernel` are on a
     /// multiprocessor (`cuOccupancyMaxPotentialBlockSize`). `dynamic_shared` gives the bytes of dynamic
@@ -214,7 +222,14 @@ queries! { Device:
     /// # Errors
     /// If the kernel does not load, as at a launch;
     /// [`LaunchError::NoBlockFits`](crate::LaunchError::NoBlockFits) if not even one warp fits.
-    pub fn max_potential_block_size(dynamic_shared: impl Fn(u32) -> usize, limit: Option<u32>) -> BlockSuggestion;
+    pub fn max_potential_block_size(
+        &self,
+        kernel: &'static Kernel,
+        dynamic_shared: impl Fn(u32) -> usize,
+        limit: Option<u32>,
+    ) -> Result<BlockSuggestion> {
+        kernel.max_potential_block_size(self, dynamic_shared, limit)
+    }
 
     /// The bytes of dynamic shared memory that each block may have so that `blocks` blocks of `threads`
     /// threads are still on a multiprocessor at a time (`cuOccupancyAvailableDynamicSMemPerBlock`).
@@ -237,7 +252,14 @@ queries! { Device:
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; if that many blocks do not fit even with none.
-    pub fn available_dynamic_shared_memory_per_block(blocks: u32, threads: u32) -> usize;
+    pub fn available_dynamic_shared_memory_per_block(
+        &self,
+        kernel: &'static Kernel,
+        blocks: u32,
+        threads: u32,
+    ) -> Result<usize> {
+        kernel.available_dynamic_shared_memory_per_block(self, blocks, threads)
+    }
 
     /// How many clusters of `cluster` blocks of `block` threads, with `dynamic_shared` bytes each, the
     /// device runs at a time (`cuOccupancyMaxActiveClusters`).
@@ -263,7 +285,15 @@ queries! { Device:
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on GPUs before compute capability 9.0; if the kernel does not load; what the
     /// driver's error for a shape that it cannot launch.
-    pub fn max_active_clusters<R>(cluster: impl Dimensions<R>, block: impl Dimensions<R>, dynamic_shared: u32) -> u32;
+    pub fn max_active_clusters<const R: usize>(
+        &self,
+        kernel: &'static Kernel,
+        cluster: impl Dimensions<R>,
+        block: impl Dimensions<R>,
+        dynamic_shared: u32,
+    ) -> Result<u32> {
+        kernel.max_active_clusters(self, cluster, block, dynamic_shared)
+    }
 
     /// The most blocks of `block` threads and `dynamic_shared` bytes that a cluster of `kernel` can have
     /// (`cuOccupancyMaxPotentialClusterSize`).
@@ -284,5 +314,12 @@ queries! { Device:
     ///
     /// # Errors
     /// As [`Device::max_active_clusters`].
-    pub fn max_potential_cluster_size<R>(block: impl Dimensions<R>, dynamic_shared: u32) -> u32;
+    pub fn max_potential_cluster_size<const R: usize>(
+        &self,
+        kernel: &'static Kernel,
+        block: impl Dimensions<R>,
+        dynamic_shared: u32,
+    ) -> Result<u32> {
+        kernel.max_potential_cluster_size(self, block, dynamic_shared)
+    }
 }
