@@ -5,7 +5,7 @@ use ferrogrid_device::matrix::Products;
 use ferrogrid_host::DeviceAttribute;
 
 use super::tiles::kernels::{multiply_large, multiply_small};
-use super::{ByThreads, Gemm, Multiplied, Product, by_threads, has_groups, kernels};
+use super::{ByThreads, Gemm, Multiplied, Product, attribute, by_threads, has_groups, kernels};
 use crate::number::numbers::Element;
 use crate::{Grid, Result, Stream};
 
@@ -73,20 +73,16 @@ fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
     };
     let (a, b) = (readable(0)?, readable(1)?);
     let (a, b) = (a.dense()?, b.dense()?);
-    let attribute = |attribute| stream.device().attribute(attribute).map(|it| it.max(1) as usize);
-    let processors = attribute(DeviceAttribute::MULTIPROCESSOR_COUNT)?;
-    let memory = attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-    let [rows, columns, _] = product.shape;
-    let blocks =
-        |[height, width]: [usize; 2]| rows.div_ceil(height) * columns.div_ceil(width) * product.gemm.batches;
+    let processors = attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)?;
+    let memory = attribute(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
     let time = |(tile, cost): ([usize; 2], f64)| {
-        blocks(tile).div_ceil(processors) as f64 * (tile[0] * tile[1]) as f64 * cost
+        product.blocks(tile).div_ceil(processors) as f64 * (tile[0] * tile[1]) as f64 * cost
     };
     // A large tile takes more shared memory than most GPUs have.
     let is_large = time(TILES[0]) <= time(TILES[1]) && memory >= size_of::<Products<T, 128, 256, 4>>();
     let tile = if is_large { TILES[0].0 } else { TILES[1].0 };
     let s = product.sizes([0; 2], tile);
-    let grid = Grid::blocks(blocks(tile).min(processors));
+    let grid = Grid::blocks(product.blocks(tile).min(processors));
     let [alpha, beta] = product.gemm.scales;
     let c = product.gemm.c.span().cast::<u64>()?.into_atomic();
     macro_rules! launch {

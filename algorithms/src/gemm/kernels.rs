@@ -10,6 +10,8 @@ pub mod kernels {
     use ferrogrid::device::matrix::MatrixElement;
     use ferrogrid::device::prelude::*;
 
+    use crate::sort::digits::kernels::each;
+
     /// The threads of a block.
     pub const THREADS: usize = 256;
     /// Groups of elements along `k` that a block copies together.
@@ -42,37 +44,6 @@ pub mod kernels {
             let (group, place) = (tile / (TOGETHER * across), tile % (TOGETHER * across));
             let together = (down - group * TOGETHER).min(TOGETHER);
             (batch, [group * TOGETHER + place % together, place / together])
-        }
-    }
-
-    /// Calls `f` with each number below `N`, which is at most 8. LLVM does not unroll loops of so much code, and sums that a loop
-    /// indexes are no registers.
-    #[inline(always)]
-    fn unrolled<const N: usize>(mut f: impl FnMut(usize)) {
-        const { assert!(N <= 8) };
-        if N > 0 {
-            f(0);
-        }
-        if N > 1 {
-            f(1);
-        }
-        if N > 2 {
-            f(2);
-        }
-        if N > 3 {
-            f(3);
-        }
-        if N > 4 {
-            f(4);
-        }
-        if N > 5 {
-            f(5);
-        }
-        if N > 6 {
-            f(6);
-        }
-        if N > 7 {
-            f(7);
         }
     }
 
@@ -129,9 +100,9 @@ pub mod kernels {
             [place / width, place % width]
         };
         let own_of_a = |number| {
-            let ([row, k], start) = (own(STEP, number), (row_a + own(STEP, number)[0]) * pitch_a);
-            let is_inside = first_row + row < rows;
-            a.get(start + k..start + deep).filter(|_| is_inside).unwrap_or_default()
+            let [row, k] = own(STEP, number);
+            let start = (row_a + row) * pitch_a;
+            a.get(start + k..start + deep).filter(|_| first_row + row < rows).unwrap_or_default()
         };
         let own_of_b = |number| {
             let [k, group] = own(B, number);
@@ -157,13 +128,13 @@ pub mod kernels {
                 let (tile_a, tile_b) = (of_a.current(), of_b.current());
                 for k in 0..STEP {
                     let mut left = [[A::ZERO; G]; R];
-                    unrolled::<R>(|i| left[i] = split(tile_a[own_row + i * 4][k]));
-                    unrolled::<G>(|deep| {
+                    each::<(), R>(|i| left[i] = split(tile_a[own_row + i * 4][k]));
+                    each::<(), G>(|deep| {
                         let (line, mut right) = (&tile_b[k * G + deep], [[A::ZERO; G]; C]);
-                        unrolled::<C>(|group| right[group] = split(line[own_group + group * 8]));
-                        unrolled::<R>(|i| {
-                            unrolled::<C>(|group| {
-                                unrolled::<G>(|j| {
+                        each::<(), C>(|group| right[group] = split(line[own_group + group * 8]));
+                        each::<(), R>(|i| {
+                            each::<(), C>(|group| {
+                                each::<(), G>(|j| {
                                     let sum = &mut sums[i][group][j];
                                     *sum = left[i][deep].mul_add(right[group][j], *sum);
                                 });
@@ -174,9 +145,9 @@ pub mod kernels {
             }
             t.advance((&mut of_a, &mut of_b));
         }
-        unrolled::<R>(|i| {
-            unrolled::<C>(|group| {
-                unrolled::<G>(|j| {
+        each::<(), R>(|i| {
+            each::<(), C>(|group| {
+                each::<(), G>(|j| {
                     let row = first_row + own_row + i * 4;
                     let column = (first_group + own_group + group * 8) * G + j;
                     if row < rows

@@ -209,6 +209,12 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
         }
     }
 
+    /// The tiles of that size in all batches.
+    fn blocks(&self, [height, width]: [usize; 2]) -> usize {
+        let [rows, columns, _] = self.shape;
+        rows.div_ceil(height) * columns.div_ceil(width) * self.gemm.batches
+    }
+
     /// The product of threads: by `launch`, of tiles of that size.
     fn by_threads(
         self,
@@ -226,6 +232,11 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
         let grid = Grid::blocks((s.batches * s.tiles[0] * s.tiles[1]) as usize);
         launch(ByThreads { grid, s, scales: self.gemm.scales, a, b, c: self.gemm.c.span().into_atomic() })
     }
+}
+
+/// A number that the device has of something, at least 1.
+fn attribute(stream: &Stream, attribute: DeviceAttribute) -> Result<usize> {
+    stream.device().attribute(attribute).map(|it| it.max(1) as usize)
 }
 
 /// What a launch of the kernels of threads takes.
@@ -254,9 +265,7 @@ impl Multiplied for f32 {
     type Bits = u32;
 
     fn gemm(stream: &Stream, product: Product<f32>) -> Result<()> {
-        let [rows, columns, _] = product.shape;
-        let tiles = rows.div_ceil(128) * columns.div_ceil(128) * product.gemm.batches;
-        if tiles < stream.device().attribute(DeviceAttribute::MULTIPROCESSOR_COUNT)?.max(1) as usize {
+        if product.blocks([128, 128]) < attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)? {
             return by_threads!(product, stream, [64, 64], 4, kernels::kernels::multiply_few_singles);
         }
         by_threads!(product, stream, [128, 128], 4, kernels::kernels::multiply_singles)

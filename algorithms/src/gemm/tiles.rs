@@ -42,7 +42,7 @@ pub mod tiles {
             let (batch, [down, across]) = s.place(tile as u64);
             [batch as usize * rows + down as usize * M, batch as usize * columns + across as usize * N]
         });
-        // Nothing changes if 0 times this is added, not even the sign of a zero.
+        // -0, the product with 0, changes no sum, not even the sign of a zero.
         let beta = if beta == 0.0 { -0.0 } else { beta };
         t.multiply_tiles(memory, a, b, tiles, |[first_row, first_column], sums| {
             // The batch of the tile: its rows may go beyond the batch's last one.
