@@ -2,7 +2,9 @@
 //! the threads of a block that the compiler vectorises.
 
 use ferrogrid_device::fold::{ITEMS, THREADS, TILE, by_pairs};
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
+use rayon::iter::{
+    IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator,
+};
 
 /// The least elements that are worth a thread of their own.
 const PIECE: usize = 1 << 14;
@@ -13,6 +15,23 @@ const PIECES: usize = 4;
 /// The length of the pieces that threads share.
 pub(crate) fn piece(len: usize) -> usize {
     len.div_ceil(PIECES * rayon::current_num_threads()).max(PIECE)
+}
+
+/// What `work` returns for each number below `count`, computed on the threads of the device. A trait object, since rayon's code
+/// would be compiled for each closure.
+pub(crate) fn in_parallel<R: Send>(count: usize, work: &(dyn Fn(usize) -> R + Sync)) -> Vec<R> {
+    (0..count).into_par_iter().map(work).collect()
+}
+
+/// What `work` returns for the pieces of `x` of `len` elements, and their numbers, computed on the threads of the device.
+pub(crate) fn in_pieces<T: Sync, R: Send>(
+    x: &[T],
+    len: usize,
+    work: &(dyn Fn(usize, &[T]) -> R + Sync),
+) -> Vec<R> {
+    in_parallel(x.len().div_ceil(len), &|number| {
+        work(number, &x[number * len..x.len().min((number + 1) * len)])
+    })
 }
 
 /// A block of a reduction.
@@ -29,8 +48,8 @@ pub(crate) fn for_each_block<R: Send>(
     result: impl Fn(Block) -> R + Sync,
 ) {
     let blocks = blocks as usize;
-    let of_blocks = results.par_iter_mut().take(blocks).enumerate();
-    of_blocks.for_each(|(number, place)| *place = result(Block { number, blocks }));
+    let write = |(number, place): (usize, &mut R)| *place = result(Block { number, blocks });
+    results.par_iter_mut().take(blocks).enumerate().for_each(&write as &(dyn Fn(_) + Sync));
 }
 
 impl Block {

@@ -5,9 +5,9 @@ use ferrogrid_device::atomic::{AtomicLoadStore, DeviceAtomic, Ordering::Relaxed}
 #[cfg(feature = "half")]
 use ferrogrid_device::half::HalfFloat;
 use ferrogrid_device::math::Float;
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::kernels::kernels::{Sizes, scaled};
+use crate::native::in_parallel;
 
 /// Rows and columns of the result that are computed together: their sums stay in the first cache.
 const TILE: [usize; 2] = [4, 256];
@@ -64,13 +64,14 @@ fn multiply<T: AtomicLoadStore, A: Float, U: Sync, const G: usize>(
         let place = [number / across % down * TILE[0], number % across * TILE[1]];
         multiply_tile(s, scales, factors, c, (number / across / down, place), &split, (&widen, &narrow));
     };
-    let tiles = (0..s.batches as usize * down * across).into_par_iter();
+    let tiles = s.batches as usize * down * across;
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
         // SAFETY: the processor has these.
-        return tiles.for_each(|number| unsafe { with_fma(|| multiply(number)) });
+        in_parallel(tiles, &|number| unsafe { with_fma(|| multiply(number)) });
+        return;
     }
-    tiles.for_each(multiply);
+    in_parallel(tiles, &multiply);
 }
 
 /// Runs `work`, compiled for processors with fused multiplications.

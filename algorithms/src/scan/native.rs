@@ -2,11 +2,11 @@
 //! before it.
 
 use ferrogrid_device::scan::ROWS;
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use rayon::slice::{ParallelSlice, ParallelSliceMut};
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use rayon::slice::ParallelSliceMut;
 
 use super::running::kernels::{GROUP, LONG_ROWS, THREADS, WIDE_GROUP};
-use crate::native::{in_any_order, in_pairs};
+use crate::native::{in_any_order, in_pairs, in_pieces};
 use crate::number::numbers::Element;
 
 const WARPS: usize = THREADS / 32;
@@ -39,15 +39,15 @@ fn scan<T: Element, const G: usize, const R: usize, const INCLUSIVE: bool>(x: &[
     let several = TILES * rayon::current_num_threads() * tile;
     let mut total = None;
     for (x, y) in x.chunks(several).zip(y.chunks_mut(several)) {
-        let warps: Vec<[T; WARPS]> = x.par_chunks(tile).map(sums_of_warps::<T, G, R>).collect();
+        let warps = in_pieces(x, tile, &|_, x| sums_of_warps::<T, G, R>(x));
         let mut before_tile = |warps: &[T; WARPS]| {
             let (before, own) = (total, warps[WARPS - 1]);
             total = Some(before.map_or(own, |before: T| before.add(own)));
             before
         };
         let before: Vec<Option<T>> = warps.iter().map(&mut before_tile).collect();
-        let tiles = (x.par_chunks(tile), y.par_chunks_mut(tile), warps, before).into_par_iter();
-        tiles.for_each(|(x, y, warps, before)| {
+        let scan_tile = |(number, y): (usize, &mut [T])| {
+            let (x, warps, before) = (&x[number * tile..][..y.len()], &warps[number], before[number]);
             if T::IS_EXACT {
                 return scan_exactly::<T, INCLUSIVE>(x, y, first.add(before.unwrap_or(T::ZERO)));
             }
@@ -61,7 +61,8 @@ fn scan<T: Element, const G: usize, const R: usize, const INCLUSIVE: bool>(x: &[
                 let start = if INCLUSIVE { before } else { first.add(before) };
                 scan_run::<T, G, INCLUSIVE>(x, y, start);
             }
-        });
+        };
+        y.par_chunks_mut(tile).enumerate().for_each(&scan_tile as &(dyn Fn(_) + Sync));
     }
 }
 

@@ -2,12 +2,12 @@
 
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::atomic::{AtomicLoadStore, DeviceAtomic, Ordering::Relaxed};
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
 use super::placing::placing::put;
 use super::runs::kernels::length;
-use crate::native::piece;
+use crate::native::{in_parallel, piece};
 use crate::number::numbers::Element;
 
 pub(super) fn select<T: DeviceCopy + AtomicLoadStore + Default>(
@@ -106,12 +106,12 @@ fn for_each(
     visit: impl Fn(usize, u64, bool) + Sync,
 ) -> u64 {
     let piece = piece(len);
-    let pieces = || (0..len.div_ceil(piece)).into_par_iter().map(|k| k * piece..len.min((k + 1) * piece));
-    let counts: Vec<u64> = pieces().map(|own| own.filter(|index| is_kept(*index)).count() as u64).collect();
+    let (pieces, own) = (len.div_ceil(piece), |k: usize| k * piece..len.min((k + 1) * piece));
+    let counts = in_parallel(pieces, &|k| own(k).filter(|index| is_kept(*index)).count() as u64);
     let (starts, total) = starts_of(counts);
-    pieces().zip(starts).for_each(|(own, start)| {
-        let mut place = start;
-        for index in own {
+    in_parallel(pieces, &|k| {
+        let mut place = starts[k];
+        for index in own(k) {
             let kept = is_kept(index);
             visit(index, place, kept);
             place += u64::from(kept);

@@ -108,15 +108,27 @@ pub mod kernels {
         (ordered.from(digit.first) & digit.mask) as usize % DIGITS
     }
 
-    /// The results of `f` for 0 to `N`, at most 32. LLVM would not unroll a loop of so much code, and its items would go to
-    /// memory.
+    /// The results of `f` for 0 to `N`, at most 32. For a GPU, LLVM would not unroll a loop of so much code, and its items would go
+    /// to memory.
     #[inline(always)]
     pub fn each<U: Copy, const N: usize>(mut f: impl FnMut(usize) -> U) -> [U; N] {
         let mut results = [f(0); N];
-        macro_rules! set {
-            ($($k:literal)*) => { $(if $k < N { results[$k] = f($k); })* };
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            // Iterators would be compiled anew for each closure.
+            let mut k = 1;
+            while k < N {
+                results[k] = f(k);
+                k += 1;
+            }
         }
-        set!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+        #[cfg(target_arch = "nvptx64")]
+        {
+            macro_rules! set {
+                ($($k:literal)*) => { $(if $k < N { results[$k] = f($k); })* };
+            }
+            set!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+        }
         results
     }
 

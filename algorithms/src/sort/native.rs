@@ -1,11 +1,9 @@
 //! The native bodies of the radix sort's kernels, by their names.
 
 use ferrogrid_device::atomic::{DeviceAtomic, Ordering::Relaxed};
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-use rayon::slice::ParallelSlice;
 
 use super::digits::kernels::{Bits, DIGIT, DIGITS, Digit, Flips, PASSES, digit_of, ordered};
-use crate::native::piece;
+use crate::native::{in_pieces, piece};
 
 pub(super) fn count_digits<K: Bits>(
     _: [u32; 1],
@@ -16,7 +14,7 @@ pub(super) fn count_digits<K: Bits>(
     counts: &[DeviceAtomic<u64>],
 ) {
     let passes = (counts.len() / DIGITS).min(PASSES);
-    x.par_chunks(piece(x.len())).for_each(|x| {
+    in_pieces(x, piece(x.len()), &|_, x| {
         let mut own = [[0_u64; DIGITS]; PASSES];
         for key in x {
             for (pass, own) in own[..passes].iter_mut().enumerate() {
@@ -122,7 +120,7 @@ fn for_each_place<K: Bits>(
         x.iter().for_each(|key| counts[digit(*key)] += 1);
         counts
     };
-    let counts: Vec<[u64; DIGITS]> = x.par_chunks(len).map(count).collect();
+    let counts = in_pieces(x, len, &|_, x| count(x));
     let mut next: [u64; DIGITS] = std::array::from_fn(|digit| starts.get(digit).copied().unwrap_or(0));
     let mut places = |counts: [u64; DIGITS]| {
         let own = next;
@@ -131,7 +129,8 @@ fn for_each_place<K: Bits>(
     };
     let places: Vec<[u64; DIGITS]> = counts.into_iter().map(&mut places).collect();
     next_starts.iter().zip(next).for_each(|(place, next)| place.store(next, Relaxed));
-    x.par_chunks(len).zip(places.into_par_iter()).enumerate().for_each(|(number, (x, mut places))| {
+    in_pieces(x, len, &|number, x| {
+        let mut places = places[number];
         for (k, key) in x.iter().enumerate() {
             let place = &mut places[digit(*key)];
             store(number * len + k, *key, *place as usize);

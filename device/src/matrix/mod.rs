@@ -26,6 +26,7 @@ pub const COLUMNS: usize = 8;
 
 /// Repeats a block for each number below a constant of 1 to 8. A loop that LLVM does not unroll would leave the registers that it
 /// indexes in local memory.
+#[cfg(target_arch = "nvptx64")]
 macro_rules! unrolled {
     ($number:ident in 2, $body:block) => {
         unrolled!(@ $number in 2, $body 0 1)
@@ -44,6 +45,15 @@ macro_rules! unrolled {
             let $number: usize = $value;
             $body
         })*
+    };
+}
+/// On the CPU device a loop: what is repeated would only be compiled more often.
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! unrolled {
+    ($number:ident in $count:expr, $body:block) => {
+        for $number in 0..const { $crate::matrix::count($count) } {
+            $body
+        }
     };
 }
 use unrolled;

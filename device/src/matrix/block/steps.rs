@@ -123,14 +123,20 @@ unsafe fn add<T: ProductElement, const N: usize>(
     #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
     {
         let _ = (thread, number);
-        each_column!(n, N, {
-            let add_to = |sum, i: usize| {
-                let (row, column) = (row + i / 2 * (ROWS / 2), n * COLUMNS + column + i % 2);
-                let add = |sum, w| T::add_products(word(a, row, w), word(b, column, w), sum);
-                (0..WORDS).fold(sum, add)
-            };
-            let [a, b, c, d] = sums.sums[n];
-            sums.sums[n] = [add_to(a, 0), add_to(b, 1), add_to(c, 2), add_to(d, 3)];
-        });
+        // A loop over the words, not over those of each sum: compiled code is a 16th as long, and words are read once for all columns.
+        for w in 0..WORDS {
+            let of_a = [word(a, row, w), word(a, row + ROWS / 2, w)];
+            each_column!(n, N, {
+                let column = n * COLUMNS + column;
+                let of_b = [word(b, column, w), word(b, column + 1, w)];
+                let [top_left, top_right, left, right] = sums.sums[n];
+                sums.sums[n] = [
+                    T::add_products(of_a[0], of_b[0], top_left),
+                    T::add_products(of_a[0], of_b[1], top_right),
+                    T::add_products(of_a[1], of_b[0], left),
+                    T::add_products(of_a[1], of_b[1], right),
+                ];
+            });
+        }
     }
 }
