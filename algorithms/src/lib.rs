@@ -32,6 +32,7 @@
 //! | [`resize`], [`grayscale`] | (NPP) | | |
 //! | [`fft`], [`inverse_fft`] | (cuFFT) | `cupy.fft.fft`, `ifft` | |
 //! | [`matmul`], [`gemm`] with [`Gemm`] | (cuBLAS's `cublasGemmEx`, `cublasGemmStridedBatchedEx`) | `a @ b`, `cupy.matmul` | |
+//! | `attention` with `Attention` (feature `half`) | (cuDNN) | (PyTorch's `scaled_dot_product_attention`) | |
 //! | [`spmv`] | (cuSPARSE) | `a @ x` | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
@@ -71,6 +72,8 @@ pub(crate) use ferrogrid_host::{
 pub(crate) use ferrogrid_macros::module;
 
 mod accumulate;
+#[cfg(feature = "half")]
+mod attention;
 mod fft;
 mod filter;
 mod gemm;
@@ -97,6 +100,8 @@ mod top_k;
 #[doc(hidden)]
 pub mod tuning;
 
+#[cfg(feature = "half")]
+pub use attention::{Attended, Attention, attention};
 pub use fft::{Transformed, fft, inverse_fft};
 pub use filter::{Border, Filtered, convolve, convolve_separable, correlate};
 pub use gemm::{Gemm, Multiplied, gemm, matmul};

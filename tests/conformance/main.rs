@@ -43,6 +43,7 @@ fn main() -> std::process::ExitCode {
     let cases = [
         algorithms::halves::CASES,
         algorithms::movements::CASES,
+        algorithms::numeric::attention::CASES,
         algorithms::numeric::filters::CASES,
         algorithms::numeric::images::CASES,
         algorithms::numeric::matrices::CASES,

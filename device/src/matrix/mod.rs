@@ -1,11 +1,12 @@
 //! Products of matrices by tensor cores: the threads of a warp hold parts of matrices, fragments, and multiply them together.
-//! `element` has the types of elements, `ptx` the instructions, and `steps` what computes the same without them. `block` multiplies by a
-//! whole block.
+//! `element` has the types of elements, `ptx` the instructions, and `steps` what computes the same without them. `rows` has what is done
+//! between two products. `block` multiplies by a whole block.
 
 mod block;
 mod element;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
 mod ptx;
+mod rows;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
 mod steps;
 
@@ -13,6 +14,7 @@ use core::marker::PhantomData;
 
 pub use block::{ProductElement, ProductSums, Products, TiledFactor, Transposed};
 pub use element::MatrixElement;
+pub use rows::RowValues;
 
 use crate::element::aligned::Aligned16;
 use crate::element::device_copy::DeviceCopy;

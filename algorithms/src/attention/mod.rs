@@ -1,0 +1,167 @@
+//! Attention of 16-bit floats, with the scores in registers: `kernels` has it by tensor cores.
+
+pub(crate) mod kernels;
+
+use ferrogrid_device::half::{bf16, f16};
+
+use crate::number::numbers::Element;
+use crate::{DeviceInput, DeviceOutput, Error, Grid, Result, Stream};
+use kernels::kernels::{attend_64, attend_128};
+use kernels::steps::{QUERIES, Sizes};
+
+/// A number whose attention is computed: `f16` or `bf16`.
+#[diagnostic::on_unimplemented(
+    message = "attention is not computed for `{Self}`",
+    label = "expected `f16` or `bf16`"
+)]
+pub trait Attended: Element + attend_64::Instance + attend_128::Instance {}
+impl Attended for f16 {}
+impl Attended for bf16 {}
+
+/// The shape of an [`attention`], and its mask.
+#[derive(Clone, Copy, Debug)]
+pub struct Attention {
+    heads: usize,
+    key_heads: usize,
+    size: usize,
+    is_causal: bool,
+    scale: Option<f32>,
+}
+
+impl Attention {
+    /// Attention without a mask, of `heads` heads in all batches, whose rows have `size` elements. Scores are multiplied by
+    /// `1 / sqrt(size)`.
+    #[must_use]
+    pub fn new(heads: usize, size: usize) -> Self {
+        Attention { heads, key_heads: heads, size, is_causal: false, scale: None }
+    }
+
+    /// The heads of keys and values in all batches, which divide the others: each is used by as many neighbouring heads of queries
+    /// (grouped-query attention).
+    #[must_use]
+    pub fn key_heads(self, key_heads: usize) -> Self {
+        Attention { key_heads, ..self }
+    }
+
+    /// Query `i` sees keys 0 to `i + keys - queries`: the last one sees all (FlashAttention's `causal`, PyTorch's `causal_lower_right`).
+    #[must_use]
+    pub fn causal(self) -> Self {
+        Attention { is_causal: true, ..self }
+    }
+
+    /// Multiplies scores by `scale`, a positive number, in place of `1 / sqrt(size)`.
+    #[must_use]
+    pub fn scale(self, scale: f32) -> Self {
+        Attention { scale: Some(scale), ..self }
+    }
+
+    /// What the kernels take for so many elements of queries and keys.
+    fn sizes(&self, queries: usize, keys: usize) -> Result<Sizes> {
+        let Attention { heads, key_heads, size, is_causal, scale } = *self;
+        let refused =
+            |argument, value: String, expected| Err(argument_error(argument, value.into(), expected));
+        if size == 0 || size > MOST || !size.is_multiple_of(8) {
+            return refused("the size of a head", size.to_string(), "a multiple of 8 from 8 to 128");
+        }
+        if key_heads == 0 || !heads.is_multiple_of(key_heads) {
+            let value = format!("{key_heads} for {heads} heads of queries");
+            return refused("the heads of keys", value, "a number that divides those of queries");
+        }
+        let scale = scale.unwrap_or_else(|| 1.0 / (size as f32).sqrt());
+        if !scale.is_finite() || scale <= 0.0 {
+            return refused("the scale", scale.to_string(), "a positive number");
+        }
+        let rows = |elements: usize, heads: usize, what| {
+            let rows = elements.checked_div(heads * size).unwrap_or(0);
+            match u32::try_from(rows) {
+                Ok(rows) if rows as usize * heads * size == elements => Ok(rows),
+                _ => Err(argument_error(
+                    what,
+                    format!("{elements} elements, {heads} heads of size {size}").into(),
+                    "rows of that size, equally many for each head, and fewer than 2^32",
+                )),
+            }
+        };
+        Ok(Sizes {
+            queries: rows(queries, heads, "the queries")?,
+            keys: rows(keys, key_heads, "the keys")?,
+            sharing: (heads / key_heads) as u32,
+            groups: (size / 8) as u32,
+            is_causal,
+            scale,
+        })
+    }
+}
+
+/// The greatest size of a head.
+const MOST: usize = 128;
+
+fn argument_error(argument: &'static str, value: Box<str>, expected: &'static str) -> Error {
+    Error::Argument { function: "attention", argument, value, expected }
+}
+
+/// Writes `softmax(scale q k^T) v` to `y` for each head (PyTorch's `scaled_dot_product_attention`, FlashAttention): the means of values,
+/// weighted by how well each query fits the keys. No matrix of scores is in memory.
+///
+/// Tensors are dense, `[batches, heads, rows, size]`, so heads of all batches are one after the other. Queries and results have a row for each
+/// query, keys and values one for each key. Scores and sums are `f32`; weights are rounded to `T` before values are multiplied, and
+/// results once. A query that sees no key gets zeros.
+///
+/// On GPUs from compute capability 8.0 on it is computed by tensor cores (PTX `mma.sync`, `cp.async`).
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// use algorithms::Attention;
+/// use ferrogrid_device::half::f16;
+///
+/// // Two heads of three queries, which share the two keys of one head.
+/// let q = stream.fill(f16::ONE, 2 * 3 * 8)?;
+/// let k = stream.fill(f16::ONE, 2 * 8)?;
+/// let v = stream.upload(&(0..2 * 8).map(|i| f16::from_f32((i / 8) as f32)).collect::<Vec<_>>())?;
+/// let mut y = stream.zeros(2 * 3 * 8)?;
+/// algorithms::attention(&stream, &q, &k, &v, &mut y, Attention::new(2, 8).key_heads(1).causal())?;
+/// // The first query of a head sees no key, the second one the first, and the third both.
+/// let rows: Vec<f32> = stream.download(&y)?.iter().step_by(8).map(|y| y.to_f32()).collect();
+/// assert_eq!(rows, [0.0, 0.0, 0.5, 0.0, 0.0, 0.5]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// `Error::Argument` for a size that is no multiple of 8 up to 128, for heads of keys that do not divide those of queries, for tensors
+/// whose elements are not as many for each head, and for a scale that is not positive; `Error::LengthMismatch` if keys and values, or
+/// queries and results, differ in length; that of [`DeviceView::as_aligned16`](crate::DeviceView::as_aligned16) for a tensor that does
+/// not begin at a multiple of 16 bytes; and those of a launch, as for a GPU before compute capability 8.0, or for a device with less than
+/// the 87 KiB of shared memory that a block takes if heads have more than 64 elements (up to 64 it takes 45 KiB).
+pub fn attention<'a, 'y, T: Attended>(
+    stream: &Stream,
+    q: impl DeviceInput<'a, T>,
+    k: impl DeviceInput<'a, T>,
+    v: impl DeviceInput<'a, T>,
+    y: impl DeviceOutput<'y, T>,
+    attention: Attention,
+) -> Result<()> {
+    let ([q, k, v], y) = ([q.into_input(), k.into_input(), v.into_input()], y.into_output());
+    let differ = |operation, source_length, target_length| {
+        Err(Error::LengthMismatch { operation, source_length, target_length })
+    };
+    if k.len() != v.len() {
+        return differ("attention, keys and values", k.len(), v.len());
+    }
+    if q.len() != y.len() {
+        return differ("attention, queries and results", q.len(), y.len());
+    }
+    let sizes = attention.sizes(q.len(), k.len())?;
+    if q.is_empty() {
+        return Ok(());
+    }
+    let grid = Grid::blocks((sizes.queries as usize).div_ceil(QUERIES) * attention.heads);
+    let [q, k, v] = [q.as_aligned16()?, k.as_aligned16()?, v.as_aligned16()?];
+    let y = y.cast::<u32>()?.into_atomic();
+    match attention.size {
+        ..=64 => attend_64::<T>(stream, grid, sizes, q, k, v, y),
+        _ => attend_128::<T>(stream, grid, sizes, q, k, v, y),
+    }
+}

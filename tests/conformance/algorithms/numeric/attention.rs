@@ -1,0 +1,212 @@
+//! Attention, beside a softmax of exact scores.
+
+use ferrogrid::algorithms::{self, Attended, Attention};
+use ferrogrid::device::half::{HalfFloat, bf16, f16};
+use ferrogrid::prelude::*;
+use ferrogrid::{DeviceAttribute, LaunchError};
+
+use crate::{Case, Outcome, expect, expect_error, names};
+
+pub(crate) const CASES: &[Case] = &[
+    ("attention_is_close_to_exact", attention_is_close_to_exact),
+    ("heads_share_keys", heads_share_keys),
+    ("queries_without_keys_get_zeros", queries_without_keys_get_zeros),
+    ("scores_of_any_size_have_finite_weights", scores_of_any_size_have_finite_weights),
+    ("attention_that_does_not_fit_is_refused", attention_that_does_not_fit_is_refused),
+    ("attention_is_recorded", attention_is_recorded),
+];
+
+/// Heads of queries and of keys, queries, keys, and the size of a head.
+type Shape = ([usize; 2], [usize; 2], usize);
+
+trait Number: Attended + HalfFloat {}
+impl<T: Attended + HalfFloat> Number for T {}
+
+fn random<T: Number>(n: usize, greatest: f32, random: &mut fastrand::Rng) -> Vec<T> {
+    (0..n).map(|_| T::from_f32((random.f32() - 0.5) * 2.0 * greatest)).collect()
+}
+
+/// The results of one head, exact but for rounding of `f64`.
+fn exact<T: Number>([q, k, v]: [&[T]; 3], size: usize, is_causal: bool, scale: f64) -> Vec<f64> {
+    let wide = |x: &[T]| x.iter().map(|it| f64::from(it.to_f32())).collect::<Vec<_>>();
+    let (q, k, v) = (wide(q), wide(k), wide(v));
+    let (queries, keys) = (q.len() / size, k.len() / size);
+    let row = |i: usize, q: &[f64]| {
+        let seen = if is_causal { (i + 1 + keys).saturating_sub(queries).min(keys) } else { keys };
+        let score = |k: &[f64]| scale * q.iter().zip(k).map(|(q, k)| q * k).sum::<f64>();
+        let scores: Vec<f64> = k.chunks(size).take(seen).map(score).collect();
+        let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = scores.iter().map(|score| (score - greatest).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        let mut y = vec![0.0; size];
+        for (v, weight) in v.chunks(size).zip(&weights) {
+            y.iter_mut().zip(v).for_each(|(y, v)| *y += weight / total * v);
+        }
+        y
+    };
+    q.chunks(size).enumerate().flat_map(|(i, q)| row(i, q)).collect()
+}
+
+/// Compares with exact results: weights and results are rounded to `T`, whose values are at most 1.
+fn check<T: Number>(
+    stream: &Stream,
+    shape: Shape,
+    greatest: f32,
+    attention: Attention,
+    scale: f64,
+) -> Outcome {
+    let ([heads, key_heads], [queries, keys], size) = shape;
+    for is_causal in [false, true] {
+        let mut seed = fastrand::Rng::with_seed(401);
+        let q = random::<T>(heads * queries * size, greatest, &mut seed);
+        let k = random::<T>(key_heads * keys * size, greatest, &mut seed);
+        let v = random::<T>(key_heads * keys * size, 1.0, &mut seed);
+        let mut y = stream.fill(T::NAN, q.len())?;
+        let attention = if is_causal { attention.causal() } else { attention };
+        let (device_q, device_k, device_v) = (stream.upload(&q)?, stream.upload(&k)?, stream.upload(&v)?);
+        algorithms::attention(stream, &device_q, &device_k, &device_v, &mut y, attention)?;
+        let found = stream.download(&y)?;
+        for (head, found) in found.chunks(queries * size).enumerate() {
+            let of_head =
+                |x: &Vec<T>, head: usize, rows: usize| x[head * rows * size..][..rows * size].to_vec();
+            let key_head = head / (heads / key_heads);
+            let [q, k, v] =
+                [of_head(&q, head, queries), of_head(&k, key_head, keys), of_head(&v, key_head, keys)];
+            for (place, (found, exact)) in
+                found.iter().zip(exact([&q, &k, &v], size, is_causal, scale)).enumerate()
+            {
+                let is_near =
+                    (f64::from(found.to_f32()) - exact).abs() <= 2.0 * f64::from(T::EPSILON.to_f32());
+                let what =
+                    format!("{shape:?}, causal {is_causal}, head {head}, {place}: {found:?} for {exact}");
+                expect(&what, is_near, true)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn attention_is_close_to_exact(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    // Around the tiles of 128 queries and 64 keys, of 32 queries of a warp, and of 64 columns.
+    let few =
+        [([1, 1], [1, 1], 8), ([2, 2], [33, 65], 64), ([1, 1], [129, 128], 72), ([1, 1], [70, 200], 128)];
+    let many = [
+        ([3, 3], [31, 63], 40),
+        ([2, 2], [128, 64], 128),
+        ([2, 2], [300, 300], 64),
+        ([1, 1], [257, 1000], 128),
+        ([2, 2], [500, 77], 96),
+    ];
+    // Without optimisations a CPU takes a second for each of these.
+    let many = if device.is_cuda() { &many[..] } else { &many[..1] };
+    let memory = device.attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    for (number, shape) in few.iter().chain(many).enumerate() {
+        let (attention, scale) = (Attention::new(shape.0[0], shape.2), 1.0 / (shape.2 as f64).sqrt());
+        if shape.2 > 64 && memory < 87 << 10 {
+            let (x, mut y) = (stream.zeros::<f16>(shape.2)?, stream.zeros(shape.2)?);
+            let found = algorithms::attention(&stream, &x, &x, &x, &mut y, Attention::new(1, shape.2));
+            let is_shared =
+                |error: &Error| matches!(error, Error::Launch(LaunchError::SharedMemoryTooLarge { .. }));
+            expect_error("little shared memory", found, is_shared)?;
+            continue;
+        }
+        check::<f16>(&stream, *shape, 2.0, attention, scale)?;
+        if number < 2 || device.is_cuda() {
+            check::<bf16>(&stream, *shape, 2.0, attention, scale)?;
+        }
+    }
+    Ok(())
+}
+
+fn heads_share_keys(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    check::<f16>(
+        &stream,
+        ([6, 2], [5, 20], 16),
+        1.0,
+        Attention::new(6, 16).key_heads(2).scale(0.7),
+        0.7_f32.into(),
+    )
+}
+
+fn queries_without_keys_get_zeros(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (q, none) = (stream.fill(f16::ONE, 40 * 8)?, stream.zeros::<f16>(0)?);
+    let mut y = stream.fill(f16::NAN, 40 * 8)?;
+    algorithms::attention(&stream, &q, &none, &none, &mut y, Attention::new(1, 8))?;
+    expect("no keys", stream.download(&y)?, vec![f16::ZERO; 40 * 8])?;
+    let mut nothing = stream.zeros::<f16>(0)?;
+    algorithms::attention(&stream, &none, &q, &q, &mut nothing, Attention::new(1, 8))?;
+    algorithms::attention(&stream, &none, &none, &none, &mut nothing, Attention::new(0, 8).key_heads(1))?;
+    // Of 40 queries the last 3 see keys.
+    let v = stream.fill(f16::ONE, 3 * 8)?;
+    algorithms::attention(&stream, &q, &v, &v, &mut y, Attention::new(1, 8).causal())?;
+    let expected: Vec<f16> = (0..40 * 8).map(|i| if i < 37 * 8 { f16::ZERO } else { f16::ONE }).collect();
+    expect("few keys", stream.download(&y)?, expected)
+}
+
+fn scores_of_any_size_have_finite_weights(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    // Scores go beyond the powers of 2 that an `f32` holds, in either direction, and each key exceeds all before.
+    for sign in [1.0, -1.0] {
+        let keys: Vec<bf16> = (0..150 * 8).map(|i| bf16::from_f32(sign * (i / 8) as f32)).collect();
+        let (q, k) = (stream.fill(bf16::from_f32(100.0), 8)?, stream.upload(&keys)?);
+        let v = stream.upload(&(0..150 * 8).map(|i| bf16::from_f32((i / 8) as f32)).collect::<Vec<_>>())?;
+        let mut y = stream.fill(bf16::NAN, 8)?;
+        algorithms::attention(&stream, &q, &k, &v, &mut y, Attention::new(1, 8))?;
+        let best = if sign > 0.0 { 149.0 } else { 0.0 };
+        expect("the best key", stream.download(&y)?, vec![bf16::from_f32(best); 8])?;
+    }
+    // NaN stays in its row.
+    let mut rows = vec![bf16::ONE; 3 * 8];
+    rows[8] = bf16::NAN;
+    let (q, ones, mut y) = (stream.upload(&rows)?, stream.fill(bf16::ONE, 70 * 8)?, stream.zeros(3 * 8)?);
+    algorithms::attention(&stream, &q, &ones, &ones, &mut y, Attention::new(1, 8))?;
+    let are_nan: Vec<bool> = stream.download(&y)?.iter().map(|y| y.is_nan()).collect();
+    expect("rows of NaN", are_nan, (0..24).map(|i| i / 8 == 1).collect())
+}
+
+fn attention_that_does_not_fit_is_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let x = stream.zeros::<f16>(96)?;
+    let is_argument = |error: &Error| matches!(error, Error::Argument { function: "attention", .. });
+    let refused = |attention, words: &[&str]| {
+        let mut y = stream.zeros(96)?;
+        let found = algorithms::attention(&stream, &x, &x, &x, &mut y, attention);
+        names(&expect_error("a wrong argument", found, is_argument)?, words)
+    };
+    refused(Attention::new(1, 12), &["size of a head", "12", "multiple of 8"])?;
+    refused(Attention::new(1, 0), &["size of a head", "0"])?;
+    refused(Attention::new(1, 136), &["size of a head", "136", "128"])?;
+    refused(Attention::new(6, 8).key_heads(4), &["heads of keys", "4 for 6"])?;
+    refused(Attention::new(6, 8).key_heads(0), &["heads of keys", "0 for 6"])?;
+    refused(Attention::new(5, 8), &["the queries", "96 elements, 5 heads of size 8"])?;
+    refused(Attention::new(1, 8).scale(0.0), &["scale", "0"])?;
+    refused(Attention::new(1, 8).scale(f32::NAN), &["scale", "NaN"])?;
+    let is_length =
+        |error: &Error| matches!(error, Error::LengthMismatch { source_length: 96, target_length: 88, .. });
+    let mut y = stream.zeros(88)?;
+    let found = algorithms::attention(&stream, &x, &x, &x, &mut y, Attention::new(1, 8));
+    names(&expect_error("few results", found, is_length)?, &["queries and results", "96", "88"])?;
+    let (few, mut y) = (x.slice(..88)?, stream.zeros(96)?);
+    let found = algorithms::attention(&stream, &x, &x, few, &mut y, Attention::new(1, 8));
+    names(&expect_error("few values", found, is_length)?, &["keys and values", "96", "88"])
+}
+
+fn attention_is_recorded(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (x, y) = (stream.zeros::<f16>(40 * 8)?, stream.zeros::<f16>(40 * 8)?);
+    let (graph, (x, y)) = stream.capture(|capture| {
+        let (x, mut y) = (capture.keep(x)?, capture.keep(y)?);
+        algorithms::attention(capture, &x, &x, &x, &mut y, Attention::new(1, 8).causal())?;
+        Ok((x.key(), y.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    for value in [f16::ONE, f16::from_f32(-2.0)] {
+        stream.fill_into(value, graph.view_mut(x)?)?;
+        graph.launch(&stream)?;
+        expect("recorded", stream.download(graph.view(y)?)?, vec![value; 40 * 8])?;
+    }
+    Ok(())
+}
