@@ -42,6 +42,86 @@ pub mod steps {
         pub scale: f32,
     }
 
+    /// The block's place: its head, its first query within that, and how many keys its queries see.
+    #[derive(Clone, Copy)]
+    pub struct Place {
+        pub head: usize,
+        pub first: usize,
+        pub seen: usize,
+        /// How many keys each query sees beyond its own number.
+        ahead: i64,
+    }
+
+    impl Sizes {
+        /// The last queries of a head come first: with a causal mask, they see most keys.
+        #[inline(always)]
+        pub fn place(self, block: u32, queries: usize) -> Place {
+            let (block, tiles) = (block as usize, (self.queries as usize).div_ceil(queries));
+            let (head, first) = (block / tiles, (tiles - 1 - block % tiles) * queries);
+            let keys = i64::from(self.keys);
+            let ahead = if self.is_causal { keys - i64::from(self.queries) } else { i64::from(u32::MAX) };
+            Place { head, first, seen: ((first + queries) as i64 + ahead).clamp(0, keys) as usize, ahead }
+        }
+
+        /// Whether all queries of the block see the keys before `end`.
+        #[inline(always)]
+        pub fn all_see(self, place: Place, end: usize) -> bool {
+            end as i64 <= (place.first as i64 + place.ahead + 1).min(i64::from(self.keys))
+        }
+
+        /// The score of a query of the block with a key, unless it does not see it.
+        #[inline(always)]
+        pub fn masked(self, place: Place, [row, key]: [usize; 2], score: f32) -> f32 {
+            let is_seen = key < self.keys as usize && key as i64 <= (place.first + row) as i64 + place.ahead;
+            if is_seen { score } else { f32::NEG_INFINITY }
+        }
+    }
+
+    /// What the weights so far have in common, for each row: their greatest score, and their sum.
+    pub struct Softmax<const M: usize> {
+        greatest: RowValues<f32, M>,
+        totals: RowValues<f32, M>,
+        scale: f32,
+    }
+
+    impl<const M: usize> Softmax<M> {
+        /// Powers of 2 are faster than those of e.
+        #[inline(always)]
+        pub fn new(s: Sizes) -> Self {
+            let greatest = RowValues::splat(f32::NEG_INFINITY);
+            Softmax { greatest, totals: RowValues::splat(0.0), scale: s.scale * LOG2_E }
+        }
+
+        /// Takes the greatest scores of a step. Returns what is subtracted from scaled scores, and what former sums are multiplied by.
+        #[inline(always)]
+        pub fn step(&mut self, greatest: &RowValues<f32, M>) -> [RowValues<f32, M>; 2] {
+            let (before, scale) = (self.greatest, self.scale);
+            self.greatest = greatest.zip(&before, f32::max);
+            // A row that sees no key yet has no greatest score.
+            let base = self.greatest.map(|it| if it == f32::NEG_INFINITY { 0.0 } else { it * scale });
+            let shrunk = before.zip(&base, |before, base| before.mul_add(scale, -base).fast_exp2());
+            self.totals = self.totals.zip(&shrunk, |total, shrunk| total * shrunk);
+            [base, shrunk]
+        }
+
+        /// The weight of a score.
+        #[inline(always)]
+        pub fn weight(&self, score: f32, base: f32) -> f32 {
+            score.mul_add(self.scale, -base).fast_exp2()
+        }
+
+        #[inline(always)]
+        pub fn add(&mut self, totals: &RowValues<f32, M>) {
+            self.totals = self.totals.zip(totals, |a, b| a + b);
+        }
+
+        /// What sums of weighted values are multiplied by in the end.
+        #[inline(always)]
+        pub fn factors(&self) -> RowValues<f32, M> {
+            self.totals.map(|total| if total == 0.0 { 0.0 } else { 1.0 / total })
+        }
+    }
+
     /// The keys, or the values, of a head.
     #[derive(Clone, Copy)]
     struct Keys {
@@ -86,10 +166,8 @@ pub mod steps {
     ) {
         let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * 32);
         let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
-        // The last queries of a head come first: with a causal mask, they see most keys.
-        let tiles_of_head = queries.div_ceil(QUERIES);
-        let block = t.block_idx()[0] as usize;
-        let (head, first) = (block / tiles_of_head, (tiles_of_head - 1 - block % tiles_of_head) * QUERIES);
+        let place = s.place(t.block_idx()[0], QUERIES);
+        let Place { head, first, .. } = place;
         let first_query = head * queries + first;
         rows.fill_with(t, |[row, group]| {
             let place = (first_query + row) * groups + group;
@@ -98,10 +176,7 @@ pub mod steps {
         });
         let rows = t.publish(rows);
 
-        // How many keys each query sees beyond its own number, and how many the last one of the block.
-        let ahead = if s.is_causal { keys as i64 - queries as i64 } else { i64::from(u32::MAX) };
-        let seen = (first as i64 + QUERIES as i64 + ahead).clamp(0, keys as i64) as usize;
-        let steps = seen.div_ceil(KEYS);
+        let steps = place.seen.div_ceil(KEYS);
         let keys_of_head = Keys { first: head / s.sharing as usize * keys, keys, groups, steps };
         let mut tiles = tiles.into_stages();
         keys_of_head.copy(t, &mut tiles, k, 0);
@@ -110,10 +185,7 @@ pub mod steps {
         t.advance(&mut tiles);
 
         let mut sums = [Accumulator::<T, 2, 8>::zero(); H];
-        let mut greatest = RowValues::<f32, 2>::splat(f32::NEG_INFINITY);
-        let mut totals = RowValues::<f32, 2>::splat(0.0);
-        // Powers of 2 are faster than those of e.
-        let scale = s.scale * LOG2_E;
+        let mut softmax = Softmax::<2>::new(s);
         for step in 0..steps {
             // The keys of this step are read, and those of the next one copied.
             keys_of_head.copy(t, &mut tiles, k, step + 1);
@@ -126,23 +198,14 @@ pub mod steps {
             t.advance(&mut tiles);
             // Now the values.
             keys_of_head.copy(t, &mut tiles, v, step + 1);
-            let first_of_step = step * KEYS;
-            let least_seen = (first as i64 + ahead + 1).min(keys as i64);
-            if (first_of_step + KEYS) as i64 > least_seen {
+            if !s.all_see(place, (step + 1) * KEYS) {
                 scores.map_places(&warp, |row, column, score| {
-                    let key = (first_of_step + column) as i64;
-                    let is_seen = key < keys as i64 && key <= (first + own + row) as i64 + ahead;
-                    if is_seen { score } else { f32::NEG_INFINITY }
+                    s.masked(place, [own + row, step * KEYS + column], score)
                 });
             }
-            let before = greatest;
-            greatest = scores.reduce_rows(&warp, f32::max).zip(&before, f32::max);
-            // A row that sees no key yet has no greatest score.
-            let base = greatest.map(|it| if it == f32::NEG_INFINITY { 0.0 } else { it * scale });
-            let shrunk = before.zip(&base, |before, base| before.mul_add(scale, -base).fast_exp2());
-            scores.map_rows(&base, |score, base| score.mul_add(scale, -base).fast_exp2());
-            totals = totals.zip(&shrunk, |total, shrunk| total * shrunk);
-            totals = scores.reduce_rows(&warp, |a, b| a + b).zip(&totals, |a, b| a + b);
+            let [base, shrunk] = softmax.step(&scores.reduce_rows(&warp, f32::max));
+            scores.map_rows(&base, |score, base| softmax.weight(score, base));
+            softmax.add(&scores.reduce_rows(&warp, |a, b| a + b));
             let weights = FragmentA::from_sums::<8, 4>(&scores);
             let values = tiles.current();
             add_values(&warp, &mut sums[0], &shrunk, &weights, values, 0);
@@ -152,7 +215,7 @@ pub mod steps {
             t.advance(&mut tiles);
         }
 
-        let factors = totals.map(|total| if total == 0.0 { 0.0 } else { 1.0 / total });
+        let factors = softmax.factors();
         let write = |first_column: usize, row: usize, column: usize, pair| {
             let (row, column) = (own + row, first_column + column);
             let place = ((first_query + row) * groups * 8 + column) / 2;
@@ -222,5 +285,96 @@ pub mod kernels {
         tiles: Shared<Stages<Tile<T, 16, KEYS>, 3>>,
     ) {
         attend::<T, 16, 2, _, _>(&t, s, [q, k, v], y, rows, tiles);
+    }
+}
+
+/// The kernels of GPUs that multiply tiles: for heads whose keys are a multiple of [`KEYS`](tiled::KEYS).
+#[ferrogrid::module(arch = ["sm_90a"])]
+pub mod tiled {
+    use atomic::Ordering::Relaxed;
+    use ferrogrid::device::half::{bf16, f16};
+    use ferrogrid::device::matrix::{ProductElement, ProductSums, TwoProducts};
+    use ferrogrid::device::prelude::*;
+
+    use super::steps::{Sizes, Softmax, TensorElement};
+
+    /// The queries of a block.
+    pub const QUERIES: usize = 128;
+    /// The keys that are read at once.
+    pub const KEYS: usize = 128;
+
+    /// An element of both.
+    pub trait TiledElement: TensorElement + ProductElement {}
+
+    impl<T: TensorElement + ProductElement> TiledElement for T {}
+
+    /// As `steps::attend`; rows of the results are fours of elements.
+    #[inline(always)]
+    fn attend_tiles<T: TiledElement, const D: usize, const S: usize, const ID: usize>(
+        t: &Thread<1>,
+        s: Sizes,
+        factors: [TensorMap<T, 64, 64>; 3],
+        y: &[DeviceAtomic<u64>],
+        memory: Shared<TwoProducts<T, QUERIES, KEYS, D, S>, ID>,
+    ) {
+        let place = s.place(t.block_idx()[0], QUERIES);
+        let first_query = place.head * s.queries as usize + place.first;
+        let first_key = place.head / s.sharing as usize * s.keys as usize;
+        let (warp, steps) = (t.warp(), place.seen.div_ceil(KEYS));
+        let mut softmax = Softmax::<1>::new(s);
+        let between = |step: usize, scores: &mut ProductSums<KEYS>, sums: &mut ProductSums<D>| {
+            if !s.all_see(place, (step + 1) * KEYS) {
+                scores.map_places(|row, column, score| s.masked(place, [row, step * KEYS + column], score));
+            }
+            let [base, shrunk] = softmax.step(&scores.reduce_rows(&warp, f32::max));
+            scores.map_rows(&base, |score, base| softmax.weight(score, base));
+            softmax.add(&scores.reduce_rows(&warp, |a, b| a + b));
+            sums.map_rows(&shrunk, |sum, shrunk| sum * shrunk);
+        };
+        let sums = t.multiply_twice(memory, factors, [first_query, first_key], steps, between);
+        let Some(mut sums) = sums else { return };
+        sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
+        let fours = s.groups as usize * 2;
+        sums.for_each_four(&warp, |row| {
+            let start = (first_query + row) * fours;
+            let y = y.get(start..start + fours).filter(|_| place.first + row < s.queries as usize);
+            let y = y.unwrap_or_default();
+            let store = move |four: usize, bits| {
+                if let Some(y) = y.get(four) {
+                    y.store(bits, Relaxed);
+                }
+            };
+            (|_, pair| T::pair_to_bits(pair), store)
+        });
+    }
+
+    /// Heads of up to 64 elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
+    pub fn attend_tiles_64<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        y: &[DeviceAtomic<u64>],
+        memory: Shared<TwoProducts<T, QUERIES, KEYS, 64, 4>>,
+    ) {
+        attend_tiles(&t, s, [q, k, v], y, memory);
+    }
+
+    /// Heads of up to 128 elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
+    pub fn attend_tiles_128<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        y: &[DeviceAtomic<u64>],
+        memory: Shared<TwoProducts<T, QUERIES, KEYS, 128, 4>>,
+    ) {
+        attend_tiles(&t, s, [q, k, v], y, memory);
     }
 }

@@ -7,14 +7,18 @@ use ferrogrid_device::half::{bf16, f16};
 use crate::number::numbers::Element;
 use crate::{DeviceInput, DeviceOutput, Error, Grid, Result, Stream};
 use kernels::kernels::{attend_64, attend_128};
-use kernels::steps::{QUERIES, Sizes};
+use kernels::steps::{self, Sizes};
+use kernels::tiled::{self, attend_tiles_64, attend_tiles_128};
 
 /// A number whose attention is computed: `f16` or `bf16`.
 #[diagnostic::on_unimplemented(
     message = "attention is not computed for `{Self}`",
     label = "expected `f16` or `bf16`"
 )]
-pub trait Attended: Element + attend_64::Instance + attend_128::Instance {}
+pub trait Attended:
+    Element + attend_64::Instance + attend_128::Instance + attend_tiles_64::Instance + attend_tiles_128::Instance
+{
+}
 impl Attended for f16 {}
 impl Attended for bf16 {}
 
@@ -157,11 +161,27 @@ pub fn attention<'a, 'y, T: Attended>(
     if q.is_empty() {
         return Ok(());
     }
-    let grid = Grid::blocks((sizes.queries as usize).div_ceil(QUERIES) * attention.heads);
+    let grid = |queries: usize| Grid::blocks((sizes.queries as usize).div_ceil(queries) * attention.heads);
+    let (size, of_keys) = (attention.size, attention.key_heads * sizes.keys as usize);
+    if has_tiles(stream, sizes, q.len().max(k.len()) / size) {
+        let q = q.into_2d(size, q.len() / size)?;
+        let [k, v] = [k.into_2d(size, of_keys)?, v.into_2d(size, of_keys)?];
+        let (grid, y) = (grid(tiled::QUERIES), y.cast::<u64>()?.into_atomic());
+        return match size {
+            ..=64 => attend_tiles_64::<T>(stream, grid, sizes, q, k, v, y),
+            _ => attend_tiles_128::<T>(stream, grid, sizes, q, k, v, y),
+        };
+    }
     let [q, k, v] = [q.as_aligned16()?, k.as_aligned16()?, v.as_aligned16()?];
-    let y = y.cast::<u32>()?.into_atomic();
-    match attention.size {
+    let (grid, y) = (grid(steps::QUERIES), y.cast::<u32>()?.into_atomic());
+    match size {
         ..=64 => attend_64::<T>(stream, grid, sizes, q, k, v, y),
         _ => attend_128::<T>(stream, grid, sizes, q, k, v, y),
     }
+}
+
+/// Whether the kernels of tiles can be used, for tensors of so many rows. They multiply whole tiles of keys, also by weights of 0.
+fn has_tiles(stream: &Stream, sizes: Sizes, rows: usize) -> bool {
+    let is_of_90 = matches!(stream.device().compute_capability(), Some((9, 0)));
+    is_of_90 && sizes.keys > 0 && (sizes.keys as usize).is_multiple_of(tiled::KEYS) && rows < 1 << 30
 }

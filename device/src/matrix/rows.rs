@@ -3,7 +3,10 @@
 #[cfg(feature = "half")]
 use core::marker::PhantomData;
 
-use super::{Accumulator, FragmentA, FragmentB, MatrixElement, assert_whole, own_place, unrolled};
+use super::block::{ProductSums, each_column};
+use super::{
+    Accumulator, COLUMNS, FragmentA, FragmentB, MatrixElement, ROWS, assert_whole, own_place, unrolled,
+};
 #[cfg(feature = "half")]
 use crate::number::half::HalfFloat;
 use crate::warp::{Exchange, Warp};
@@ -84,6 +87,15 @@ impl<V: Copy, const M: usize> RowValues<V, M> {
     }
 }
 
+/// The values of both rows of a thread combined with those of the three other threads that share the rows.
+#[track_caller]
+#[inline(always)]
+fn of_row<V: Exchange>(warp: &Warp, [upper, lower]: [V; 2], combine: impl Fn(V, V) -> V) -> [V; 2] {
+    let upper = combine(upper, warp.shuffle_xor(upper, 1));
+    let lower = combine(lower, warp.shuffle_xor(lower, 1));
+    [combine(upper, warp.shuffle_xor(upper, 2)), combine(lower, warp.shuffle_xor(lower, 2))]
+}
+
 impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
     /// The sums of each row combined, in the same order for all rows; all threads of the warp together (PTX `shfl.sync`). `combine` must
     /// not depend on the order of its arguments, as threads exchange them.
@@ -108,12 +120,7 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
                     lower = combine(lower, combine(c, d));
                 }
             });
-            // Four threads share a row.
-            for bits in [1, 2] {
-                upper = combine(upper, warp.shuffle_xor(upper, bits));
-                lower = combine(lower, warp.shuffle_xor(lower, bits));
-            }
-            values[m] = [upper, lower];
+            values[m] = of_row(warp, [upper, lower], &combine);
         });
         RowValues { values }
     }
@@ -160,6 +167,48 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
     ) {
         unrolled!(k in K, {
             self.add_product(warp, &a[k], &b(k));
+        });
+    }
+}
+
+impl<const N: usize> ProductSums<N> {
+    /// The sums of each row combined: [`Accumulator::reduce_rows`] says more. All threads of the warp together.
+    ///
+    /// # Panics
+    /// As any operation of a [`Tile`](crate::Tile).
+    #[track_caller]
+    #[inline(always)]
+    pub fn reduce_rows(&self, warp: &Warp, combine: impl Fn(f32, f32) -> f32) -> RowValues<f32> {
+        let [a, b, c, d] = self.sums[0];
+        let (mut upper, mut lower) = (combine(a, b), combine(c, d));
+        each_column!(n, N, {
+            if n > 0 {
+                let [a, b, c, d] = self.sums[n];
+                upper = combine(upper, combine(a, b));
+                lower = combine(lower, combine(c, d));
+            }
+        });
+        RowValues { values: [of_row(warp, [upper, lower], combine)] }
+    }
+
+    /// Replaces each sum by `f` of it and the value of its row.
+    #[inline(always)]
+    pub fn map_rows<V: Copy>(&mut self, rows: &RowValues<V>, mut f: impl FnMut(f32, V) -> f32) {
+        let [upper, lower] = rows.values[0];
+        each_column!(n, N, {
+            let [a, b, c, d] = self.sums[n];
+            self.sums[n] = [f(a, upper), f(b, upper), f(c, lower), f(d, lower)];
+        });
+    }
+
+    /// Replaces each sum by `f` of row and column within the product, and sum.
+    #[inline(always)]
+    pub fn map_places(&mut self, mut f: impl FnMut(usize, usize, f32) -> f32) {
+        let [row, column] = self.first;
+        each_column!(n, N, {
+            let ([a, b, c, d], column, lower) = (self.sums[n], column + n * COLUMNS, row + ROWS / 2);
+            self.sums[n] =
+                [f(row, column, a), f(row, column + 1, b), f(lower, column, c), f(lower, column + 1, d)];
         });
     }
 }

@@ -20,7 +20,7 @@ use crate::thread::Thread;
 /// The rows of 128 bytes after which the pattern of a swizzled tile repeats.
 const PATTERN: usize = 8;
 /// The warps of a group.
-const WARPS: usize = GROUP / 32;
+pub(super) const WARPS: usize = GROUP / 32;
 /// The bytes of 16 elements, the depth of one instruction.
 const DEPTH: usize = 32;
 /// The bytes of 64 rows: what one copy of a transposed factor is.
@@ -28,25 +28,25 @@ const SQUARE: usize = GROUP_ROWS * ROW;
 
 /// The addresses of the stages within shared memory.
 #[derive(Clone, Copy)]
-struct Addresses {
-    stages: u32,
-    barriers: u32,
-    agreed: u32,
+pub(super) struct Addresses {
+    pub(super) stages: u32,
+    pub(super) barriers: u32,
+    pub(super) agreed: u32,
 }
 
 /// A stage, and the phase of its barriers that comes next.
 #[derive(Clone, Copy)]
-struct Turn {
-    stage: u32,
-    phase: u32,
+pub(super) struct Turn {
+    pub(super) stage: u32,
+    pub(super) phase: u32,
 }
 
 impl Turn {
-    const FIRST: Turn = Turn { stage: 0, phase: 0 };
+    pub(super) const FIRST: Turn = Turn { stage: 0, phase: 0 };
 
     /// The next of `S` stages.
     #[inline(always)]
-    fn next<const S: usize>(&mut self) {
+    pub(super) fn next<const S: usize>(&mut self) {
         self.stage += 1;
         if self.stage == S as u32 {
             *self = Turn { stage: 0, phase: self.phase ^ 1 };
@@ -56,13 +56,13 @@ impl Turn {
 
 /// The barrier at an address in shared memory (`mbarrier`).
 #[derive(Clone, Copy)]
-struct Barrier(u32);
+pub(super) struct Barrier(pub(super) u32);
 
 impl Barrier {
     /// # Safety
     /// It is the address of 8 bytes for a barrier that no thread uses before a barrier of the block.
     #[inline(always)]
-    unsafe fn begin(self, count: usize) {
+    pub(super) unsafe fn begin(self, count: usize) {
         // SAFETY: the caller's.
         unsafe {
             asm!("mbarrier.init.shared.b64 [{}], {};", in(reg32) self.0, in(reg32) count as u32, options(nostack, preserves_flags))
@@ -71,7 +71,7 @@ impl Barrier {
 
     /// Waits until the phase of that parity has ended; one thread alone.
     #[inline(always)]
-    fn wait(self, phase: u32) {
+    pub(super) fn wait(self, phase: u32) {
         let mut turns = 0;
         while !self.has_ended(phase) {
             if is_panicking(&mut turns) {
@@ -84,7 +84,7 @@ impl Barrier {
     /// Waits until the phase of that parity has ended, and returns whether it has: not if a thread has panicked, which may be the one that
     /// this waits for. All threads of the warp get the same answer.
     #[inline(always)]
-    fn ends(self, phase: u32) -> bool {
+    pub(super) fn ends(self, phase: u32) -> bool {
         let mut turns = 0;
         while !warp_all(self.has_ended(phase)) {
             if !warp_all(!is_panicking(&mut turns)) {
@@ -111,7 +111,7 @@ impl Barrier {
     /// Arrives if `counts`, for what the thread has done so far. There is no branch: behind one, the other threads of the warp might
     /// wait, and keep this thread from arriving.
     #[inline(always)]
-    fn arrive(self, counts: bool) {
+    pub(super) fn arrive(self, counts: bool) {
         // SAFETY: the barrier was begun.
         unsafe {
             asm!(
@@ -123,7 +123,7 @@ impl Barrier {
 
     /// Arrives, and lets the phase end only when `bytes` have been copied.
     #[inline(always)]
-    fn arrive_for(self, bytes: u32) {
+    pub(super) fn arrive_for(self, bytes: u32) {
         // SAFETY: the barrier was begun.
         unsafe {
             asm!("mbarrier.arrive.expect_tx.shared.b64 _, [{}], {};", in(reg32) self.0, in(reg32) bytes, options(nostack, preserves_flags));
@@ -133,12 +133,12 @@ impl Barrier {
 
 impl Addresses {
     #[inline(always)]
-    fn full(self, turn: Turn) -> Barrier {
+    pub(super) fn full(self, turn: Turn) -> Barrier {
         Barrier(self.barriers + turn.stage * size_of::<Barriers>() as u32)
     }
 
     #[inline(always)]
-    fn empty(self, turn: Turn) -> Barrier {
+    pub(super) fn empty(self, turn: Turn) -> Barrier {
         Barrier(self.full(turn).0 + core::mem::offset_of!(Barriers, empty) as u32)
     }
 
@@ -149,7 +149,7 @@ impl Addresses {
 
     /// What the warps of a group wait for before a product.
     #[inline(always)]
-    fn agreed(self, group: usize) -> Barrier {
+    pub(super) fn agreed(self, group: usize) -> Barrier {
         Barrier(self.agreed + (group * size_of::<u64>()) as u32)
     }
 
@@ -208,26 +208,8 @@ pub(super) fn multiply<
     let addresses = Addresses { stages: first, barriers, agreed };
     let rank = thread.thread_rank() as usize;
     if rank == 0 {
-        for stage in 0..S as u32 {
-            let turn = Turn { stage, phase: 0 };
-            // SAFETY: in the memory of this call, for the barrier of the block below.
-            unsafe {
-                addresses.full(turn).begin(1);
-                addresses.empty(turn).begin(M / GROUP_ROWS * WARPS);
-            }
-        }
-        for group in 0..M / GROUP_ROWS {
-            // SAFETY: as above.
-            unsafe { addresses.agreed(group).begin(WARPS) };
-        }
-        // SAFETY: it orders accesses: the hardware that copies sees the barriers.
-        unsafe {
-            asm!(
-                "fence.mbarrier_init.release.cluster;",
-                "fence.proxy.async.shared::cta;",
-                options(nostack, preserves_flags)
-            )
-        };
+        // SAFETY: in the memory of this call, for the barrier of the block below.
+        unsafe { begin_barriers::<S>(addresses, M / GROUP_ROWS) };
     }
     thread.sync_for(&memory);
     if rank == 0 {
@@ -235,6 +217,41 @@ pub(super) fn multiply<
     }
     if rank >= GROUP {
         add::<T, A, B, M, N, S>(addresses, rank - GROUP, steps, each);
+    }
+}
+
+/// Begins the barriers of the stages and of so many groups.
+///
+/// # Safety
+/// As for `Barrier::begin`, of all of them.
+#[inline(always)]
+pub(super) unsafe fn begin_barriers<const S: usize>(addresses: Addresses, groups: usize) {
+    // SAFETY: the caller's. The fences order accesses: the hardware that copies sees the barriers.
+    unsafe {
+        for stage in 0..S as u32 {
+            let turn = Turn { stage, phase: 0 };
+            addresses.full(turn).begin(1);
+            addresses.empty(turn).begin(groups * WARPS);
+        }
+        for group in 0..groups {
+            addresses.agreed(group).begin(WARPS);
+        }
+        asm!(
+            "fence.mbarrier_init.release.cluster;",
+            "fence.proxy.async.shared::cta;",
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// Waits for all threads of the group, for the `number`-th time, and ends the thread if one of them has ended: after a panic. What
+/// follows is begun by all of them.
+#[inline(always)]
+pub(super) fn give_up_unless_whole(agreed: Barrier, is_first: bool, number: u32) {
+    let warp_is_whole = warp_all(true);
+    agreed.arrive(is_first && warp_is_whole);
+    if !warp_is_whole || !agreed.ends(number & 1) {
+        give_up();
     }
 }
 
@@ -293,9 +310,8 @@ fn add<
     let (mut turn, mut product) = (Turn::FIRST, 0);
     loop {
         // A product is begun by all threads of the group: none has panicked in the last `each`, or before.
-        let (agreed, warp_is_whole) = (addresses.agreed(group), warp_all(true));
-        agreed.arrive(is_first && warp_is_whole);
-        if !warp_is_whole || !agreed.ends(product & 1) || !addresses.full(turn).ends(turn.phase) {
+        give_up_unless_whole(addresses.agreed(group), is_first, product);
+        if !addresses.full(turn).ends(turn.phase) {
             give_up();
         }
         product += 1;
@@ -357,7 +373,7 @@ fn is_panicking(turns: &mut u32) -> bool {
 
 /// The threads of the warp go on together.
 #[inline(always)]
-fn reconverge() {
+pub(super) fn reconverge() {
     // SAFETY: all threads of the warp come here that have not ended.
     unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack, preserves_flags)) };
 }
@@ -402,7 +418,7 @@ fn linger() {
 
 /// The address within shared memory.
 #[inline(always)]
-fn address(start: *mut u8) -> u32 {
+pub(super) fn address(start: *mut u8) -> u32 {
     let within: u64;
     // SAFETY: it computes with an address.
     unsafe {
@@ -416,7 +432,7 @@ fn address(start: *mut u8) -> u32 {
 /// # Safety
 /// `to` is the address of a tile's bytes in shared memory that nothing else uses before `full` has ended its phase.
 #[inline(always)]
-unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
+pub(super) unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
     to: u32,
     factor: F,
     [row, step]: [usize; 2],
@@ -451,11 +467,17 @@ unsafe fn start_one(to: u32, map: *const u8, [column, row]: [usize; 2], full: Ba
 /// The descriptor of the `k`-th 16 elements of an operand's rows, in a tile at `tile`: lines of 128 bytes, swizzled in patterns of 8. A line is
 /// a row, or, if the factor is transposed, an element of each of 64 rows; the next 64 rows are in the next square then.
 #[inline(always)]
-fn descriptor<F: Factor>(tile: u32, k: usize) -> u64 {
+pub(super) fn descriptor<F: Factor>(tile: u32, k: usize) -> u64 {
+    let (first, leading) = if F::IS_TRANSPOSED { (k * 16 * ROW, SQUARE) } else { (k * DEPTH, 16) };
+    swizzled(tile + first as u32, leading)
+}
+
+/// The descriptor of lines that begin at `first`, with `leading` bytes to the next 64 rows of a transposed operand.
+#[inline(always)]
+pub(super) fn swizzled(first: u32, leading: usize) -> u64 {
     const SWIZZLE_128: u64 = 1 << 62;
     const STRIDE: u64 = ((PATTERN * ROW / 16) as u64) << 32;
-    let (first, leading) = if F::IS_TRANSPOSED { (k * 16 * ROW, SQUARE / 16) } else { (k * DEPTH, 1) };
-    (u64::from((tile + first as u32) & 0x3_FFFF) >> 4) | (leading as u64) << 16 | STRIDE | SWIZZLE_128
+    (u64::from(first & 0x3_FFFF) >> 4) | (leading as u64 / 16) << 16 | STRIDE | SWIZZLE_128
 }
 
 /// A repetition per number of 8 columns.
@@ -490,8 +512,47 @@ macro_rules! product {
     };
 }
 
+/// One `wgmma` whose left factor the threads hold, and whose right one is transposed; it adds to the sums.
+macro_rules! product_of_words {
+    ($before:literal $t:literal $columns:literal $sums:ident $a:ident $b:ident $first:literal: $($n:literal)*) => {
+        asm!(
+            concat!(
+                $before, "wgmma.mma_async.sync.aligned.m64n", $columns, "k16.f32.", $t, ".", $t, " {{{}, {}, {}, {}",
+                $(each!($n ", {}, {}, {}, {}"),)* "}}, {{{}, {}, {}, {}}}, {}, 1, 1, 1, 1;"
+            ),
+            inout(reg32) $sums[$first][0], inout(reg32) $sums[$first][1], inout(reg32) $sums[$first][2], inout(reg32) $sums[$first][3],
+            $(inout(reg32) $sums[$n][0], inout(reg32) $sums[$n][1], inout(reg32) $sums[$n][2], inout(reg32) $sums[$n][3],)*
+            in(reg32) $a[0], in(reg32) $a[1], in(reg32) $a[2], in(reg32) $a[3], in(reg64) $b,
+            options(nostack, preserves_flags),
+        )
+    };
+}
+
 macro_rules! products {
-    ($($name:ident $t:literal;)*) => { $(
+    ($($name:ident $of_words:ident $t:literal;)*) => { $(
+        #[doc = "See [`ProductElement::add_words`]."]
+        ///
+        /// # Safety
+        /// As there.
+        #[inline(always)]
+        pub(super) unsafe fn $of_words<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order) {
+            macro_rules! of {
+                ($columns:tt) => {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        match order {
+                            Order::Following => columns!(product_of_words $columns "" $t $columns sums a b),
+                            _ => columns!(product_of_words $columns "wgmma.fence.sync.aligned; " $t $columns sums a b),
+                        }
+                    }
+                };
+            }
+            match N {
+                64 => of!(64),
+                _ => of!(128),
+            }
+        }
+
         #[doc = "See [`ProductElement::add`]."]
         ///
         /// # Safety
@@ -526,13 +587,13 @@ macro_rules! products {
 }
 
 products! {
-    f16 "f16";
-    bf16 "bf16";
+    f16 f16_of_words "f16";
+    bf16 bf16_of_words "bf16";
 }
 
 /// Waits for all products of the group, whose sums no instruction reads before.
 #[inline(always)]
-fn wait_for<const N: usize>(sums: &mut [[f32; 4]; 32]) {
+pub(super) fn wait_for<const N: usize>(sums: &mut [[f32; 4]; 32]) {
     macro_rules! wait {
         ($first:literal: $($n:literal)*) => {
             asm!(

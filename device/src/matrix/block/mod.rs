@@ -1,16 +1,20 @@
 //! Products of matrices by a whole block: [`Products`]. `factor` has what is multiplied, `hopper` the instructions of `sm_90a`, `steps`
-//! what computes the same elsewhere.
+//! what computes the same elsewhere. `twice` multiplies by what comes of a product.
 
 mod factor;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 mod hopper;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
 mod steps;
+#[cfg(feature = "half")]
+mod twice;
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 pub use self::factor::{TiledFactor, Transposed};
+#[cfg(feature = "half")]
+pub use self::twice::TwoProducts;
 use super::{COLUMNS, MatrixElement, ROWS, unrolled};
 use crate::shared::{Shared, without_elements};
 use crate::thread::Thread;
@@ -85,7 +89,7 @@ macro_rules! each_column {
         })
     };
 }
-use each_column;
+pub(super) use each_column;
 
 mod sealed {
     pub trait Factor {
@@ -105,9 +109,9 @@ without_elements!([T: MatrixElement, const M: usize, const N: usize, const S: us
 /// [`multiply_tiles`](Thread::multiply_tiles) makes them.
 pub struct ProductSums<const N: usize> {
     /// Of each 8 columns two neighbours of a row, and below them two of the eighth row after it.
-    sums: [[f32; 4]; 32],
+    pub(super) sums: [[f32; 4]; 32],
     /// The row and the column of the first.
-    first: [usize; 2],
+    pub(super) first: [usize; 2],
 }
 
 impl<const N: usize> ProductSums<N> {
@@ -209,6 +213,14 @@ pub trait ProductElement: MatrixElement<Sum = f32> {
         b: u64,
         order: Order,
     );
+
+    /// As `add`, of 64 x 16 elements that the threads hold, two to a word, and as many columns of a transposed factor: 64 or 128.
+    ///
+    /// # Safety
+    /// As `wgmma.mma_async` requires of all threads of the group, with this descriptor.
+    #[doc(hidden)]
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    unsafe fn add_words<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order);
 }
 
 impl<T: ProductElement, const M: usize, const N: usize, const S: usize> Products<T, M, N, S> {
@@ -351,6 +363,13 @@ impl ProductElement for crate::half::f16 {
         // SAFETY: the caller's.
         unsafe { hopper::f16::<N, A, B>(sums, a, b, order) }
     }
+
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    #[inline(always)]
+    unsafe fn add_words<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order) {
+        // SAFETY: the caller's.
+        unsafe { hopper::f16_of_words::<N>(sums, a, b, order) }
+    }
 }
 
 #[cfg(feature = "half")]
@@ -365,5 +384,12 @@ impl ProductElement for crate::half::bf16 {
     ) {
         // SAFETY: the caller's.
         unsafe { hopper::bf16::<N, A, B>(sums, a, b, order) }
+    }
+
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    #[inline(always)]
+    unsafe fn add_words<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order) {
+        // SAFETY: the caller's.
+        unsafe { hopper::bf16_of_words::<N>(sums, a, b, order) }
     }
 }

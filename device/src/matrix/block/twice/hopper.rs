@@ -1,0 +1,208 @@
+//! Two products by the instructions of `sm_90a`: the first thread copies tiles, groups multiply both from shared memory and, as left factor
+//! of the second product, from registers. `block/hopper.rs` says what the barriers are for.
+
+use core::arch::asm;
+
+use super::super::hopper::{
+    Addresses, Barrier, Turn, WARPS, address, begin_barriers, descriptor, give_up_unless_whole, reconverge,
+    start, swizzled, wait_for,
+};
+use super::super::{
+    ALIGNMENT, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, ROW, TiledFactor, first_sum,
+};
+use super::{TwoProducts, Way};
+use crate::feedback::panic::give_up;
+use crate::matrix::unrolled;
+use crate::number::half::HalfFloat;
+use crate::shared::Shared;
+use crate::thread::Thread;
+
+/// The bytes of a row of the planes that one copy has, and its elements.
+const COLUMNS: usize = ROW / 2;
+
+/// The addresses of the left factor and its barrier, besides those of the stages.
+#[derive(Clone, Copy)]
+struct Left {
+    tile: u32,
+    has_arrived: Barrier,
+}
+
+#[track_caller]
+#[inline(always)]
+pub(super) fn multiply<
+    T: ProductElement + HalfFloat,
+    F: TiledFactor<T>,
+    const M: usize,
+    const N: usize,
+    const D: usize,
+    const S: usize,
+    const ID: usize,
+>(
+    thread: &Thread<'_, 1>,
+    memory: Shared<'_, TwoProducts<T, M, N, D, S>, ID>,
+    factors: [F; 3],
+    way: Way,
+    between: impl FnMut(usize, &mut ProductSums<N>, &mut ProductSums<D>),
+) -> Option<ProductSums<D>> {
+    let at = address(memory.start.cast());
+    let tile = (at + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
+    let offset = |offset: usize| at + offset as u32;
+    let has_arrived = Barrier(offset(core::mem::offset_of!(TwoProducts<T, M, N, D, S>, has_left)));
+    let said = offset(core::mem::offset_of!(TwoProducts<T, M, N, D, S>, said));
+    let left = Left { tile, has_arrived };
+    let addresses = Addresses {
+        stages: tile + (M * D * 2) as u32,
+        barriers: offset(core::mem::offset_of!(TwoProducts<T, M, N, D, S>, barriers)),
+        agreed: offset(core::mem::offset_of!(TwoProducts<T, M, N, D, S>, agreed)),
+    };
+    let rank = thread.thread_rank() as usize;
+    if rank == 0 {
+        // SAFETY: in the memory of this call, for the barrier of the block below.
+        unsafe {
+            has_arrived.begin(1);
+            asm!("st.shared.b32 [{}], {};", in(reg32) said, in(reg32) way.steps, options(nostack, preserves_flags));
+            begin_barriers::<S>(addresses, M / GROUP_ROWS);
+        }
+    }
+    thread.sync_for(&memory);
+    if rank == 0 {
+        copy::<T, F, M, N, D, S>(addresses, left, factors, way);
+    }
+    if rank < GROUP {
+        return None;
+    }
+    let steps: u32;
+    // SAFETY: written before the barrier, and not again.
+    unsafe {
+        asm!("ld.shared.b32 {}, [{}];", out(reg32) steps, in(reg32) said, options(nostack, preserves_flags));
+    }
+    Some(add::<T, F, M, N, D, S>(addresses, left, rank - GROUP, steps, between))
+}
+
+/// Copies the left factor, and then the tiles of both right ones in turn.
+#[inline(always)]
+fn copy<
+    T: ProductElement,
+    F: TiledFactor<T>,
+    const M: usize,
+    const N: usize,
+    const D: usize,
+    const S: usize,
+>(
+    addresses: Addresses,
+    left: Left,
+    [a, b, c]: [F; 3],
+    way: Way,
+) {
+    left.has_arrived.arrive_for((M * D * 2) as u32);
+    for part in 0..D / COLUMNS {
+        // SAFETY: nothing else uses the memory of the left factor before it has arrived. The block ends after all groups have waited
+        // for the copies, or after `linger`.
+        unsafe {
+            start::<T, F, M>(
+                left.tile + (part * M * ROW) as u32,
+                a,
+                [way.row as usize, part],
+                left.has_arrived,
+            );
+        }
+    }
+    let mut turn = Turn::FIRST;
+    let mut copy = |factor: F, step: usize| {
+        addresses.empty(turn).wait(turn.phase ^ 1);
+        let full = addresses.full(turn);
+        full.arrive_for((N * D * 2) as u32);
+        let to = addresses.stages + turn.stage * (N * D * 2) as u32;
+        for part in 0..D / COLUMNS {
+            let place = [way.first as usize + step * N, part];
+            // SAFETY: the stage is empty, so this thread alone uses it; else as above.
+            unsafe { start::<T, F, N>(to + (part * N * ROW) as u32, factor, place, full) };
+        }
+        turn.next::<S>();
+    };
+    for step in 0..way.steps as usize {
+        copy(b, step);
+        copy(c, step);
+    }
+}
+
+/// Multiplies what is copied.
+#[inline(always)]
+fn add<
+    T: ProductElement + HalfFloat,
+    F: TiledFactor<T>,
+    const M: usize,
+    const N: usize,
+    const D: usize,
+    const S: usize,
+>(
+    addresses: Addresses,
+    left: Left,
+    number: usize,
+    steps: u32,
+    mut between: impl FnMut(usize, &mut ProductSums<N>, &mut ProductSums<D>),
+) -> ProductSums<D> {
+    let (group, is_first) = (number / GROUP, number % 32 == 0);
+    let agreed = addresses.agreed(group);
+    let mut turn = Turn::FIRST;
+    let mut sums = ProductSums::<D> { sums: [[0.0; 4]; 32], first: first_sum(number) };
+    let a = left.tile + (group * GROUP_ROWS * ROW) as u32;
+    give_up_unless_whole(agreed, is_first, 0);
+    if !left.has_arrived.ends(0) {
+        give_up();
+    }
+    for step in 0..steps {
+        if !addresses.full(turn).ends(turn.phase) {
+            give_up();
+        }
+        let mut scores = ProductSums::<N> { sums: [[0.0; 4]; 32], first: sums.first };
+        let b = addresses.stages + turn.stage * (N * D * 2) as u32;
+        // SAFETY: all threads of the group come here, in the same order: none has panicked, and the loop depends on what one thread has
+        // said. Both tiles have arrived, and nothing is copied to the right one before all warps have arrived at `empty`.
+        unsafe {
+            for k in 0..D / 16 {
+                let (part, within) = (k * 16 / COLUMNS, k % (COLUMNS / 16));
+                let a = descriptor::<F>(a + (part * M * ROW) as u32, within);
+                let b = descriptor::<F>(b + (part * N * ROW) as u32, within);
+                let order = if k == 0 { Order::First } else { Order::Following };
+                <T as ProductElement>::add::<N, F, F>(&mut scores.sums, a, b, order);
+            }
+            asm!("wgmma.commit_group.sync.aligned;", options(nostack, preserves_flags));
+        }
+        wait_for::<N>(&mut scores.sums);
+        addresses.empty(turn).arrive(is_first);
+        turn.next::<S>();
+
+        between(step as usize, &mut scores, &mut sums);
+        reconverge();
+        // The second product is begun by all threads of the group: none has panicked in `between`.
+        give_up_unless_whole(agreed, is_first, step + 1);
+        if !addresses.full(turn).ends(turn.phase) {
+            give_up();
+        }
+        let c = addresses.stages + turn.stage * (N * D * 2) as u32;
+        let mut words = [[0; 4]; 8];
+        unrolled!(k in 8, {
+            if k * 16 < N {
+                let ([a, b, c, d], [e, f, g, h]) = (scores.sums[2 * k], scores.sums[2 * k + 1]);
+                words[k] = [[a, b], [c, d], [e, f], [g, h]].map(T::pair_to_bits);
+            }
+        });
+        // SAFETY: as above.
+        unsafe {
+            unrolled!(k in 8, {
+                if k * 16 < N {
+                    // Rows are the depth, and 64 columns each are below the ones before.
+                    let c = swizzled(c + (k * 16 * ROW) as u32, N * ROW);
+                    let order = if k == 0 { Order::Fenced } else { Order::Following };
+                    T::add_words::<D>(&mut sums.sums, words[k], c, order);
+                }
+            });
+            asm!("wgmma.commit_group.sync.aligned;", options(nostack, preserves_flags));
+        }
+        wait_for::<D>(&mut sums.sums);
+        addresses.empty(turn).arrive(is_first);
+        turn.next::<S>();
+    }
+    sums
+}

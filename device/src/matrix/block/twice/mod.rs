@@ -1,0 +1,167 @@
+//! Two products by a whole block with work between them, of which the first one's sums stay in registers: [`TwoProducts`]. `hopper` has
+//! the instructions of `sm_90a`, `steps` what computes the same elsewhere.
+
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+mod hopper;
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+mod steps;
+
+use core::mem::MaybeUninit;
+
+use super::{
+    ALIGNMENT, Barriers, GROUP, GROUP_ROWS, MOST_GROUPS, MatrixElement, ProductElement, ProductSums,
+    TiledFactor, has_whole_copies,
+};
+use crate::number::half::HalfFloat;
+use crate::shared::{Shared, without_elements};
+use crate::thread::Thread;
+
+/// Shared memory for two products of a block, of `M` rows: the first one has `N` columns and is `D` deep, the second one is `N` deep and
+/// has `D` columns. `S` stages each have a tile of a right factor. See [`multiply_twice`](Thread::multiply_twice).
+///
+/// `M` is 64, 128 or 192, and `N` and `D` are 64 or 128: other numbers are compile errors. It takes `2 * D * (M + S * N)` bytes, and 1.2 KiB.
+///
+/// ```compile_fail,E0080
+/// use ferrogrid_device::half::f16;
+/// use ferrogrid_device::matrix::TwoProducts;
+/// use ferrogrid_device::{Shared, TensorMap, Thread};
+///
+/// fn multiply(t: &Thread<1>, a: TensorMap<f16, 64, 64>, memory: Shared<TwoProducts<f16, 64, 96, 64, 2>>) {
+///     t.multiply_twice(memory, [a, a, a], [0, 0], 1, |_, _, _| ());
+/// }
+/// # let used: fn(&Thread<1>, TensorMap<f16, 64, 64>, Shared<TwoProducts<f16, 64, 96, 64, 2>>) = multiply;
+/// # assert!(used as usize != 0);
+/// ```
+#[repr(C)]
+pub struct TwoProducts<T, const M: usize, const N: usize, const D: usize, const S: usize> {
+    /// The tiles begin at the first multiple of 1024 bytes.
+    before: MaybeUninit<[u8; ALIGNMENT]>,
+    left: [[T; D]; M],
+    right: [[[T; D]; N]; S],
+    barriers: [Barriers; S],
+    /// What the warps of a group wait for before a second product.
+    agreed: [u64; MOST_GROUPS],
+    /// Whether the left factor has arrived.
+    has_left: u64,
+    /// The places and the number of steps, which the first thread says.
+    said: [u32; 4],
+}
+
+without_elements!([T: MatrixElement, const M: usize, const N: usize, const D: usize, const S: usize] TwoProducts<T, M, N, D, S>, T);
+
+impl<T: ProductElement, const M: usize, const N: usize, const D: usize, const S: usize>
+    TwoProducts<T, M, N, D, S>
+{
+    /// The threads of a block.
+    const THREADS: usize = {
+        assert!(M > 0 && M.is_multiple_of(GROUP_ROWS), "the rows of `TwoProducts` are a multiple of 64");
+        assert!(M <= 3 * GROUP_ROWS, "`TwoProducts` have at most 192 rows");
+        assert!(matches!(N, 64 | 128), "the columns of the first of `TwoProducts` are 64 or 128");
+        assert!(matches!(D, 64 | 128), "the columns of the second of `TwoProducts` are 64 or 128");
+        assert!(S >= 2, "one stage is written while another is multiplied: `TwoProducts` have at least two");
+        GROUP + M / GROUP_ROWS * GROUP
+    };
+}
+
+/// Where to begin, and how many steps there are.
+#[derive(Clone, Copy)]
+struct Way {
+    row: u32,
+    first: u32,
+    steps: u32,
+}
+
+impl Thread<'_, 1> {
+    /// Multiplies, and multiplies by what comes of it, as a block: for each of `steps` tiles the sums of `N` rows of `b` with the `M` rows
+    /// of `a` from `row` on, `a b^T`; then `between` gets the number of the step, these sums, and those of the second product; then the
+    /// first ones, rounded to `T`, times the tile's rows of `c` are added to the second ones, which are returned after all steps. `b` and
+    /// `c` begin at row `first`. The first thread says `[row, first]` and `steps`; those of the others do not count. The 128 threads that
+    /// copy get `None`.
+    ///
+    /// Rows of the three planes have at most `D` elements. What lies beyond their edges is zero. Blocks have as many threads, and these the
+    /// same parts of the sums, as in [`multiply_tiles`](Thread::multiply_tiles), which says more, also of what runs on which GPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    /// use ferrogrid::device::half::bf16;
+    /// use ferrogrid::device::matrix::{ProductSums, TwoProducts};
+    ///
+    /// /// y <- max(a b^T, 0) c, of 64 rows: a network with one hidden layer, whose units are not stored.
+    /// #[kernel(block = 256)]
+    /// pub fn network(
+    ///     t: Thread<1>, a: TensorMap<bf16, 64, 64>, b: TensorMap<bf16, 64, 64>, c: TensorMap<bf16, 64, 64>,
+    ///     y: &[DeviceAtomic<f32>], memory: Shared<TwoProducts<bf16, 64, 64, 64, 2>>,
+    /// ) {
+    ///     let row = t.block_idx()[0] as usize * 64;
+    ///     let steps = b.height() / 64;
+    ///     let positive = |_, units: &mut ProductSums<64>, _: &mut _| units.map_places(|_, _, unit| unit.max(0.0));
+    ///     let Some(sums) = t.multiply_twice(memory, [a, b, c], [row, 0], steps, positive) else { return };
+    ///     sums.for_each_pair(|i, column, pair| {
+    ///         for (column, sum) in (column..).zip(pair) {
+    ///             y[(row + i) * 64 + column].store(sum, Relaxed);
+    ///         }
+    ///     });
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::device::half::bf16;
+    ///
+    /// let a = stream.fill(bf16::ONE, 64 * 64)?;
+    /// let b = stream.upload(&(0..128 * 64).map(|i| bf16::from_f32((i / 64) as f32 - 64.0)).collect::<Vec<_>>())?;
+    /// let (c, mut y) = (stream.fill(bf16::from_f32(2.0), 128 * 64)?, stream.zeros(64 * 64)?);
+    /// let (a, b, c) = (a.view_2d(64, 64)?, b.view_2d(64, 128)?, c.view_2d(64, 128)?);
+    /// kernels::network(&stream, Grid::blocks(1), a, b, c, y.as_atomic())?;
+    /// assert_eq!(stream.download(&y)?[0], 2.0 * 64.0 * (0..64).sum::<i32>() as f32); // units -64 to 63, and the negative ones are 0
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// If the block has another number of threads, a plane's rows have more than `D` elements, or a place is 2^31 or more.
+    #[track_caller]
+    #[inline(always)]
+    pub fn multiply_twice<
+        T: ProductElement + HalfFloat,
+        F: TiledFactor<T>,
+        const M: usize,
+        const N: usize,
+        const D: usize,
+        const S: usize,
+        const ID: usize,
+    >(
+        &self,
+        memory: Shared<'_, TwoProducts<T, M, N, D, S>, ID>,
+        factors: [F; 3],
+        [row, first]: [usize; 2],
+        steps: usize,
+        between: impl FnMut(usize, &mut ProductSums<N>, &mut ProductSums<D>),
+    ) -> Option<ProductSums<D>> {
+        const {
+            assert!(!F::IS_TRANSPOSED, "the factors of two products are planes as they are");
+            assert!(
+                has_whole_copies::<F>(M) && has_whole_copies::<F>(N),
+                "tiles are copied in parts that have not their size"
+            );
+        };
+        let threads = const { TwoProducts::<T, M, N, D, S>::THREADS };
+        assert!(
+            self.block_threads() as usize == threads,
+            "`TwoProducts` of this size need a block of {threads} threads"
+        );
+        assert!(
+            factors.iter().all(|it| it.extent()[1] <= D),
+            "rows of two products have at most {D} elements"
+        );
+        let end_of = first.saturating_add(steps.saturating_mul(N));
+        assert!(row >> 31 == 0 && end_of >> 31 == 0, "a product's place is less than 2^31");
+        let way = Way { row: row as u32, first: first as u32, steps: steps as u32 };
+        #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+        return hopper::multiply(self, memory, factors, way, between);
+        #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+        return steps::multiply(self, memory, factors, way, between);
+    }
+}
