@@ -6,7 +6,7 @@ mod timed;
 
 use std::time::Duration;
 
-use ferrogrid::algorithms::{self, Attended, Attention};
+use ferrogrid::algorithms::{self, Attended, Attention, Drawn, Philox};
 use ferrogrid::device::half::{HalfFloat, bf16, f16};
 use ferrogrid::prelude::*;
 use timed::time;
@@ -20,31 +20,36 @@ const ROUNDS: usize = 11;
 /// What a round takes, at least.
 const ROUND: Duration = Duration::from_millis(5);
 
-fn measure<T: Attended + HalfFloat>(
+fn measure<T: Attended + Drawn + HalfFloat>(
     stream: &Stream,
     name: &str,
     [length, size]: [usize; 2],
     is_causal: bool,
 ) -> Outcome<()> {
     let heads = TOKENS / length * (WIDTH / size);
-    let mut random = fastrand::Rng::new();
-    let mut normal = || {
-        let (radius, angle) =
-            ((-2.0 * (1.0 - random.f32()).ln()).sqrt(), random.f32() * std::f32::consts::TAU);
-        T::from_f32(radius * angle.cos())
-    };
-    let [q, k, v] = [0; 3].map(|_| (0..TOKENS * WIDTH).map(|_| normal()).collect::<Vec<T>>());
-    let (device_q, device_k, device_v) = (stream.upload(&q)?, stream.upload(&k)?, stream.upload(&v)?);
-    let mut y = stream.fill(T::NAN, q.len())?;
+    let mut normal = Philox::new(fastrand::u64(..));
+    let [q, k, v] =
+        [stream.zeros::<T>(TOKENS * WIDTH)?, stream.zeros(TOKENS * WIDTH)?, stream.zeros(TOKENS * WIDTH)?];
+    let mut factors = [q, k, v];
+    for factor in &mut factors {
+        normal.normal(stream, factor)?;
+    }
+    let [device_q, device_k, device_v] = &factors;
+    let mut y = stream.fill(T::NAN, TOKENS * WIDTH)?;
     let attention = Attention::new(heads, size);
     let attention = if is_causal { attention.causal() } else { attention };
-    let mut call = || algorithms::attention(stream, &device_q, &device_k, &device_v, &mut y, attention);
+    let mut call = || algorithms::attention(stream, device_q, device_k, device_v, &mut y, attention);
     let calls = (ROUND.as_secs_f64() / time(stream, 1, &mut call)?).ceil().clamp(1.0, 500.0) as u32;
     let mut seconds = (0..ROUNDS).map(|_| time(stream, calls, &mut call)).collect::<Outcome<Vec<_>>>()?;
     seconds.sort_by(f64::total_cmp);
 
-    let y = stream.download(&y)?;
-    for row in (0..50).map(|_| random.usize(..heads * length)) {
+    let [q, k, v, y] = [
+        stream.download(device_q)?,
+        stream.download(device_k)?,
+        stream.download(device_v)?,
+        stream.download(&y)?,
+    ];
+    for row in (0..50).map(|_| fastrand::usize(..heads * length)) {
         let (first, seen) = (row / length * length, if is_causal { row % length + 1 } else { length });
         let of = |x: &[T], row: usize| -> Vec<f64> {
             x[row * size..][..size].iter().map(|it| it.to_f32().into()).collect()

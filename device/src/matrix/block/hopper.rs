@@ -393,7 +393,7 @@ fn warp_first(place: [u32; 2]) -> [u32; 2] {
 
 /// Whether `holds` is true in all 32 threads of the warp, of which none has ended.
 #[inline(always)]
-fn warp_all(holds: bool) -> bool {
+pub(super) fn warp_all(holds: bool) -> bool {
     let all: u32;
     // SAFETY: all threads of the warp come here that have not ended.
     unsafe {

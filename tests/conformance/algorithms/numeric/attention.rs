@@ -97,6 +97,10 @@ fn attention_is_close_to_exact(device: &Device) -> Outcome {
         ([2, 2], [300, 300], 64),
         ([1, 1], [257, 1000], 128),
         ([2, 2], [500, 77], 96),
+        ([3, 3], [300, 256], 64),
+        ([2, 2], [1, 1024], 128),
+        ([2, 2], [700, 640], 120),
+        ([1, 1], [513, 1280], 40),
     ];
     // Without optimisations a CPU takes a second for each of these.
     let many = if device.is_cuda() { &many[..] } else { &many[..1] };

@@ -1,4 +1,4 @@
-//! Two products by the instructions of `sm_90a`: the first thread copies tiles, groups multiply both from shared memory and, as left factor
+//! Two products by the instructions of `sm_90a`: one thread copies tiles, groups multiply both from shared memory and, as left factor
 //! of the second product, from registers. `block/hopper.rs` says what the barriers are for.
 
 use core::arch::asm;
@@ -17,7 +17,9 @@ use crate::number::half::HalfFloat;
 use crate::shared::Shared;
 use crate::thread::Thread;
 
-/// The bytes of a row of the planes that one copy has, and its elements.
+/// The 32-bit registers of a multiprocessor.
+const REGISTERS: usize = 1 << 16;
+/// The elements of a row that one copy has.
 const COLUMNS: usize = ROW / 2;
 
 /// The addresses of the left factor and its barrier, besides those of the stages.
@@ -25,6 +27,41 @@ const COLUMNS: usize = ROW / 2;
 struct Left {
     tile: u32,
     has_arrived: Barrier,
+}
+
+/// The barriers of a group's own turn, and of the next group's.
+#[derive(Clone, Copy)]
+struct Turns<const M: usize> {
+    own: Barrier,
+    next: Barrier,
+    /// Whether the group has the first turn.
+    is_first: bool,
+}
+
+impl<const M: usize> Turns<M> {
+    #[inline(always)]
+    fn of(barriers: u32, group: usize) -> Self {
+        let of = |group: usize| Barrier(barriers + (group * size_of::<u64>()) as u32);
+        let next = if (group + 1) * GROUP_ROWS == M { 0 } else { group + 1 };
+        Turns { own: of(group), next: of(next), is_first: group == 0 }
+    }
+
+    /// Waits for the turn of that number. Returns whether it has come: as `Barrier::ends`.
+    #[inline(always)]
+    fn wait(self, number: u32) -> bool {
+        self.own.ends((number & 1) ^ u32::from(self.is_first))
+    }
+
+    #[inline(always)]
+    fn pass(self, counts: bool) {
+        self.next.arrive(counts);
+    }
+}
+
+#[inline(always)]
+fn commit() {
+    // SAFETY: all threads of the group come here.
+    unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack, preserves_flags)) };
 }
 
 #[track_caller]
@@ -50,6 +87,7 @@ pub(super) fn multiply<
     let has_arrived = Barrier(offset(core::mem::offset_of!(TwoProducts<T, M, N, D, S>, has_left)));
     let said = offset(core::mem::offset_of!(TwoProducts<T, M, N, D, S>, said));
     let left = Left { tile, has_arrived };
+    let turns = offset(core::mem::offset_of!(TwoProducts<T, M, N, D, S>, turns));
     let addresses = Addresses {
         stages: tile + (M * D * 2) as u32,
         barriers: offset(core::mem::offset_of!(TwoProducts<T, M, N, D, S>, barriers)),
@@ -61,22 +99,25 @@ pub(super) fn multiply<
         unsafe {
             has_arrived.begin(1);
             asm!("st.shared.b32 [{}], {};", in(reg32) said, in(reg32) way.steps, options(nostack, preserves_flags));
+            for group in 0..M / GROUP_ROWS {
+                Barrier(turns + (group * size_of::<u64>()) as u32).begin(WARPS);
+            }
             begin_barriers::<S>(addresses, M / GROUP_ROWS);
         }
     }
     thread.sync_for(&memory);
-    if rank == 0 {
-        copy::<T, F, M, N, D, S>(addresses, left, factors, way);
-    }
-    if rank < GROUP {
-        return None;
-    }
     let steps: u32;
     // SAFETY: written before the barrier, and not again.
     unsafe {
         asm!("ld.shared.b32 {}, [{}];", out(reg32) steps, in(reg32) said, options(nostack, preserves_flags));
     }
-    Some(add::<T, F, M, N, D, S>(addresses, left, rank - GROUP, steps, between))
+    if rank < GROUP {
+        if rank == 0 {
+            copy::<T, F, M, N, D, S>(addresses, left, factors, way);
+        }
+        return None;
+    }
+    Some(add::<T, F, M, N, D, S>(addresses, left, turns, rank - GROUP, steps, between))
 }
 
 /// Copies the left factor, and then the tiles of both right ones in turn.
@@ -96,16 +137,10 @@ fn copy<
 ) {
     left.has_arrived.arrive_for((M * D * 2) as u32);
     for part in 0..D / COLUMNS {
+        let to = left.tile + (part * M * ROW) as u32;
         // SAFETY: nothing else uses the memory of the left factor before it has arrived. The block ends after all groups have waited
         // for the copies, or after `linger`.
-        unsafe {
-            start::<T, F, M>(
-                left.tile + (part * M * ROW) as u32,
-                a,
-                [way.row as usize, part],
-                left.has_arrived,
-            );
-        }
+        unsafe { start::<T, F, M>(to, a, [way.row as usize, part], left.has_arrived) };
     }
     let mut turn = Turn::FIRST;
     let mut copy = |factor: F, step: usize| {
@@ -126,7 +161,8 @@ fn copy<
     }
 }
 
-/// Multiplies what is copied.
+/// Multiplies what is copied. Groups take turns in the second product of a step and the first one of the next: one
+/// multiplies while another is at work between its products. Both are on their way together if there are registers for it.
 #[inline(always)]
 fn add<
     T: ProductElement + HalfFloat,
@@ -138,12 +174,14 @@ fn add<
 >(
     addresses: Addresses,
     left: Left,
+    turns: u32,
     number: usize,
     steps: u32,
     mut between: impl FnMut(usize, &mut ProductSums<N>, &mut ProductSums<D>),
 ) -> ProductSums<D> {
     let (group, is_first) = (number / GROUP, number % 32 == 0);
     let agreed = addresses.agreed(group);
+    let turns = Turns::<M>::of(turns, group);
     let mut turn = Turn::FIRST;
     let mut sums = ProductSums::<D> { sums: [[0.0; 4]; 32], first: first_sum(number) };
     let a = left.tile + (group * GROUP_ROWS * ROW) as u32;
@@ -151,36 +189,40 @@ fn add<
     if !left.has_arrived.ends(0) {
         give_up();
     }
-    for step in 0..steps {
-        if !addresses.full(turn).ends(turn.phase) {
-            give_up();
-        }
-        let mut scores = ProductSums::<N> { sums: [[0.0; 4]; 32], first: sums.first };
+    let mut scores = ProductSums::<N> { sums: [[0.0; 4]; 32], first: sums.first };
+    let add_first = |scores: &mut ProductSums<N>, turn: Turn| {
         let b = addresses.stages + turn.stage * (N * D * 2) as u32;
-        // SAFETY: all threads of the group come here, in the same order: none has panicked, and the loop depends on what one thread has
-        // said. Both tiles have arrived, and nothing is copied to the right one before all warps have arrived at `empty`.
-        unsafe {
-            for k in 0..D / 16 {
-                let (part, within) = (k * 16 / COLUMNS, k % (COLUMNS / 16));
-                let a = descriptor::<F>(a + (part * M * ROW) as u32, within);
-                let b = descriptor::<F>(b + (part * N * ROW) as u32, within);
-                let order = if k == 0 { Order::First } else { Order::Following };
-                <T as ProductElement>::add::<N, F, F>(&mut scores.sums, a, b, order);
-            }
-            asm!("wgmma.commit_group.sync.aligned;", options(nostack, preserves_flags));
+        for k in 0..D / 16 {
+            let (part, within) = (k * 16 / COLUMNS, k % (COLUMNS / 16));
+            let a = descriptor::<F>(a + (part * M * ROW) as u32, within);
+            let b = descriptor::<F>(b + (part * N * ROW) as u32, within);
+            let order = if k == 0 { Order::First } else { Order::Following };
+            // SAFETY: all threads of the group come here, in the same order: none has panicked, and all know the number of steps from one
+            // thread. Both tiles have arrived, and nothing is copied to the right one before all warps have arrived at `empty`.
+            unsafe { <T as ProductElement>::add::<N, F, F>(&mut scores.sums, a, b, order) };
         }
-        wait_for::<N>(&mut scores.sums);
-        addresses.empty(turn).arrive(is_first);
-        turn.next::<S>();
-
-        between(step as usize, &mut scores, &mut sums);
-        reconverge();
-        // The second product is begun by all threads of the group: none has panicked in `between`.
-        give_up_unless_whole(agreed, is_first, step + 1);
-        if !addresses.full(turn).ends(turn.phase) {
+    };
+    // Of each thread, with some 40 for all else.
+    let is_merged = const { N / 2 + D / 2 + N / 4 + 40 <= REGISTERS / (GROUP + M / GROUP_ROWS * GROUP) };
+    let mut first_alone = |scores: &mut ProductSums<N>, turn: &mut Turn| {
+        if !addresses.full(*turn).ends(turn.phase) {
             give_up();
         }
-        let c = addresses.stages + turn.stage * (N * D * 2) as u32;
+        add_first(scores, *turn);
+        commit();
+        wait_for::<N>(&mut scores.sums);
+        addresses.empty(*turn).arrive(is_first);
+        turn.next::<S>();
+    };
+    if is_merged && steps > 0 {
+        first_alone(&mut scores, &mut turn);
+    }
+    for step in 0..steps {
+        if !is_merged {
+            first_alone(&mut scores, &mut turn);
+            turns.pass(is_first && step > 0);
+        }
+        between(step as usize, &mut scores, &mut sums);
         let mut words = [[0; 4]; 8];
         unrolled!(k in 8, {
             if k * 16 < N {
@@ -188,21 +230,47 @@ fn add<
                 words[k] = [[a, b], [c, d], [e, f], [g, h]].map(T::pair_to_bits);
             }
         });
-        // SAFETY: as above.
-        unsafe {
-            unrolled!(k in 8, {
-                if k * 16 < N {
-                    // Rows are the depth, and 64 columns each are below the ones before.
-                    let c = swizzled(c + (k * 16 * ROW) as u32, N * ROW);
-                    let order = if k == 0 { Order::Fenced } else { Order::Following };
-                    T::add_words::<D>(&mut sums.sums, words[k], c, order);
-                }
-            });
-            asm!("wgmma.commit_group.sync.aligned;", options(nostack, preserves_flags));
-        }
-        wait_for::<D>(&mut sums.sums);
-        addresses.empty(turn).arrive(is_first);
+        reconverge();
+        // The products are begun by all threads of the group: none has panicked in `between`.
+        give_up_unless_whole(agreed, is_first, step + 1);
+        let of_second = turn;
         turn.next::<S>();
+        let has_next = step + 1 < steps;
+        // After the last step a product that nobody uses: a branch would be one between products that are on their way.
+        let of_next = if is_merged && has_next { turn } else { of_second };
+        let has_come = addresses.full(of_second).ends(of_second.phase)
+            && addresses.full(of_next).ends(of_next.phase)
+            && turns.wait(step);
+        if !has_come {
+            give_up();
+        }
+        let c = addresses.stages + of_second.stage * (N * D * 2) as u32;
+        unrolled!(k in 8, {
+            if k * 16 < N {
+                // Rows are the depth, and 64 columns each are below the ones before.
+                let c = swizzled(c + (k * 16 * ROW) as u32, N * ROW);
+                let order = if k == 0 { Order::Fenced } else { Order::Following };
+                // SAFETY: as for the first product.
+                unsafe { T::add_words::<D>(&mut sums.sums, words[k], c, order) };
+            }
+        });
+        if is_merged {
+            add_first(&mut scores, of_next);
+        }
+        commit();
+        wait_for::<D>(&mut sums.sums);
+        if is_merged {
+            wait_for::<N>(&mut scores.sums);
+            turns.pass(is_first);
+        }
+        addresses.empty(of_second).arrive(is_first);
+        if is_merged && has_next {
+            addresses.empty(of_next).arrive(is_first);
+            turn.next::<S>();
+        }
+    }
+    if !is_merged {
+        turns.pass(is_first && steps > 0);
     }
     sums
 }

@@ -41,6 +41,8 @@ pub struct TwoProducts<T, const M: usize, const N: usize, const D: usize, const 
     barriers: [Barriers; S],
     /// What the warps of a group wait for before a second product.
     agreed: [u64; MOST_GROUPS],
+    /// Whose turn it is to multiply.
+    turns: [u64; MOST_GROUPS],
     /// Whether the left factor has arrived.
     has_left: u64,
     /// The places and the number of steps, which the first thread says.
@@ -79,7 +81,8 @@ impl Thread<'_, 1> {
     /// copy get `None`.
     ///
     /// Rows of the three planes have at most `D` elements. What lies beyond their edges is zero. Blocks have as many threads, and these the
-    /// same parts of the sums, as in [`multiply_tiles`](Thread::multiply_tiles), which says more, also of what runs on which GPU.
+    /// same parts of the sums, as in [`multiply_tiles`](Thread::multiply_tiles), which says more, also of what runs on which GPU. Groups of
+    /// four warps take turns in multiplying, if they have the registers for it, so that one multiplies while another is in `between`.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
