@@ -107,6 +107,7 @@ fn main() -> std::process::ExitCode {
         number::math::CASES,
         number::products::CASES,
         number::tiles::CASES,
+        number::twice::CASES,
         number::random::CASES,
         templates::comparisons::CASES,
         templates::elementwise::CASES,

@@ -1,6 +1,7 @@
 //! Numbers: mathematics, half precision and random numbers, compared with the host's.
 //!
-//! `math` has functions, `half` 16-bit floats, `random` random numbers, and `products` products of matrices.
+//! `math` has functions, `half` 16-bit floats, `random` random numbers, and `products`, `tiles` and
+//! `twice` products of matrices.
 //! `X_kernels` has the kernels of `X`.
 
 pub(crate) mod half;
@@ -11,3 +12,5 @@ pub(crate) mod random;
 pub(crate) mod random_kernels;
 pub(crate) mod tile_kernels;
 pub(crate) mod tiles;
+pub(crate) mod twice;
+pub(crate) mod twice_kernels;
