@@ -54,6 +54,7 @@ def main():
         mine = ours(program)
         turns.append({name: (time, {backend.name: theirs(name, backend) for backend in BACKENDS}) for name, time in mine.items()})
     facts = machine()
+    facts = {"gpu": facts.pop("name")} | facts
     with open(output, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["name", "ours_seconds", *[backend.name.lower() for backend in BACKENDS], "best_over_ours", "ours_tflops", *facts])
