@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
 use bytemuck::Zeroable;
-use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
+use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUfunction, CUstream};
 
 use super::driver::{Code, Driver, Returned, driver};
 use super::feedback::Feedback;
-use super::graph::condition::Setters;
+use super::graph::condition;
 use super::memory::pool::{self, RawPool};
 use super::memory::virtual_memory::Ranges;
 use super::module::Module;
@@ -63,7 +63,7 @@ pub(crate) struct CudaDevice {
     fallback_stream: OnceLock<Result<CudaStream>>,
     pub(super) watches: Watches,
     pub(super) peers: Peers,
-    condition_setters: OnceLock<Result<Setters>>,
+    condition_setter: OnceLock<Result<Handle<CUfunction>>>,
     pub(super) feedback: Feedback,
     /// Page-locked memory that was allocated for it.
     pub(super) pinned: AtomicUsize,
@@ -159,7 +159,7 @@ impl CudaDevice {
             fallback_stream: OnceLock::new(),
             watches: Watches::new(),
             peers: Peers::none(),
-            condition_setters: OnceLock::new(),
+            condition_setter: OnceLock::new(),
             feedback: Feedback::new(),
             pinned: AtomicUsize::new(0),
             managed: AtomicUsize::new(0),
@@ -296,9 +296,10 @@ impl CudaDevice {
         stream
     }
 
-    /// The kernels that set the conditions of graphs, loaded at the first call.
-    pub(super) fn condition_setters(&'static self) -> Result<&'static Setters> {
-        self.condition_setters.get_or_init(|| Setters::load(self)).as_ref().map_err(Error::clone)
+    /// The kernel that sets the conditions of graphs, loaded at the first call.
+    pub(super) fn condition_setter(&'static self) -> Result<CUfunction> {
+        let setter = self.condition_setter.get_or_init(|| condition::load_setter(self));
+        setter.as_ref().map(|setter| setter.0).map_err(Error::clone)
     }
 
     /// Shows what kernels have printed; called after waiting.

@@ -1,4 +1,4 @@
-//! Conditional nodes of graphs in the driver: their handles, their parameters, and the kernels that set a
+//! Conditional nodes of graphs in the driver: their handles, their parameters, and the kernel that sets a
 //! condition.
 //!
 //! On the device a condition is set by `cudaGraphSetConditional`. No library defines it: the driver itself does,
@@ -20,52 +20,31 @@ use crate::backend::operation::{Address, ConditionalNode};
 use crate::error::{Error, Result};
 use crate::image::{Image, JitOptions};
 
-/// Two kernels of one thread each. `ferrogrid_begin` sets the condition `handle` to whether the word at `place` is not
-/// 0, and keeps the count at `alarm` in `before`. `ferrogrid_repeat` sets it to whether that word is not 0 and the
-/// count is still that.
-const SETTERS: &str = "
+/// A kernel of one thread, which sets the condition `handle` to whether the word at `place` is not 0 and the count at
+/// `alarm` is the one in `before`; where a node begins, it writes the count there first.
+const SETTER: &str = "
 .version 6.3
 .target sm_70
 .address_size 64
 
 .extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
 
-.visible .entry ferrogrid_begin (.param .u64 handle, .param .u64 place, .param .u64 alarm, .param .u64 before)
+.visible .entry ferrogrid_set_condition (
+    .param .u64 handle, .param .u64 place, .param .u64 alarm, .param .u64 before, .param .u64 begins
+)
 {
-    .reg .pred %is_set;
+    .reg .pred %begins, %is_set;
     .reg .b32 %word, %value;
-    .reg .b64 %handle, %place, %alarm, %before, %count;
+    .reg .b64 %handle, %place, %alarm, %before, %begin, %count, %old;
 
     ld.param.u64 %alarm, [alarm];
     ld.param.u64 %before, [before];
-    ld.relaxed.gpu.global.u64 %count, [%alarm];
-    st.global.u64 [%before], %count;
+    ld.param.u64 %begin, [begins];
     ld.param.u64 %handle, [handle];
     ld.param.u64 %place, [place];
-    ld.global.u32 %word, [%place];
-    setp.ne.u32 %is_set, %word, 0;
-    selp.u32 %value, 1, 0, %is_set;
-    {
-        .param .b64 first;
-        .param .b32 second;
-        st.param.b64 [first], %handle;
-        st.param.b32 [second], %value;
-        call.uni cudaGraphSetConditional, (first, second);
-    }
-    ret;
-}
-
-.visible .entry ferrogrid_repeat (.param .u64 handle, .param .u64 place, .param .u64 alarm, .param .u64 before)
-{
-    .reg .pred %is_set;
-    .reg .b32 %word, %value;
-    .reg .b64 %handle, %place, %alarm, %before, %count, %old;
-
-    ld.param.u64 %alarm, [alarm];
-    ld.param.u64 %before, [before];
-    ld.param.u64 %handle, [handle];
-    ld.param.u64 %place, [place];
+    setp.ne.u64 %begins, %begin, 0;
     ld.relaxed.gpu.global.u64 %count, [%alarm];
+    @%begins st.global.u64 [%before], %count;
     ld.global.u64 %old, [%before];
     ld.global.u32 %word, [%place];
     setp.ne.u32 %is_set, %word, 0;
@@ -139,42 +118,34 @@ pub(crate) fn create(device: &CudaDevice, graph: CUgraph) -> Result<u64> {
     })
 }
 
-/// The arguments of a setter, in its order.
-pub(crate) struct SetterArguments([u64; 4]);
+/// The arguments of the setter, in its order.
+pub(crate) struct SetterArguments([u64; 5]);
 
 impl SetterArguments {
     /// For the condition `handle` of `node`, whose graph keeps a word for each of its conditions from `kept` on, and
-    /// has `record`.
-    pub(crate) fn new(handle: u64, node: &ConditionalNode, kept: Address, record: &Lent) -> Self {
+    /// has `record`; for the launch before the node, or else for that after each run of a loop's body.
+    pub(crate) fn new(
+        handle: u64,
+        node: &ConditionalNode,
+        kept: Address,
+        record: &Lent,
+        begins: bool,
+    ) -> Self {
         let before = address(kept.0) + (node.number * size_of::<u64>()) as u64;
-        SetterArguments([handle, address(node.condition.0), record.alarm(), before])
+        SetterArguments([handle, address(node.condition.0), record.alarm(), before, begins.into()])
     }
 
     /// The addresses of the arguments, which are good as long as they are.
-    pub(crate) fn addresses(&self) -> [*const c_void; 4] {
+    pub(crate) fn addresses(&self) -> [*const c_void; 5] {
         self.0.each_ref().map(|argument| from_ref(argument).cast())
     }
 }
 
-/// The kernels that set conditions.
-pub(crate) struct Setters {
-    /// The one that runs before the conditional node.
-    pub(crate) begin: Handle<CUfunction>,
-    /// The one that ends each run of a loop's body.
-    pub(crate) repeat: Handle<CUfunction>,
-}
-
-impl Setters {
-    /// Loads them. Only a driver that has conditions compiles them.
-    pub(crate) fn load(device: &'static CudaDevice) -> Result<Self> {
-        let (module, _log) = LoadedModule::load(device, &Image::ptx(SETTERS)?, &JitOptions::new())?;
-        let function = |name| {
-            let function = module.function(name)?;
-            let reason = "the driver has not compiled the kernels that set conditions";
-            function
-                .map(|function| Handle(function.as_raw().cast()))
-                .ok_or_else(|| Error::unsupported("a conditional node", device, reason))
-        };
-        Ok(Setters { begin: function("ferrogrid_begin")?, repeat: function("ferrogrid_repeat")? })
-    }
+/// Loads the setter. Only a driver that has conditions compiles it.
+pub(crate) fn load_setter(device: &'static CudaDevice) -> Result<Handle<CUfunction>> {
+    let (module, _log) = LoadedModule::load(device, &Image::ptx(SETTER)?, &JitOptions::new())?;
+    let reason = "the driver has not compiled the kernel that sets conditions";
+    let function = module.function("ferrogrid_set_condition")?;
+    let function = function.ok_or_else(|| Error::unsupported("a conditional node", device, reason))?;
+    Ok(Handle(function.as_raw().cast()))
 }

@@ -364,9 +364,8 @@ impl Target<'_> {
     /// Adds a condition that is set before the node, and in a loop again after each run of the body.
     fn add_conditional(&self, node: &ConditionalNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         let handle = condition::create(self.device, self.graph)?;
-        let setters = self.device.condition_setters()?;
-        let arguments = SetterArguments::new(handle, node, self.kept, self.record);
-        let setter = self.add_setter(setters.begin.0, &arguments, after)?;
+        let arguments = |begins| SetterArguments::new(handle, node, self.kept, self.record, begins);
+        let setter = self.add_setter(&arguments(true), after)?;
         let mut params = ConditionalParams::new(node, handle, self.device.context()?);
         let added = self.add_with(&[setter], |added, graph, after, count| {
             // SAFETY: all are valid for the call.
@@ -379,18 +378,14 @@ impl Target<'_> {
         body.add_all(&node.body)?;
         if node.repeat == Repeat::While {
             let all: Vec<CUgraphNode> = body.nodes.iter().map(|node| node.0).collect();
-            body.add_setter(setters.repeat.0, &arguments, &all)?;
+            body.add_setter(&arguments(false), &all)?;
         }
         Ok(added)
     }
 
-    fn add_setter(
-        &self,
-        setter: CUfunction,
-        arguments: &SetterArguments,
-        after: &[CUgraphNode],
-    ) -> Result<CUgraphNode> {
+    fn add_setter(&self, arguments: &SetterArguments, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         let driver = self.device.driver();
+        let setter = self.device.condition_setter()?;
         let addresses = arguments.addresses();
         let params = node_of(setter, [1; 3], [1; 3], 0, &addresses);
         self.add_with(after, |added, graph, after, count| {
