@@ -51,6 +51,39 @@ EXPORT double launches(void* function, CUstream* streams, void*** params, unsign
     return seconds_since(start);
 }
 
+struct Slice {
+    const float* start;
+    size_t length;
+};
+
+// A launch as programs make it, whose arguments differ from call to call: their addresses are collected at each.
+__attribute__((noinline)) static CUresult launch_sixteen(
+    CUfunction function, CUstream stream, float a, float b, float c, float d, unsigned e, unsigned f, size_t g, size_t h,
+    Slice x0, Slice x1, Slice x2, Slice x3, Slice y0, Slice y1, Slice y2, Slice y3
+) {
+    static auto launch = driver<decltype(&cuLaunchKernel)>("cuLaunchKernel");
+    size_t record = 0;
+    void* params[] = {
+        &a, &b, &c, &d, &e, &f, &g, &h,
+        &x0.start, &x0.length, &x1.start, &x1.length, &x2.start, &x2.length, &x3.start, &x3.length,
+        &y0.start, &y0.length, &y1.start, &y1.length, &y2.start, &y2.length, &y3.start, &y3.length, &record,
+    };
+    return launch(function, 1, 1, 1, 256, 1, 1, 0, stream, params, nullptr);
+}
+
+// Launches of `sixteen` in benches/runtime/kernels.rs, with values: `scalars` are its first four, `slices` its last eight.
+EXPORT double launches_of_sixteen(
+    void* function, CUstream stream, const float* scalars, const Slice* slices, unsigned count
+) {
+    auto start = Clock::now();
+    for (unsigned i = 0; i < count; ++i)
+        TRY(launch_sixteen(
+            static_cast<CUfunction>(function), stream, scalars[0], scalars[1], scalars[2], scalars[3], 1, 1, 1, 1, slices[0],
+            slices[1], slices[2], slices[3], slices[4], slices[5], slices[6], slices[7]
+        ));
+    return seconds_since(start);
+}
+
 EXPORT double records(CUevent event, CUstream stream, unsigned count) {
     static auto record = driver<decltype(&cuEventRecord)>("cuEventRecord");
     auto start = Clock::now();

@@ -8,6 +8,7 @@ use ferrogrid::{Event, Kernel};
 use libloading::Library;
 
 use crate::Outcome;
+use crate::launches::Flat;
 
 type Pointer = *mut c_void;
 
@@ -27,6 +28,7 @@ type Pipeline = unsafe extern "C" fn(
 pub struct Cpp {
     load_function: unsafe extern "C" fn(*const c_char, *const c_char) -> Pointer,
     launches: unsafe extern "C" fn(Pointer, *const Pointer, *const *const Pointer, u32, u32) -> f64,
+    launches_of_sixteen: unsafe extern "C" fn(Pointer, Pointer, *const f32, *const Flat, u32) -> f64,
     records: unsafe extern "C" fn(Pointer, Pointer, u32) -> f64,
     queries: unsafe extern "C" fn(Pointer, u32) -> f64,
     new_graph: unsafe extern "C" fn(u32) -> Pointer,
@@ -52,6 +54,7 @@ impl Cpp {
             Ok(Cpp {
                 load_function: *library.get(b"load_function")?,
                 launches: *library.get(b"launches")?,
+                launches_of_sixteen: *library.get(b"launches_of_sixteen")?,
                 records: *library.get(b"records")?,
                 queries: *library.get(b"queries")?,
                 new_graph: *library.get(b"new_graph")?,
@@ -88,6 +91,23 @@ impl Cpp {
         seconds(unsafe {
             (self.launches)(kernel.0, streams.as_ptr(), params.as_ptr(), streams.len() as u32, count)
         })
+    }
+
+    /// Seconds for `count` launches of `sixteen`, one block of 256 threads each, with these values.
+    ///
+    /// # Safety
+    /// `kernel` is `sixteen`, and no other work uses the memory of the slices.
+    pub unsafe fn launches_of_sixteen(
+        &self,
+        kernel: &RawKernel,
+        stream: &Stream,
+        scalars: &[f32; 4],
+        slices: &[Flat; 8],
+        count: u32,
+    ) -> Outcome<f64> {
+        let (scalars, slices) = (scalars.as_ptr(), slices.as_ptr());
+        // SAFETY: the stream is live, and the library reads as many values; the caller vouches for the rest.
+        seconds(unsafe { (self.launches_of_sixteen)(kernel.0, raw(stream)?, scalars, slices, count) })
     }
 
     /// Seconds for `count` records of an event of the stream's device.

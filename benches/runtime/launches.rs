@@ -19,7 +19,8 @@ const ROUNDS: usize = 301;
 const THREADS: usize = 256;
 
 /// A slice as a kernel takes it.
-struct Flat {
+#[repr(C)]
+pub struct Flat {
     start: u64,
     length: usize,
 }
@@ -82,7 +83,7 @@ pub fn launches(device: &Device, cpp: &Cpp) -> Outcome<()> {
     params.extend([param(&e), param(&e), param(&g), param(&g)]);
     params.extend(flat.iter().flat_map(Flat::params));
     params.push(param(&NO_RECORD));
-    let ours = || {
+    let mut ours = || {
         let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (&inputs, &mut outputs);
         enqueueing(streams, || {
             (0..BATCH).try_for_each(|_| {
@@ -97,7 +98,15 @@ pub fn launches(device: &Device, cpp: &Cpp) -> Outcome<()> {
         wait(streams)?;
         Ok(seconds)
     };
-    duel("launch_16_arguments", ROUNDS, BATCH.into(), ours, theirs)
+    duel("launch_16_arguments", ROUNDS, BATCH.into(), &mut ours, theirs)?;
+    let slices: &[Flat; 8] = flat.as_slice().try_into()?;
+    let theirs = || {
+        // SAFETY: the kernel is `sixteen`, of four scalars and eight slices of live memory; each round is waited for.
+        let seconds = unsafe { cpp.launches_of_sixteen(&raw, stream, &[a; 4], slices, BATCH)? };
+        wait(streams)?;
+        Ok(seconds)
+    };
+    duel("launch_16_arguments_by_value", ROUNDS, BATCH.into(), ours, theirs)
 }
 
 /// One input that two streams read, each with its own output.
