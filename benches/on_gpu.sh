@@ -202,12 +202,14 @@ nccl_test() {
     [ "$code" -eq 0 ] || status=1
 }
 
-# Ranks on two GPUs or more: an example, 10,000 random operations against a model, 20 killed ranks, training steps, and collective
+# Ranks on two GPUs or more: examples, 10,000 random operations against a model, 20 killed ranks, training steps, and collective
 # operations beside NCCL called from C++. FERROGRID_NCCL names the folder with NCCL. NVLink multicast is off unless NCCL_NVLS_ENABLE is set.
 nccl() {
     export NCCL_NVLS_ENABLE="${NCCL_NVLS_ENABLE:-0}" FERROGRID_TEST_RANKS=cuda
-    timeout -k 5 40 "$bundle/examples/heat" >"$out/heat.txt" 2>&1 || status=1
-    cat "$out/heat.txt"
+    for example in data_parallel heat distributed_sort; do
+        timeout -k 5 30 "$bundle/examples/$example" >>"$out/nccl-examples.txt" 2>&1 || status=1
+    done
+    cat "$out/nccl-examples.txt"
     FERROGRID_TEST_COLLECTIVES=${FERROGRID_TEST_COLLECTIVES:-10000} nccl_test 110 1 random_operations
     timeout -k 5 90 python3 benches/nccl.py training "$bundle/benches/training" "$out/training" || status=1
     nvcc -O3 -shared -Xcompiler -fPIC benches/cuda/nccl.cu -o "$out/libnccl_bench.so" -ldl &&
