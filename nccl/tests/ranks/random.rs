@@ -310,6 +310,7 @@ impl<T: Value> Work for Lane<T> {
 
 /// A lane of each type that the ranks have.
 fn lanes(streams: &Streams, length: usize, random: &mut fastrand::Rng) -> Vec<Box<dyn Work>> {
+    #[cfg_attr(not(feature = "half"), expect(unused_mut, reason = "lanes of halves are added"))]
     let mut lanes = vec![
         Lane::<i8>::boxed(streams, length, random),
         Lane::<u8>::boxed(streams, length, random),
