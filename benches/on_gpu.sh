@@ -2,7 +2,8 @@
 # Runs on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
 # comparisons with CUDA C++, and the CPU device's benches. Make a bundle first (`cargo ferrogrid bundle`), then run there:
 #   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers memcheck_examples stress kernels
-#   runtime algorithms products math cpu; without PART all of these. On request only: `tunings`, the best numbers for algorithms on this GPU;
+#   runtime algorithms products math cpu; without PART all of these. On request only: `nccl`, collective operations and training steps of
+#   several GPUs; `tunings`, the best numbers for algorithms on this GPU;
 #   `soak`, random work with failures on all devices at once for half an hour or FERROGRID_SOAK_SECONDS; `lost_waits` and `nested_loops`,
 #   tests of the driver and of compute-sanitizer alone.
 set -u
@@ -189,6 +190,34 @@ algorithms() {
 
 products() {
     beside products cublas.cu 1.67 -lcublas
+}
+
+# nccl_test SECONDS THREADS FILTER: the tests of ranks with that name on all GPUs, which are to end in that time.
+nccl_test() {
+    log="$out/nccl-$3.txt"
+    timeout -k 5 "$1" "$bundle/tests/ranks" --nocapture --test-threads "$2" "$3" >"$log" 2>&1
+    code=$?
+    grep -hoE 'FERROGRID_STRESS_SEED=.*|^[0-9]+ operations .*|rank [01] killed, turn .*|.*panicked.*' "$log"
+    echo "$(grep -E '^test result' "$log" || echo "no result of $3"), exit $code"
+    [ "$code" -eq 0 ] || status=1
+}
+
+# Ranks on two GPUs or more: examples, 10,000 random operations against a model, 20 killed ranks, training steps, and collective
+# operations beside NCCL called from C++. FERROGRID_NCCL names the folder with NCCL. NVLink multicast is off unless NCCL_NVLS_ENABLE is set.
+nccl() {
+    export NCCL_NVLS_ENABLE="${NCCL_NVLS_ENABLE:-0}" FERROGRID_TEST_RANKS=cuda
+    for example in data_parallel heat distributed_sort; do
+        timeout -k 5 30 "$bundle/examples/$example" >>"$out/nccl-examples.txt" 2>&1 || status=1
+    done
+    cat "$out/nccl-examples.txt"
+    FERROGRID_TEST_COLLECTIVES=${FERROGRID_TEST_COLLECTIVES:-10000} nccl_test 110 1 random_operations
+    timeout -k 5 90 python3 benches/nccl.py training "$bundle/benches/training" "$out/training" || status=1
+    nvcc -O3 -shared -Xcompiler -fPIC benches/cuda/nccl.cu -o "$out/libnccl_bench.so" -ldl &&
+        timeout -k 5 180 python3 benches/nccl.py collectives "$bundle/benches/nccl" "$out/libnccl_bench.so" "$out/nccl" || status=1
+    rm -f "$out/libnccl_bench.so"
+    # A test for each of two ranks. They wait most of the time.
+    FERROGRID_TEST_KILLS=10 FERROGRID_TEST_TIMEOUT=${FERROGRID_TEST_TIMEOUT:-8} nccl_test 170 2 killed
+    echo "killed ranks that were an error of the other: $(grep -c 'killed, turn .*: lost after' "$out/nccl-killed.txt") of 20"
 }
 
 # Writes the table of tunings with the best numbers for this GPU, and the record of all times.

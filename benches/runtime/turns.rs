@@ -1,6 +1,10 @@
 //! Runs two sides alternately, and prints a line of JSON.
 
+#[path = "../quartiles.rs"]
+mod quartiles;
+
 use crate::Outcome;
+use quartiles::{list, quartiles};
 
 /// Prints the middle half of each side's seconds over `rounds`, divided by `per`. Both run once before; the
 /// order alternates.
@@ -30,14 +34,4 @@ pub fn duel(
         list(theirs)
     );
     Ok(())
-}
-
-/// The values at one quarter, the middle, and three quarters.
-fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
-    values.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
-}
-
-fn list(values: [f64; 3]) -> String {
-    format!("[{}]", values.map(|value| format!("{value:.6e}")).join(", "))
 }

@@ -8,9 +8,8 @@ use std::process::Command;
 use crate::world::on_gpus;
 
 /// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
-const TESTS: [&str; 20] = [
-    "collectives::random_groups_of_integers_match_a_model",
-    "collectives::random_groups_of_floats_match_a_model",
+const TESTS: [&str; 19] = [
+    "random::random_operations_in_random_groups_and_splits_match_a_model",
     "collectives::operations_in_place_match_those_that_are_not",
     "collectives::an_average_divides_by_the_number_of_ranks",
     "failures::a_rank_that_does_nothing_is_an_error_within_the_time_out",

@@ -5,14 +5,20 @@ use std::time::Duration;
 use ferrogrid::nccl::{Communicator, CommunicatorOptions, Group, Operation};
 use ferrogrid::{CpuOptions, Device, Stream};
 
-/// Communicators of one thread, each with two streams.
+/// Communicators of one thread, each with three streams.
 pub(crate) struct Ranks {
     pub(crate) communicators: Vec<Communicator>,
-    pub(crate) streams: Vec<[Stream; 2]>,
+    pub(crate) streams: Vec<[Stream; 3]>,
 }
 
 pub(crate) fn on_gpus() -> bool {
     std::env::var_os("FERROGRID_TEST_RANKS").is_some_and(|choice| choice == "cuda")
+}
+
+/// The number that a variable of the environment has.
+pub(crate) fn variable(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name} is {value:?}; expected a number")))
 }
 
 /// A time-out that tests wait for. Real GPUs take seconds to meet.
@@ -37,7 +43,7 @@ impl Ranks {
         let devices = devices();
         let options = CommunicatorOptions::new().with_timeout(timeout);
         let communicators = Communicator::all_with(&devices, options).unwrap();
-        let streams = devices.iter().map(|device| [(); 2].map(|()| device.new_stream().unwrap())).collect();
+        let streams = devices.iter().map(|device| [(); 3].map(|()| device.new_stream().unwrap())).collect();
         Ranks { communicators, streams }
     }
 
