@@ -1,6 +1,7 @@
 //! Gives NCCL operations whose memory is ordered.
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::ptr::from_ref;
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,6 +19,9 @@ use crate::reduce_op::{Reduction, Scalar};
 
 /// Where a factor is: on the host, read by the call that is given it (`ncclScalarHostImmediate`).
 const ON_THE_HOST: c_int = 1;
+
+/// For how many bytes NCCL has a block of the kernel that scales the elements of a single rank.
+const BYTES_OF_BLOCK: usize = 16 << 10;
 
 /// A call, its rank, and the handles that NCCL takes.
 struct Enqueued<'a> {
@@ -94,12 +98,37 @@ fn give(calls: &[Enqueued<'_>], operators: &[Operator<'_>]) -> Result<()> {
 }
 
 impl Enqueued<'_> {
+    /// The kernel with which NCCL scales the elements of a single rank leaves the last ones of some lengths as they are: it divides
+    /// the length by its number of blocks, one for each [`BYTES_OF_BLOCK`], and drops the remainder. So elements past a multiple of that
+    /// have a call of their own, for which there is one block.
+    ///
     /// # Safety
     /// As NCCL's functions require of the communicator, the buffers and the stream.
     unsafe fn give(&self, nccl: &Nccl, operator: c_int) -> Result<()> {
-        let &Call { kind, element, count, source, target } = self.call;
+        let &Call { kind, element, count, .. } = self.call;
+        let is_scaled = matches!(kind.reduction(), Some(Reduction::ScaledSum(_) | Reduction::Average));
+        let end =
+            if is_scaled && self.rank.size() == 1 { count % (BYTES_OF_BLOCK / element.size()) } else { 0 };
+        let whole = count - end;
+        // SAFETY: passed on; both are parts of the buffers.
+        unsafe {
+            if whole > 0 || end == 0 {
+                self.give_part(nccl, operator, 0..whole)?;
+            }
+            if end > 0 { self.give_part(nccl, operator, whole..count) } else { Ok(()) }
+        }
+    }
+
+    /// Gives NCCL the call for some of its elements.
+    ///
+    /// # Safety
+    /// As for `give`.
+    unsafe fn give_part(&self, nccl: &Nccl, operator: c_int, part: Range<usize>) -> Result<()> {
+        let &Call { kind, element, source, target, .. } = self.call;
+        let (count, start) = (part.len(), part.start * element.size());
         let (comm, stream, element) = (self.comm.0, self.stream, element as c_int);
-        let (from, to) = (source.cast::<c_void>(), target.cast::<c_void>());
+        let from = source.wrapping_add(start).cast::<c_void>();
+        let to = target.wrapping_add(start).cast::<c_void>();
         // SAFETY: passed on.
         let (function, code) = unsafe {
             match kind {
