@@ -179,7 +179,7 @@ pub mod __private {
     pub use crate::memory::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::memory::device_static::DeviceStatic;
     pub use crate::stream::Stream;
-    pub use crate::stream::external::{ExternalWork, PendingWork};
+    pub use crate::stream::external::{ExternalWork, PendingWork, WorkLine};
     pub use crate::texture::{SurfaceViewMut, TextureView};
     pub use crate::view::argument::{
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,

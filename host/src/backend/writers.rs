@@ -9,7 +9,7 @@
 //! names it as well. But a launch that cannot panic, and whose memory names none, pays nothing for it.
 
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::backend::{Failure, Fault, Records};
@@ -22,12 +22,33 @@ pub(crate) struct Outcome {
     end: OnceLock<Option<Arc<Fault>>>,
     /// Of launches on a GPU: where their panics are found.
     records: Option<Records>,
+    /// Of a library's work: the line that it is in, and its place there.
+    turn: Option<(u64, u64)>,
+}
+
+/// Works of a library that fail together: if one does, so do those after it. So what rests on several of them rests on the last one.
+pub(crate) struct Line {
+    id: u64,
+    next: AtomicU64,
+}
+
+impl Line {
+    pub(crate) fn new() -> Self {
+        static LINES: AtomicU64 = AtomicU64::new(0);
+        Line { id: LINES.fetch_add(1, Ordering::Relaxed), next: AtomicU64::new(0) }
+    }
+
+    /// That of the next work.
+    pub(crate) fn next(&self) -> Outcome {
+        let place = self.next.fetch_add(1, Ordering::Relaxed);
+        Outcome { turn: Some((self.id, place)), ..Outcome::default() }
+    }
 }
 
 impl Outcome {
     /// That of launches which are given these.
     pub(crate) fn of_records(records: Records) -> Self {
-        Outcome { end: OnceLock::new(), records: Some(records) }
+        Outcome { records: Some(records), ..Outcome::default() }
     }
 
     pub(crate) fn records(&self) -> Option<&Records> {
@@ -50,6 +71,12 @@ impl Outcome {
 
     pub(crate) fn is_settled(&self) -> bool {
         self.end.get().is_some()
+    }
+
+    /// Whether it fails wherever `earlier` does.
+    fn covers(&self, earlier: &Outcome) -> bool {
+        let (Some(own), Some(other)) = (self.turn, earlier.turn) else { return std::ptr::eq(self, earlier) };
+        own.0 == other.0 && own.1 >= other.1
     }
 
     fn is_good(&self) -> bool {
@@ -100,7 +127,8 @@ impl Change<'_> {
     }
 
     fn add(&mut self, writer: &Arc<Outcome>) {
-        if !self.all.iter().any(|known| Arc::ptr_eq(known, writer)) {
+        if !self.all.iter().any(|known| known.covers(writer)) {
+            self.all.retain(|known| !writer.covers(known));
             self.all.push(writer.clone());
         }
     }
@@ -248,7 +276,10 @@ pub(crate) fn name<'a>(
     effects: impl Iterator<Item = Effect<'a>> + Clone,
     own: Option<Arc<Outcome>>,
 ) -> Sources {
-    let sources = sources_of(effects.clone());
+    let mut sources = sources_of(effects.clone());
+    if let Some(own) = &own {
+        sources.0.retain(|source| !own.covers(source));
+    }
     let writers: Vec<_> = sources.iter().cloned().chain(own).collect();
     write(effects, &writers);
     sources
@@ -310,6 +341,26 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn of_works_in_a_line_memory_names_the_last() {
+        let (line, other) = (Line::new(), Arc::new(Line::new().next()));
+        let works = [(); 3].map(|()| Arc::new(line.next()));
+        let memory = written_by(&[&works[0], &other, &works[1], &works[0]]);
+        let names = |memory: &Writers, expected: &[&Arc<Outcome>]| {
+            let sources = memory.sources();
+            sources.iter().zip(expected).filter(|(found, expected)| Arc::ptr_eq(found, expected)).count()
+                == expected.len().max(sources.iter().count())
+        };
+        assert!(names(&memory, &[&other, &works[1]]));
+        let target = Writers::default();
+        let rests_on = name(
+            [(&memory, Use::Read, true), (&target, Use::Write, false)].into_iter(),
+            Some(works[2].clone()),
+        );
+        assert!(rests_on.iter().all(|source| Arc::ptr_eq(source, &other)));
+        assert!(names(&target, &[&other, &works[2]]));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Work of neighbouring crates in stream order, with the memory that it uses declared. For `ferrogrid-nccl`.
 
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::mem::ManuallyDrop;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::backend::writers::{Effect, Flow, Outcome};
+use crate::backend::writers::{Effect, Flow, Line, Outcome};
 use crate::backend::{EventBackend, Fault};
 use crate::error::{Error, Result};
 use crate::memory::access::Access;
@@ -73,16 +74,46 @@ impl<'a> ExternalWork<'a> {
         self.stream.inner().backend().run_external(work, flow)
     }
 
-    /// To be called when a library has enqueued the work on the stream's handle. What reads the memory that it writes fails
-    /// if [`PendingWork::fail`] is called before the work has run.
+    /// To be called when a library has enqueued the work on the stream's handle, as the next in `line`. What reads the memory
+    /// that it writes fails if [`PendingWork::fail`] is called before the work has run.
     ///
     /// # Errors
     /// If the device fails.
-    pub fn watch(self) -> Result<PendingWork> {
-        let (inner, outcome) = (self.stream.inner(), Arc::<Outcome>::default());
+    pub fn watch(self, line: &WorkLine) -> Result<PendingWork> {
+        let (inner, outcome) = (self.stream.inner(), Arc::new(line.line.next()));
         let effects: Vec<Effect<'_>> = self.accesses.iter().map(Access::effect).collect();
         inner.backend().name_external(&effects, &outcome);
-        Ok(PendingWork { event: inner.tail()?, stream: inner.clone(), outcome })
+        let event = line.event(inner)?;
+        Ok(PendingWork {
+            event: ManuallyDrop::new(event),
+            spare: line.spare.clone(),
+            stream: inner.clone(),
+            outcome,
+        })
+    }
+}
+
+/// Works of a library on one device: if one fails, so does each after it that has not succeeded. They are watched in their order.
+#[doc(hidden)]
+pub struct WorkLine {
+    line: Line,
+    /// Events of works that have ended, for later ones.
+    spare: Arc<Mutex<Vec<EventBackend>>>,
+}
+
+impl WorkLine {
+    /// One without works.
+    #[expect(clippy::new_without_default, reason = "each is another one")]
+    pub fn new() -> Self {
+        WorkLine { line: Line::new(), spare: Arc::default() }
+    }
+
+    /// An event that marks where the stream is.
+    fn event(&self, stream: &StreamInner) -> Result<EventBackend> {
+        let spare = lock(&self.spare).pop();
+        let event = spare.map_or_else(|| stream.new_event(), Ok)?;
+        stream.backend().record(&event)?;
+        Ok(event)
     }
 }
 
@@ -90,7 +121,9 @@ impl<'a> ExternalWork<'a> {
 #[doc(hidden)]
 pub struct PendingWork {
     stream: Arc<StreamInner>,
-    event: EventBackend,
+    event: ManuallyDrop<EventBackend>,
+    /// Where the event goes.
+    spare: Arc<Mutex<Vec<EventBackend>>>,
     outcome: Arc<Outcome>,
 }
 
@@ -114,6 +147,18 @@ impl PendingWork {
         self.stream.backend().note_external(&fault);
         self.outcome.settle(Some(fault));
     }
+}
+
+impl Drop for PendingWork {
+    fn drop(&mut self) {
+        // SAFETY: it is taken once, and not used after this.
+        let event = unsafe { ManuallyDrop::take(&mut self.event) };
+        lock(&self.spare).push(event);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -180,9 +180,14 @@ impl StreamInner {
 
     /// An event at the end of all work enqueued so far.
     pub(crate) fn tail(&self) -> Result<EventBackend> {
-        let event = EventBackend::new(self.device.backend(), EventOptions::UNTIMED)?;
+        let event = self.new_event()?;
         self.backend.record(&event)?;
         Ok(event)
+    }
+
+    /// An event that cannot be timed.
+    pub(crate) fn new_event(&self) -> Result<EventBackend> {
+        EventBackend::new(self.device.backend(), EventOptions::UNTIMED)
     }
 
     /// Memory for the next launch with a `BlockOrder`.

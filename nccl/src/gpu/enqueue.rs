@@ -4,13 +4,12 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::ptr::from_ref;
 use std::sync::Arc;
-use std::time::Instant;
 
 use ferrogrid_host::{Error, Result};
 
-use super::joining::{in_group, live};
+use super::joining::in_group;
 use super::library::{Code, Nccl};
-use super::rank::{Handle, Rank};
+use super::rank::{Guard, Handle, Rank};
 use super::watchdog;
 use crate::call::{Call, Kind};
 use crate::communicator::Backend;
@@ -36,37 +35,36 @@ pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
     if ready.is_empty() {
         return Ok(());
     }
-    let start = Instant::now();
-    let ranks: Vec<&Arc<Rank>> = ready.iter().map(rank_of).collect();
     // All groups lock in one order.
-    let mut distinct = ranks.clone();
+    let mut distinct: Vec<&Arc<Rank>> = ready.iter().map(rank_of).collect();
     distinct.sort_by_key(|rank| Arc::as_ptr(rank).addr());
     distinct.dedup_by_key(|rank| Arc::as_ptr(rank));
-    let guards: Vec<_> = distinct.iter().map(|rank| (*rank, rank.lock())).collect();
-    let handle = |rank: &Arc<Rank>| {
-        let guard = guards.iter().find(|(known, _)| Arc::ptr_eq(known, rank));
-        live(&guard.expect("all are locked").1)
-    };
-    let mut calls = Vec::with_capacity(ready.len());
-    for (rank, ready) in ranks.iter().zip(&ready) {
-        calls.push(Enqueued { rank, comm: handle(rank)?, stream: ready.work.handle()?, call: &ready.call });
-    }
-    // Those that were made are destroyed when NCCL has done with the group.
-    let operators = calls.iter().map(Operator::of).collect::<Result<Vec<_>>>();
-    let result = operators.and_then(|operators| {
-        give(&calls, &operators)?;
-        guards
-            .iter()
-            .try_for_each(|(rank, state)| rank.settle(live(state)?, calls[0].call.kind.name(), start))
+    let guards: Vec<_> = distinct.iter().map(|rank| (*rank, rank.lock_operations())).collect();
+    let calls = calls(&ready, &guards)?;
+    let given = Operator::of_all(&calls).and_then(|operators| {
+        watchdog::during(&distinct, calls[0].call.kind.name(), || give(&calls, &operators))
     });
     // Before others can end the communicators: then they find the work.
-    let result = result.and_then(|()| watch(ready));
+    let result = given.and_then(|()| watch(ready));
     drop(guards);
-    if let Err(error) = &result {
+    result.map_err(|error| {
+        // That of a call which has been ended says less.
+        let error = distinct.iter().find_map(|rank| rank.works().err()).unwrap_or(error);
         // Some of it may have been enqueued, and may never end.
-        distinct.iter().for_each(|rank| watchdog::fail(rank, error));
-    }
-    result
+        distinct.iter().for_each(|rank| watchdog::fail(rank, &error));
+        error
+    })
+}
+
+/// The calls, with the handles of their ranks, which are locked.
+fn calls<'a>(ready: &'a [Ready<'_>], guards: &[(&Arc<Rank>, Guard<'_>)]) -> Result<Vec<Enqueued<'a>>> {
+    let call = |ready: &'a Ready<'_>| {
+        let rank = rank_of(ready);
+        let guard = guards.iter().find(|(known, _)| Arc::ptr_eq(known, rank));
+        let comm = rank.handle(&guard.expect("all are locked").1)?;
+        Ok(Enqueued { rank, comm, stream: ready.work.handle()?, call: &ready.call })
+    };
+    ready.iter().map(call).collect()
 }
 
 fn rank_of<'a>(ready: &Ready<'a>) -> &'a Arc<Rank> {
@@ -76,13 +74,14 @@ fn rank_of<'a>(ready: &Ready<'a>) -> &'a Arc<Rank> {
     }
 }
 
-/// Hands all calls that have been enqueued to the watchdog.
+/// Hands all calls that have been enqueued to the watchdog, also those after one whose rank has failed.
 fn watch(ready: Vec<Ready<'_>>) -> Result<()> {
-    ready.into_iter().try_for_each(|ready| {
-        let (rank, operation) = (rank_of(&ready).clone(), ready.call.kind.name());
-        watchdog::watch(rank, operation, ready.work.watch()?);
-        Ok(())
-    })
+    let watch = |ready: Ready<'_>| {
+        let (rank, operation) = (rank_of(&ready), ready.call.kind.name());
+        let work = ready.work.watch(rank.line())?;
+        watchdog::watch(rank, operation, work)
+    };
+    ready.into_iter().map(watch).fold(Ok(()), Result::and)
 }
 
 /// Gives NCCL the calls, as one group.
@@ -222,6 +221,11 @@ struct Operator<'a> {
 }
 
 impl<'a> Operator<'a> {
+    /// Those of all calls. What was made is destroyed when NCCL has done with the group.
+    fn of_all(calls: &'a [Enqueued<'a>]) -> Result<Vec<Self>> {
+        calls.iter().map(Operator::of).collect()
+    }
+
     fn of(call: &'a Enqueued<'a>) -> Result<Self> {
         let number = match call.call.kind.reduction() {
             Some(Reduction::Sum) | None => 0,

@@ -40,18 +40,18 @@ pub(super) struct Config {
 const UNDEFINED: c_int = c_int::MIN;
 
 impl Config {
-    /// All defaults, except that no call blocks.
-    pub(super) fn non_blocking() -> Self {
+    /// All defaults, except for whether calls block, and whether what is split from it shares its resources.
+    pub(super) fn new(blocking: bool, split_share: bool) -> Self {
         Config {
             size: size_of::<Config>(),
             magic: 0xcafe_beef,
             version: NEEDED.0 * 10_000 + NEEDED.1 * 100,
-            blocking: 0,
+            blocking: blocking.into(),
             cga_cluster_size: UNDEFINED,
             min_ctas: UNDEFINED,
             max_ctas: UNDEFINED,
             net_name: std::ptr::null(),
-            split_share: UNDEFINED,
+            split_share: split_share.into(),
             traffic_class: UNDEFINED,
         }
     }

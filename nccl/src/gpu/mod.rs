@@ -1,9 +1,10 @@
 //! Ranks on GPUs, by NCCL.
 //!
-//! `library` finds NCCL and its functions, `rank` is one communicator of it, `joining` makes communicators and splits them.
-//! `enqueue` gives NCCL operations, and `watchdog` watches over what has been enqueued.
+//! `library` finds NCCL and its functions, `rank` is one rank, `joining` makes communicators and splits them. `enqueue` gives NCCL
+//! operations, and `watchdog` watches over these calls and what they have enqueued.
 //!
-//! All communicators are non-blocking: no call waits inside NCCL, which cannot be interrupted there.
+//! Communicators are made and split by calls that do not block. Operations block while they connect ranks, and while a stream is
+//! full; the watchdog ends those that wait for too long.
 
 mod enqueue;
 mod joining;

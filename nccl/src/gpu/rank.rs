@@ -1,35 +1,36 @@
-//! [`Rank`]: one communicator of NCCL, and its end.
+//! [`Rank`]: one rank of a communicator, and its end.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use ferrogrid_host::__private::WorkLine;
 use ferrogrid_host::{Device, Error, NcclError, Result};
 
 use super::library::{Code, Comm, Nccl};
-use crate::options::{deadline, milliseconds};
+use crate::options::milliseconds;
 
-/// How long a thread spins for a call that NCCL carries on with, before it sleeps between looks.
-const SPIN: Duration = Duration::from_micros(50);
-
-/// How long it sleeps.
-const NAP: Duration = Duration::from_micros(50);
-
-/// One communicator. It is destroyed when it is dropped, which comes after all of its work: the watchdog has a share meanwhile.
+/// One rank. It is destroyed when it is dropped, which comes after all of its work: the watchdog has a share meanwhile.
+///
+/// It is two communicators of NCCL. Operations are given to one whose calls block, since NCCL starts a thread for each call of one
+/// whose calls do not: that takes six times as long. A call that waits for a lost peer can be ended only by setting a flag that
+/// `ncclCommAbort` sets before it frees the communicator under the call. So that communicator is split from another, with which it
+/// shares the flag (`splitShare`): to abort the parent ends the call, and then the one for operations can be aborted.
 pub(crate) struct Rank {
     nccl: &'static Nccl,
     rank: usize,
     size: usize,
     device: Device,
     timeout: Duration,
-    state: Mutex<State>,
+    /// Its calls do not block. None when it has been aborted.
+    parent: Mutex<Option<Handle>>,
+    /// Split from the parent. Locked during each call; none when it has been aborted.
+    operations: Mutex<Option<Handle>>,
+    /// Why it is aborted, which comes first.
+    failed: OnceLock<Error>,
+    /// Of its operations.
+    line: WorkLine,
     /// When the watchdog saw an operation end.
     progress: Mutex<Instant>,
-}
-
-pub(super) enum State {
-    Live(Handle),
-    /// It has been aborted.
-    Failed(Error),
 }
 
 /// A communicator's handle, used under the lock of its rank.
@@ -39,17 +40,22 @@ pub(super) struct Handle(pub(super) Comm);
 // SAFETY: NCCL's communicators may be used from any thread, by one at a time.
 unsafe impl Send for Handle {}
 
+/// A rank's communicator that is locked.
+pub(super) type Guard<'a> = MutexGuard<'a, Option<Handle>>;
+
 impl Rank {
-    /// Takes over a communicator that is ready.
+    /// Takes over communicators that are ready.
     pub(super) fn new(
         nccl: &'static Nccl,
-        handle: Handle,
+        (parent, operations): (Comm, Comm),
         (rank, size): (usize, usize),
         device: &Device,
         timeout: Duration,
     ) -> Self {
-        let (state, progress) = (Mutex::new(State::Live(handle)), Mutex::new(Instant::now()));
-        Rank { nccl, rank, size, device: device.clone(), timeout, state, progress }
+        let [parent, operations] = [parent, operations].map(|comm| Mutex::new(Some(Handle(comm))));
+        let (device, failed, line) = (device.clone(), OnceLock::new(), WorkLine::new());
+        let progress = Mutex::new(Instant::now());
+        Rank { nccl, rank, size, device, timeout, parent, operations, failed, line, progress }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -72,8 +78,27 @@ impl Rank {
         self.timeout
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    pub(super) fn line(&self) -> &WorkLine {
+        &self.line
+    }
+
+    /// The communicator for operations.
+    pub(super) fn lock_operations(&self) -> Guard<'_> {
+        lock(&self.operations)
+    }
+
+    /// The communicator for splits.
+    pub(super) fn lock_parent(&self) -> Guard<'_> {
+        lock(&self.parent)
+    }
+
+    /// The handle behind a guard of this rank.
+    ///
+    /// # Errors
+    /// What the rank has failed with.
+    pub(super) fn handle(&self, guard: &Guard<'_>) -> Result<Handle> {
+        self.works()?;
+        Ok(guard.expect("it is aborted after it has failed"))
     }
 
     /// When the work that is first in line can have begun, at the earliest.
@@ -85,83 +110,72 @@ impl Rank {
         *lock(&self.progress) = Instant::now();
     }
 
+    /// # Errors
+    /// What it has failed with.
+    pub(super) fn works(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
     /// What NCCL has failed with in the background, if this thread need not wait to ask.
     ///
     /// # Errors
     /// What it has failed with before.
     pub(crate) fn failure(&self) -> Result<Option<Error>> {
-        let Ok(state) = self.state.try_lock() else { return Ok(None) };
-        match &*state {
-            State::Failed(error) => Err(error.clone()),
-            State::Live(handle) => {
-                let (function, code) = self.status(*handle);
-                Ok(self.nccl.check(function, self.rank, code).err())
-            }
+        let Ok(guard) = self.operations.try_lock() else { return self.works().map(|()| None) };
+        let (function, code) = status(self.nccl, self.handle(&guard)?.0);
+        Ok(self.nccl.check(function, self.rank, code).err())
+    }
+
+    /// Makes later calls fail with `error`, unless it has failed before.
+    pub(super) fn stop(&self, error: &Error) {
+        let _earlier = self.failed.set(error.clone());
+    }
+
+    /// Ends the operations of a rank that has been stopped, and calls that wait for peers.
+    pub(super) fn end_calls(&self) {
+        let handle = self.lock_parent().take();
+        self.abort(handle);
+    }
+
+    /// Frees what is left of a rank whose calls have been ended; if one has not returned yet, that is left to its thread, or to
+    /// the end of the rank.
+    pub(super) fn release(&self) {
+        if let Ok(mut guard) = self.operations.try_lock() {
+            self.abort(guard.take());
         }
     }
 
-    /// The state of a live communicator, and the function that it is from.
-    fn status(&self, Handle(comm): Handle) -> (&'static str, Code) {
-        status(self.nccl, comm)
-    }
-
-    /// Waits until NCCL has done what was asked of a live communicator.
-    pub(super) fn settle(&self, handle: Handle, operation: &'static str, start: Instant) -> Result<()> {
-        settle(self.nccl, handle.0, operation, self.rank, (start, self.timeout))
-    }
-
-    /// Makes later calls fail with `error`. Gives the handle, which is live and to be aborted, unless it has failed before.
-    pub(super) fn stop(&self, error: &Error) -> Option<Handle> {
-        let mut state = self.lock();
-        let State::Live(handle) = *state else { return None };
-        *state = State::Failed(error.clone());
-        Some(handle)
-    }
-
-    /// Aborts the communicator, so that its kernels end.
-    pub(super) fn abort(&self, Handle(comm): Handle) {
-        // SAFETY: `stop` gave the handle, once: it is live, and no other call takes it any more.
-        let _aborted = unsafe { (self.nccl.comm_abort)(comm) };
+    fn abort(&self, handle: Option<Handle>) {
+        if let Some(Handle(comm)) = handle {
+            // SAFETY: the handle was live, and no other call takes it any more.
+            let _aborted = unsafe { (self.nccl.comm_abort)(comm) };
+        }
     }
 }
 
 impl Drop for Rank {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let State::Live(Handle(comm)) = state {
-            // SAFETY: the handle is live and not used again; its work has run, as the watchdog has let go of it.
-            let _destroyed = unsafe { (self.nccl.comm_destroy)(*comm) };
+        let end = if self.failed.get().is_some() { self.nccl.comm_abort } else { self.nccl.comm_destroy };
+        for comm in [&mut self.operations, &mut self.parent] {
+            if let Some(Handle(comm)) = comm.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+                // SAFETY: the handle is live and not used again; its work has run, as the watchdog has let go of it.
+                let _ended = unsafe { end(comm) };
+            }
         }
     }
 }
 
-fn status(nccl: &Nccl, comm: Comm) -> (&'static str, Code) {
+/// The state of a live communicator, and the function that it is from.
+pub(super) fn status(nccl: &Nccl, comm: Comm) -> (&'static str, Code) {
     let mut code = Code::SUCCESS;
     // SAFETY: the handle is live, and `code` valid for the call.
     let asked = unsafe { (nccl.comm_get_async_error)(comm, &mut code) };
     if asked == Code::SUCCESS { ("NCCL", code) } else { ("ncclCommGetAsyncError", asked) }
 }
 
-/// Waits until NCCL has done what was asked of a live communicator, for the time-out from `start` on at most.
-pub(super) fn settle(
-    nccl: &Nccl,
-    comm: Comm,
-    operation: &'static str,
-    rank: usize,
-    (start, timeout): (Instant, Duration),
-) -> Result<()> {
-    let first_look = Instant::now();
-    loop {
-        let (function, code) = status(nccl, comm);
-        if code != Code::IN_PROGRESS {
-            return nccl.check(function, rank, code);
-        }
-        if Instant::now() >= deadline(start, timeout) {
-            let milliseconds = milliseconds(timeout);
-            return Err(NcclError::TimedOut { operation, rank, milliseconds, missing: Box::default() }.into());
-        }
-        if first_look.elapsed() < SPIN { std::hint::spin_loop() } else { std::thread::sleep(NAP) }
-    }
+pub(super) fn timed_out(operation: &'static str, rank: usize, timeout: Duration) -> Error {
+    let milliseconds = milliseconds(timeout);
+    NcclError::TimedOut { operation, rank, milliseconds, missing: Box::default() }.into()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,5 @@
 //! Communicators: their ids, their ranks, splits, and whether they are in progress.
 
-use std::collections::HashSet;
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
@@ -9,10 +8,10 @@ use crate::state::{CHANGED, Choice, Comm, State, state};
 use crate::{IN_PROGRESS, INVALID_ARGUMENT, Pointer, SUCCESS};
 
 /// The most communicators that there may be.
-const MOST: usize = 16;
+const MOST: usize = 40;
 
-/// How often a communicator is in progress after a group.
-pub(crate) const POLLS: u32 = 2;
+/// How often a communicator is in progress after it has been made.
+const POLLS: u32 = 2;
 
 #[repr(C)]
 pub struct Id([u8; 128]);
@@ -23,6 +22,19 @@ pub struct Config {
     magic: u32,
     version: u32,
     blocking: c_int,
+    _sizes: [c_int; 3],
+    _net: Pointer,
+    split_share: c_int,
+    _traffic_class: c_int,
+}
+
+impl Config {
+    /// Whether calls block, and whether what is split shares its resources.
+    fn read(&self) -> (bool, bool) {
+        assert_eq!((self.size, size_of::<Config>()), (48, 48));
+        assert_eq!((self.magic, self.version), (0xcafe_beef, 21_900));
+        (self.blocking == 1, self.split_share == 1)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -45,8 +57,8 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
     config: *mut Config,
 ) -> c_int {
     // SAFETY: the caller passes a configuration.
-    let Config { size: bytes, magic, version, blocking } = unsafe { config.read() };
-    assert_eq!((bytes, magic, version, blocking), (48, 0xcafe_beef, 21_900, 0));
+    let (blocking, shares) = unsafe { &*config }.read();
+    assert!(!blocking, "ranks that do not come are waited for in vain");
     let mut context = null_mut();
     // SAFETY: the place is valid for the call.
     unsafe { (DRIVER.context)(&mut context) };
@@ -57,27 +69,23 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
         *state.cliques.entry(id.0).and_modify(|(_, joined)| *joined += 1).or_insert((clique, 1));
     state.next += 1;
     assert!(joined <= size as usize);
-    let handle = new_comm(&mut state, clique, rank as usize, size as usize, context as usize);
+    let family = state.next;
+    let new = Comm::new(clique, rank as usize, size as usize, context as usize);
+    let handle = insert(&mut state, Comm { shares, family, ..new });
     // SAFETY: the caller passes a place for it.
     unsafe { *comm = handle as Pointer };
     SUCCESS
 }
 
-fn new_comm(state: &mut State, clique: usize, rank: usize, size: usize, context: usize) -> usize {
+impl Comm {
+    fn new(clique: usize, rank: usize, size: usize, context: usize) -> Self {
+        Comm { clique, rank, size, context, polls: POLLS, ..Comm::default() }
+    }
+}
+
+fn insert(state: &mut State, comm: Comm) -> usize {
     state.next += 1;
     assert!(state.comms.len() < MOST, "communicators are destroyed");
-    let (collectives, messages, splits) = Default::default();
-    let comm = Comm {
-        clique,
-        rank,
-        size,
-        context,
-        collectives,
-        messages,
-        splits,
-        is_splitting: false,
-        polls: POLLS,
-    };
     state.comms.insert(state.next, comm);
     state.next
 }
@@ -90,9 +98,11 @@ pub unsafe extern "C" fn ncclCommSplit(
     new: *mut Pointer,
     config: *const Config,
 ) -> c_int {
-    assert!(config.is_null(), "that of the parent");
+    // SAFETY: the caller passes a configuration.
+    let (blocking, shares) = unsafe { &*config }.read();
     let mut state = state();
     let own = state.comms.get_mut(&(comm as usize)).expect("a live communicator");
+    assert!(!own.blocking, "ranks that do not come are waited for in vain");
     let (clique, rank, size, number) = (own.clique, own.rank, own.size, own.splits);
     own.splits += 1;
     own.is_splitting = true;
@@ -105,11 +115,13 @@ pub unsafe extern "C" fn ncclCommSplit(
             state.next += 1;
             let clique = state.next;
             for (rank, choice) in part.iter().enumerate() {
-                let context = state.comms[&choice.comm].context;
+                let parent = &state.comms[&choice.comm];
+                let comm = Comm::new(clique, rank, part.len(), parent.context);
+                let family = if parent.shares { parent.family } else { state.next };
                 let new = if choice.color < 0 {
                     0
                 } else {
-                    new_comm(&mut state, clique, rank, part.len(), context)
+                    insert(&mut state, Comm { blocking, shares, family, ..comm })
                 };
                 // SAFETY: the caller passes a place that stays until the split has ended.
                 unsafe { *std::ptr::with_exposed_provenance_mut::<Pointer>(choice.place) = new as Pointer };
@@ -142,7 +154,10 @@ pub unsafe extern "C" fn ncclCommDestroy(comm: Pointer) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommAbort(comm: Pointer) -> c_int {
-    state().comms.remove(&(comm as usize)).expect("aborted once");
+    let mut state = state();
+    let comm = state.comms.remove(&(comm as usize)).expect("aborted once");
+    assert!(!comm.is_in_call, "no thread uses it");
+    state.aborted.insert(comm.family);
     CHANGED.notify_all();
     SUCCESS
 }
@@ -150,11 +165,8 @@ pub unsafe extern "C" fn ncclCommAbort(comm: Pointer) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommGetAsyncError(comm: Pointer, error: *mut c_int) -> c_int {
     let mut state = state();
-    let State { comms, connected, .. } = &mut *state;
-    let Some(comm) = comms.get_mut(&(comm as usize)) else { return INVALID_ARGUMENT };
-    let connected = connected.get(&comm.clique).map_or(0, HashSet::len);
-    let is_connecting = comm.collectives > 0 && connected < comm.size;
-    let busy = comm.is_splitting || comm.polls > 0 || is_connecting;
+    let Some(comm) = state.comms.get_mut(&(comm as usize)) else { return INVALID_ARGUMENT };
+    let busy = comm.is_splitting || comm.polls > 0;
     comm.polls = comm.polls.saturating_sub(1);
     // SAFETY: the caller passes a place for it.
     unsafe { *error = if busy { IN_PROGRESS } else { SUCCESS } };

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::ffi::c_int;
 
-use crate::state::state;
+use crate::state::{CHANGED, State, state};
 use crate::work::enqueue;
-use crate::{IN_PROGRESS, INVALID_ARGUMENT, Pointer, SUCCESS};
+use crate::{INTERNAL_ERROR, INVALID_ARGUMENT, Pointer, SUCCESS};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -61,11 +61,43 @@ pub unsafe extern "C" fn ncclGroupEnd() -> c_int {
         Kind::Recv => 2,
         _ => 1,
     });
+    if !connect(&calls) {
+        return INTERNAL_ERROR;
+    }
     for call in calls {
         // SAFETY: the caller has passed memory and a stream of the communicator's device, which are live.
         unsafe { enqueue(call) };
     }
-    IN_PROGRESS
+    SUCCESS
+}
+
+/// Waits until all ranks have called a collective operation, as real ones are connected then. False if a communicator is aborted
+/// meanwhile.
+fn connect(calls: &[Call]) -> bool {
+    let collectives = || calls.iter().filter(|call| !matches!(call.kind, Kind::Send | Kind::Recv));
+    let mut state = state();
+    for call in collectives() {
+        let comm = state.comms.get_mut(&call.comm).expect("a live communicator");
+        assert!(comm.blocking, "operations are slow without");
+        comm.is_in_call = true;
+        let (clique, rank) = (comm.clique, comm.rank);
+        state.connected.entry(clique).or_default().insert(rank);
+    }
+    CHANGED.notify_all();
+    let is_aborted = |state: &State| collectives().any(|call| state.aborted.contains(&state.comms[&call.comm].family));
+    let is_connected = |state: &State| {
+        collectives().all(|call| {
+            let comm = &state.comms[&call.comm];
+            state.connected[&comm.clique].len() == comm.size
+        })
+    };
+    while !is_aborted(&state) && !is_connected(&state) {
+        state = CHANGED.wait(state).unwrap();
+    }
+    for call in collectives() {
+        state.comms.get_mut(&call.comm).unwrap().is_in_call = false;
+    }
+    is_connected(&state)
 }
 
 /// Adds a call to the group of the thread.

@@ -1,8 +1,7 @@
 //! An NCCL for tests, compiled by `tests/ranks/fake_gpus.rs` into a `libnccl.so.2`, beside the fake driver of the host
 //! (`host/tests/fake_driver/libcuda.rs`). An operation is three pieces of work on the stream that it is given: a copy of its source, a
 //! callback that waits for the other ranks, and a copy to its target. So the fake driver judges whether its memory is ordered.
-//! Each group leaves its communicators in progress for two queries; the first one until all ranks have called an operation, as real
-//! ones are connected then.
+//! The first group with a collective operation waits until all ranks have called one, as real ones are connected then.
 //!
 //! All its functions are `unsafe`: a caller must pass what the real library requires.
 //!
@@ -28,6 +27,7 @@ use std::ptr::null;
 type Pointer = *mut c_void;
 
 const SUCCESS: c_int = 0;
+const INTERNAL_ERROR: c_int = 3;
 const INVALID_ARGUMENT: c_int = 4;
 const IN_PROGRESS: c_int = 7;
 

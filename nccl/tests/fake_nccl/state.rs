@@ -17,10 +17,13 @@ pub(crate) struct State {
     pub(crate) splits: HashMap<(usize, u64), Vec<Choice>>,
     /// The ranks that have called an operation, by clique.
     pub(crate) connected: HashMap<usize, HashSet<usize>>,
+    /// The families of communicators of which one has been aborted.
+    pub(crate) aborted: HashSet<usize>,
     /// The factors of operators that `ncclRedOpCreatePreMulSum` made.
     pub(crate) made: HashMap<c_int, [u8; 8]>,
 }
 
+#[derive(Default)]
 pub(crate) struct Comm {
     pub(crate) clique: usize,
     pub(crate) rank: usize,
@@ -31,6 +34,13 @@ pub(crate) struct Comm {
     pub(crate) splits: u64,
     pub(crate) is_splitting: bool,
     pub(crate) polls: u32,
+    /// Whether its calls block.
+    pub(crate) blocking: bool,
+    /// Whether what is split from it is of its family.
+    pub(crate) shares: bool,
+    /// Of those that end with one of them.
+    pub(crate) family: usize,
+    pub(crate) is_in_call: bool,
 }
 
 pub(crate) struct Choice {

@@ -3,7 +3,6 @@
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
-use crate::communicators::POLLS;
 use crate::driver::DRIVER;
 use crate::group::{Call, Kind, size_of_element};
 use crate::reductions::results;
@@ -27,7 +26,6 @@ struct Job {
 pub(crate) unsafe fn enqueue(call: Call) {
     let mut state = state();
     let comm = state.comms.get_mut(&call.comm).expect("a live communicator");
-    comm.polls = POLLS;
     let (clique, rank, size, context) = (comm.clique, comm.rank, comm.size, comm.context);
     let number = match call.kind {
         Kind::Send | Kind::Recv => comm.messages.entry((call.root, call.kind == Kind::Recv)).or_default(),
@@ -35,9 +33,6 @@ pub(crate) unsafe fn enqueue(call: Call) {
     };
     *number += 1;
     let number = *number;
-    if !matches!(call.kind, Kind::Send | Kind::Recv) {
-        state.connected.entry(clique).or_default().insert(rank);
-    }
     drop(state);
     let bytes = call.count * size_of_element(call.element);
     let (sent, received_bytes) = match call.kind {
@@ -110,7 +105,7 @@ unsafe extern "C" fn meet(_stream: Pointer, _code: c_int, job: Pointer) {
             unsafe { target.copy_from_nonoverlapping(result.as_ptr(), job.received_bytes) };
             return;
         }
-        if !state.comms.contains_key(&call.comm) {
+        if state.comms.get(&call.comm).is_none_or(|comm| state.aborted.contains(&comm.family)) {
             return;
         }
         state = CHANGED.wait(state).unwrap();

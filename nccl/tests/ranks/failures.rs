@@ -93,6 +93,25 @@ fn an_aborted_communicator_fails_what_waits() {
     communicator.abort(); // changes nothing
 }
 
+/// On a GPU the call itself waits, while it connects the ranks.
+#[test]
+fn an_abort_by_another_thread_ends_a_first_operation() {
+    let ranks = Ranks::with_timeout(LONG);
+    let (stream, communicator) = (ranks.stream(0), &ranks.communicators[0]);
+    let mut data = stream.upload(&[1_u32]).unwrap();
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            communicator.abort();
+        });
+        let enqueued = communicator.all_reduce_in_place(ReduceOp::Sum, &mut data).enqueue(stream);
+        let ended = enqueued.and_then(|()| stream.synchronize());
+        assert_eq!(ended, Err(NcclError::Aborted { rank: 0 }.into()));
+    });
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+}
+
 #[test]
 fn a_dropped_rank_is_lost_for_those_that_wait_for_more_than_it_has_enqueued() {
     if on_gpus() {

@@ -8,13 +8,14 @@ use std::process::Command;
 use crate::world::on_gpus;
 
 /// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
-const TESTS: [&str; 19] = [
+const TESTS: [&str; 20] = [
     "random::random_operations_in_random_groups_and_splits_match_a_model",
     "collectives::operations_in_place_match_those_that_are_not",
     "collectives::an_average_divides_by_the_number_of_ranks",
     "failures::a_rank_that_does_nothing_is_an_error_within_the_time_out",
     "failures::an_operation_that_waits_on_the_device_ends_and_its_result_is_none",
     "failures::an_aborted_communicator_fails_what_waits",
+    "failures::an_abort_by_another_thread_ends_a_first_operation",
     "failures::wrong_lengths_ranks_and_streams_are_refused_at_once",
     "failures::a_split_waits_for_all_ranks_and_no_longer_than_the_time_out",
     "failures::a_recording_refuses_operations",
