@@ -21,6 +21,7 @@ TURNS = 3
 BARS = {
     "launch_3_arguments": 1.03,
     "launch_16_arguments": 1.03,
+    "launch_16_arguments_by_value": 1.02,
     "launch_2_streams_1_input": 1.10,
     "event_record": 1.05,
     "event_record_untimed": 1.05,

@@ -4,9 +4,10 @@
 #[ferrogrid::module(arch = ["sm_80"])]
 pub mod steps {
     use atomic::Ordering::Relaxed;
-    use core::f32::consts::LOG2_E;
     use ferrogrid::device::half::HalfFloat;
-    use ferrogrid::device::matrix::{Accumulator, FragmentA, FragmentB, MatrixElement, RowValues};
+    use ferrogrid::device::matrix::{
+        Accumulator, FragmentA, FragmentB, MatrixElement, OnlineSoftmax, RowValues,
+    };
     use ferrogrid::device::prelude::*;
     use ferrogrid::device::shared::StagedShared;
 
@@ -77,51 +78,6 @@ pub mod steps {
         }
     }
 
-    /// What the weights so far have in common, for each row: their greatest score, and their sum.
-    pub struct Softmax<const M: usize> {
-        greatest: RowValues<f32, M>,
-        totals: RowValues<f32, M>,
-        scale: f32,
-    }
-
-    impl<const M: usize> Softmax<M> {
-        /// Powers of 2 are faster than those of e.
-        #[inline(always)]
-        pub fn new(s: Sizes) -> Self {
-            let greatest = RowValues::splat(f32::NEG_INFINITY);
-            Softmax { greatest, totals: RowValues::splat(0.0), scale: s.scale * LOG2_E }
-        }
-
-        /// Takes the greatest scores of a step. Returns what is subtracted from scaled scores, and what former sums are multiplied by.
-        #[inline(always)]
-        pub fn step(&mut self, greatest: &RowValues<f32, M>) -> [RowValues<f32, M>; 2] {
-            let (before, scale) = (self.greatest, self.scale);
-            self.greatest = greatest.zip(&before, f32::max);
-            // A row that sees no key yet has no greatest score.
-            let base = self.greatest.map(|it| if it == f32::NEG_INFINITY { 0.0 } else { it * scale });
-            let shrunk = before.zip(&base, |before, base| before.mul_add(scale, -base).fast_exp2());
-            self.totals = self.totals.zip(&shrunk, |total, shrunk| total * shrunk);
-            [base, shrunk]
-        }
-
-        /// The weight of a score.
-        #[inline(always)]
-        pub fn weight(&self, score: f32, base: f32) -> f32 {
-            score.mul_add(self.scale, -base).fast_exp2()
-        }
-
-        #[inline(always)]
-        pub fn add(&mut self, totals: &RowValues<f32, M>) {
-            self.totals = self.totals.zip(totals, |a, b| a + b);
-        }
-
-        /// What sums of weighted values are multiplied by in the end.
-        #[inline(always)]
-        pub fn factors(&self) -> RowValues<f32, M> {
-            self.totals.map(|total| if total == 0.0 { 0.0 } else { 1.0 / total })
-        }
-    }
-
     /// The keys, or the values, of a head.
     #[derive(Clone, Copy)]
     struct Keys {
@@ -185,7 +141,7 @@ pub mod steps {
         t.advance(&mut tiles);
 
         let mut sums = [Accumulator::<T, 2, 8>::zero(); H];
-        let mut softmax = Softmax::<2>::new(s);
+        let mut softmax = OnlineSoftmax::<2>::new(s.scale);
         for step in 0..steps {
             // The keys of this step are read, and those of the next one copied.
             keys_of_head.copy(t, &mut tiles, k, step + 1);
@@ -203,9 +159,7 @@ pub mod steps {
                     s.masked(place, [own + row, step * KEYS + column], score)
                 });
             }
-            let [base, shrunk] = softmax.step(&scores.reduce_rows(&warp, f32::max));
-            scores.map_rows(&base, |score, base| softmax.weight(score, base));
-            softmax.add(&scores.reduce_rows(&warp, |a, b| a + b));
+            let shrunk = softmax.step(&warp, &mut scores);
             let weights = FragmentA::from_sums::<8, 4>(&scores);
             let values = tiles.current();
             add_values(&warp, &mut sums[0], &shrunk, &weights, values, 0);
@@ -293,10 +247,10 @@ pub mod kernels {
 pub mod tiled {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{ProductElement, ProductSums, TwoProducts};
+    use ferrogrid::device::matrix::{OnlineSoftmax, ProductElement, ProductSums, TwoProducts};
     use ferrogrid::device::prelude::*;
 
-    use super::steps::{Sizes, Softmax, TensorElement};
+    use super::steps::{Sizes, TensorElement};
 
     /// The queries of a block.
     pub const QUERIES: usize = 128;
@@ -321,14 +275,12 @@ pub mod tiled {
         let first_query = place.head * s.queries as usize + place.first;
         let first_key = place.head / s.sharing as usize * s.keys as usize;
         let (warp, steps) = (t.warp(), place.seen.div_ceil(KEYS));
-        let mut softmax = Softmax::<1>::new(s);
+        let mut softmax = OnlineSoftmax::new(s.scale);
         let between = |step: usize, scores: &mut ProductSums<KEYS>, sums: &mut ProductSums<D>| {
             if !s.all_see(place, (step + 1) * KEYS) {
                 scores.map_places(|row, column, score| s.masked(place, [row, step * KEYS + column], score));
             }
-            let [base, shrunk] = softmax.step(&scores.reduce_rows(&warp, f32::max));
-            scores.map_rows(&base, |score, base| softmax.weight(score, base));
-            softmax.add(&scores.reduce_rows(&warp, |a, b| a + b));
+            let shrunk = softmax.step(&warp, scores);
             sums.map_rows(&shrunk, |sum, shrunk| sum * shrunk);
         };
         let sums = t.multiply_twice(memory, factors, [first_query, first_key], steps, between);

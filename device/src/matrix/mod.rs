@@ -1,12 +1,13 @@
 //! Products of matrices by tensor cores: the threads of a warp hold parts of matrices, fragments, and multiply them together.
 //! `element` has the types of elements, `ptx` the instructions, and `steps` what computes the same without them. `rows` has what is done
-//! between two products. `block` multiplies by a whole block.
+//! between two products, and `softmax` a softmax of theirs. `block` multiplies by a whole block.
 
 mod block;
 mod element;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
 mod ptx;
 mod rows;
+mod softmax;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
 mod steps;
 
@@ -17,6 +18,7 @@ pub use block::TwoProducts;
 pub use block::{ProductElement, ProductSums, Products, TiledFactor, Transposed};
 pub use element::MatrixElement;
 pub use rows::RowValues;
+pub use softmax::{OnlineSoftmax, ScoreRows};
 
 use crate::element::aligned::Aligned16;
 use crate::element::device_copy::DeviceCopy;

@@ -17,6 +17,7 @@ chapters! {
     memory_and_streams = "memory-and-streams.md"
     shared_memory = "shared-memory.md"
     tensor_cores = "tensor-cores.md"
+    attention = "attention.md"
     algorithms = "algorithms.md"
     errors = "errors.md"
     cpu_device = "cpu-device.md"
