@@ -46,6 +46,20 @@ struct Watched {
 }
 
 impl All {
+    /// Whether there is nothing to look at.
+    fn is_idle(&self) -> bool {
+        self.calls.is_empty() && self.watched.is_empty() && self.failed.is_empty()
+    }
+
+    /// Adds something. The threads wait while there is nothing; to notify them is a system call.
+    fn add(&mut self, add: impl FnOnce(&mut Self)) {
+        let was_idle = self.is_idle();
+        add(self);
+        if was_idle {
+            ADDED.notify_all();
+        }
+    }
+
     /// The operations of a rank.
     fn of(&mut self, rank: &Arc<Rank>) -> Option<&mut VecDeque<Arc<Watched>>> {
         self.watched.iter_mut().find(|(known, _)| Arc::ptr_eq(known, rank)).map(|(_, works)| works)
@@ -79,8 +93,9 @@ pub(super) fn during<R>(
     });
     THREADS.clone()?;
     let start = Instant::now();
-    lock().calls.extend(ranks.iter().map(|rank| CallOf { rank: Arc::clone(rank), operation, start }));
-    ADDED.notify_all();
+    lock().add(|all| {
+        all.calls.extend(ranks.iter().map(|rank| CallOf { rank: Arc::clone(rank), operation, start }));
+    });
     let result = call();
     lock().calls.retain(|call| !ranks.iter().any(|rank| Arc::ptr_eq(&call.rank, rank)));
     result
@@ -97,12 +112,11 @@ pub(super) fn watch(rank: &Arc<Rank>, operation: &'static str, work: PendingWork
         work.fail(error.clone());
     }
     let watched = Arc::new(Watched { operation, work, enqueued: Instant::now() });
-    match all.of(rank) {
+    all.add(|all| match all.of(rank) {
         _ if works.is_err() => all.failed.push(watched),
         Some(works) => works.push_back(watched),
         None => all.watched.push((rank.clone(), VecDeque::from([watched]))),
-    }
-    ADDED.notify_all();
+    });
     works
 }
 
@@ -152,7 +166,7 @@ pub(crate) fn collect() {
 fn run(look: fn()) {
     loop {
         let mut all = lock();
-        while all.calls.is_empty() && all.watched.is_empty() && all.failed.is_empty() {
+        while all.is_idle() {
             all = ADDED.wait(all).unwrap_or_else(PoisonError::into_inner);
         }
         drop(all);
