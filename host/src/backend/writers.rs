@@ -348,19 +348,15 @@ mod tests {
         let (line, other) = (Line::new(), Arc::new(Line::new().next()));
         let works = [(); 3].map(|()| Arc::new(line.next()));
         let memory = written_by(&[&works[0], &other, &works[1], &works[0]]);
-        let names = |memory: &Writers, expected: &[&Arc<Outcome>]| {
-            let sources = memory.sources();
-            sources.iter().zip(expected).filter(|(found, expected)| Arc::ptr_eq(found, expected)).count()
-                == expected.len().max(sources.iter().count())
-        };
-        assert!(names(&memory, &[&other, &works[1]]));
+        let names = |sources: Sources| sources.iter().map(Arc::as_ptr).collect::<Vec<_>>();
+        assert_eq!(names(memory.sources()), [&other, &works[1]].map(Arc::as_ptr));
         let target = Writers::default();
         let rests_on = name(
             [(&memory, Use::Read, true), (&target, Use::Write, false)].into_iter(),
             Some(works[2].clone()),
         );
-        assert!(rests_on.iter().all(|source| Arc::ptr_eq(source, &other)));
-        assert!(names(&target, &[&other, &works[2]]));
+        assert_eq!(names(rests_on), [Arc::as_ptr(&other)]);
+        assert_eq!(names(target.sources()), [&other, &works[2]].map(Arc::as_ptr));
     }
 
     #[test]

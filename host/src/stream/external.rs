@@ -1,8 +1,7 @@
 //! Work of neighbouring crates in stream order, with the memory that it uses declared. For `ferrogrid-nccl`.
 
 use std::ffi::c_void;
-use std::mem::ManuallyDrop;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::backend::writers::{Effect, Flow, Line, Outcome};
 use crate::backend::{EventBackend, Fault};
@@ -10,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::memory::access::Access;
 use crate::stream::announcing::Announcing;
 use crate::stream::{Stream, StreamInner};
+use crate::sync::lock;
 
 /// Work that is about to be enqueued: the stream has been made to wait for what the work must come after.
 ///
@@ -83,9 +83,8 @@ impl<'a> ExternalWork<'a> {
         let (inner, outcome) = (self.stream.inner(), Arc::new(line.line.next()));
         let effects: Vec<Effect<'_>> = self.accesses.iter().map(Access::effect).collect();
         inner.backend().name_external(&effects, &outcome);
-        let event = line.event(inner)?;
         Ok(PendingWork {
-            event: ManuallyDrop::new(event),
+            event: line.event(inner)?,
             spare: line.spare.clone(),
             stream: inner.clone(),
             outcome,
@@ -93,12 +92,14 @@ impl<'a> ExternalWork<'a> {
     }
 }
 
+type SpareEvents = Arc<Mutex<Vec<Arc<EventBackend>>>>;
+
 /// Works of a library on one device: if one fails, so does each after it that has not succeeded. They are watched in their order.
 #[doc(hidden)]
 pub struct WorkLine {
     line: Line,
     /// Events of works that have ended, for later ones.
-    spare: Arc<Mutex<Vec<EventBackend>>>,
+    spare: SpareEvents,
 }
 
 impl WorkLine {
@@ -109,9 +110,9 @@ impl WorkLine {
     }
 
     /// An event that marks where the stream is.
-    fn event(&self, stream: &StreamInner) -> Result<EventBackend> {
+    fn event(&self, stream: &StreamInner) -> Result<Arc<EventBackend>> {
         let spare = lock(&self.spare).pop();
-        let event = spare.map_or_else(|| stream.new_event(), Ok)?;
+        let event = spare.map_or_else(|| stream.new_event().map(Arc::new), Ok)?;
         stream.backend().record(&event)?;
         Ok(event)
     }
@@ -121,9 +122,9 @@ impl WorkLine {
 #[doc(hidden)]
 pub struct PendingWork {
     stream: Arc<StreamInner>,
-    event: ManuallyDrop<EventBackend>,
+    event: Arc<EventBackend>,
     /// Where the event goes.
-    spare: Arc<Mutex<Vec<EventBackend>>>,
+    spare: SpareEvents,
     outcome: Arc<Outcome>,
 }
 
@@ -151,14 +152,8 @@ impl PendingWork {
 
 impl Drop for PendingWork {
     fn drop(&mut self) {
-        // SAFETY: it is taken once, and not used after this.
-        let event = unsafe { ManuallyDrop::take(&mut self.event) };
-        lock(&self.spare).push(event);
+        lock(&self.spare).push(self.event.clone());
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

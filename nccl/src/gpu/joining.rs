@@ -55,7 +55,7 @@ fn init(id: &UniqueId, ranks: &[(usize, &Device)], size: usize, timeout: Duratio
     let seats: Vec<Seat<'_>> =
         ranks.iter().map(|&(rank, device)| Seat { rank, size, device, timeout, former: None }).collect();
     let parents = NewComms::of(nccl, ranks.len());
-    let (id, mut config) = (RawId(id.to_bytes()), Config::new(false, true));
+    let (id, mut config) = (RawId(id.to_bytes()), Config::parent());
     in_group(nccl, ranks[0].0, || {
         for (index, (seat, context)) in seats.iter().zip(&contexts).enumerate() {
             context.set_current()?;
@@ -152,7 +152,7 @@ impl Making {
             return Ok(Vec::new());
         }
         let key = |index: usize| (0, number(seats[index].rank));
-        let operations = self.split(&parents.comms, seats, key, Config::new(true, false))?;
+        let operations = self.split(&parents.comms, seats, key, Config::blocking())?;
         let comms = parents.take().into_iter().zip(operations.take());
         let of = |(comms, seat): (_, &Seat<'_>)| {
             Arc::new(Rank::new(self.nccl, comms, (seat.rank, seat.size), seat.device, seat.timeout))
@@ -213,12 +213,12 @@ fn parts(ranks: &[Choice<'_>]) -> Result<Vec<Option<Arc<Rank>>>> {
     let seats: Vec<Seat<'_>> = ranks.iter().map(|(rank, _)| Seat::of(rank)).collect();
     // What is split from a parent shares its flag, and would be ended with it. So parts are split from a copy, which does not share.
     let key = |index: usize| (0, number(seats[index].rank));
-    let copies = making.split(&parents, &seats, key, Config::new(false, false))?;
+    let copies = making.split(&parents, &seats, key, Config::new())?;
     let choose = |index: usize| {
         let (color, key) = ranks[index].1;
         (color.unwrap_or(NO_COLOR), key)
     };
-    let mut parts = making.split(&copies.comms, &seats, choose, Config::new(false, true))?;
+    let mut parts = making.split(&copies.comms, &seats, choose, Config::parent())?;
     copies.destroy();
     let is_in_part: Vec<bool> = parts.comms.iter().map(|comm| !comm.is_null()).collect();
     let mut seats_of_parts = Vec::with_capacity(seats.len());

@@ -40,18 +40,28 @@ pub(super) struct Config {
 const UNDEFINED: c_int = c_int::MIN;
 
 impl Config {
-    /// All defaults, except for whether calls block, and whether what is split from it shares its resources.
-    pub(super) fn new(blocking: bool, split_share: bool) -> Self {
+    /// Calls do not block, and what is split from it shares its resources.
+    pub(super) fn parent() -> Self {
+        Config { split_share: 1, ..Config::new() }
+    }
+
+    /// Calls block.
+    pub(super) fn blocking() -> Self {
+        Config { blocking: 1, ..Config::new() }
+    }
+
+    /// All defaults, except that no call blocks.
+    pub(super) fn new() -> Self {
         Config {
             size: size_of::<Config>(),
             magic: 0xcafe_beef,
             version: NEEDED.0 * 10_000 + NEEDED.1 * 100,
-            blocking: blocking.into(),
+            blocking: 0,
             cga_cluster_size: UNDEFINED,
             min_ctas: UNDEFINED,
             max_ctas: UNDEFINED,
             net_name: std::ptr::null(),
-            split_share: split_share.into(),
+            split_share: 0,
             traffic_class: UNDEFINED,
         }
     }

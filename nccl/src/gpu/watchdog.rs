@@ -27,7 +27,7 @@ struct All {
     calls: Vec<CallOf>,
     /// The operations that have been enqueued: of each rank in their order, in which they end.
     watched: Vec<(Arc<Rank>, VecDeque<Arc<Watched>>)>,
-    /// Those that have failed. To let go of them takes calls of the driver: it destroys their events.
+    /// Those that have failed. To let go of them may take calls of the driver: the last one of a stream destroys that.
     failed: Vec<Arc<Watched>>,
 }
 
@@ -67,9 +67,8 @@ impl All {
 
     /// Takes all operations of a rank.
     fn take(&mut self, rank: &Arc<Rank>) -> VecDeque<Arc<Watched>> {
-        let works = self.of(rank).map(std::mem::take).unwrap_or_default();
-        self.watched.retain(|(known, _)| !Arc::ptr_eq(known, rank));
-        works
+        let place = self.watched.iter().position(|(known, _)| Arc::ptr_eq(known, rank));
+        place.map(|place| self.watched.remove(place).1).unwrap_or_default()
     }
 }
 
