@@ -1,4 +1,4 @@
-//! 5.5 data_parallel: a network trained on several devices, each with a part of the samples.
+//! 5.7 data_parallel: a network trained on several devices, each with a part of the samples.
 //!
 //! Shows: `ferrogrid::nccl`. Each device is a rank with the same weights; after each pass over its samples, the ranks
 //! add their gradients by an all-reduce, in stream order and in one group. Look at: the weights, which stay the same on all

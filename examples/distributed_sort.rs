@@ -1,4 +1,4 @@
-//! 5.7 distributed_sort: keys that several devices share are sorted, and each device ends with a range of them.
+//! 5.9 distributed_sort: keys that several devices share are sorted, and each device ends with a range of them.
 //!
 //! Shows: messages of any length in `ferrogrid::nccl`. Ranks sort their keys, give all others a sample of them, by which all choose the
 //! same splitters, where ranges begin, and send each other the keys of their ranges.

@@ -1,4 +1,4 @@
-//! 5.6 heat: heat spreads over a plate, whose rows are shared out among several devices.
+//! 5.8 heat: heat spreads over a plate, whose rows are shared out among several devices.
 //!
 //! Shows: messages of `ferrogrid::nccl`. A row at the edge of a device's part needs the next device's row. So before each step
 //! neighbours send each other these rows, the halo, in one group and in stream order.

@@ -1,4 +1,4 @@
-//! 5.4 source_module: a kernel whose formula is known only at run time, compiled while the program runs.
+//! 5.6 source_module: a kernel whose formula is known only at run time, compiled while the program runs.
 //!
 //! Shows: `KernelSource`, Rust text that becomes a kernel; a launch without `unsafe`, whose arguments are
 //! checked against the compiler's types; errors with lines of the text. Look at: the error for a formula with

@@ -60,6 +60,8 @@ mod foreign;
 mod fuzz;
 mod graph;
 mod image;
+#[cfg(any(feature = "cudarc-interop", feature = "ndarray"))]
+pub mod interop;
 mod kernel;
 mod launch;
 mod library;

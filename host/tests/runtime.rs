@@ -13,10 +13,11 @@ mod scenario;
 
 use std::process::{Command, ExitCode};
 
-use ferrogrid_host::{CpuOptions, Device, DeviceBuffer, Grid, Result, Stream};
+use ferrogrid_host::{CpuOptions, Device, DeviceBuffer, Error, Grid, Result, Stream};
 use libtest_mimic::{Arguments, Failed, Trial};
+use runtime::stream::sharing;
 use runtime::stress::{Failing, LENGTH, random_work, soak};
-use runtime::{CASES, Case, LIVE_CASES};
+use runtime::{CASES, Case, LIVE_CASES, Outcome};
 
 /// Random work with launches, of kernels that need no compiler.
 const WITH_LAUNCHES: &[Case] = &[
@@ -31,7 +32,27 @@ const WITH_LAUNCHES: &[Case] = &[
         eprintln!("{line}");
         outcome
     }),
+    ("failures_reach_what_cudarc_writes", failures_reach_what_cudarc_writes),
 ];
+
+/// A copy by cudarc of what a failed kernel has written fails as the kernel did, and later ones do not.
+fn failures_reach_what_cudarc_writes(device: &Device) -> Outcome {
+    let Some(stream) = sharing::shared(device)? else { return Ok(()) };
+    let (mut x, mut y) = (stream.fill(1_u32, LENGTH)?, stream.zeros::<u32>(LENGTH)?);
+    let z = stream.fill(2_u32, LENGTH)?;
+    kernels::may_fail(&stream, Grid::cover(LENGTH), (1, 7), &z, &mut x)?;
+    // The output begins before the input is named.
+    let mut written = stream.write(&mut y)?;
+    stream.cudarc().memcpy_dtod(&stream.read(&x)?, &mut written)?;
+    drop(written);
+    let other = device.new_stream()?;
+    assert!(matches!(other.download(&y), Err(Error::KernelPanic { .. })));
+    assert_eq!(other.download(&z)?, [2; LENGTH]);
+
+    stream.cudarc().memcpy_dtod(&stream.read(&z)?, &mut stream.write(&mut y)?)?;
+    assert_eq!(other.download(&y)?, [2; LENGTH], "it has been written anew");
+    Ok(())
+}
 
 /// Cannot panic.
 fn mix(stream: &Stream, x: &DeviceBuffer<u32>, y: &mut DeviceBuffer<u32>, factor: u32) -> Result<()> {

@@ -25,6 +25,7 @@ chapters! {
     graphs = "graphs.md"
     foreign_kernels = "foreign-kernels.md"
     several_gpus = "several-gpus.md"
+    other_crates = "other-crates.md"
     build_options = "build-options.md"
     tools = "tools.md"
     profiling = "profiling.md"

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Fault;
 use super::host_fn;
 use super::recording::refusal::not_recordable;
-use super::writers::{Effect, Flow, Outcome};
+use super::writers::{Flow, Sources};
 use crate::error::{Error, Result};
 
 /// Work on the host; what it returns is how it ended.
@@ -26,8 +26,8 @@ pub(crate) trait ExternalStream {
         Err(refused())
     }
 
-    /// Names `outcome`, of work that a library has enqueued here, in what the work writes.
-    fn name_external(&self, _effects: &[Effect<'_>], _outcome: &Arc<Outcome>) {}
+    /// Makes waits for the stream return the failures of `sources`, on which work that a library enqueues here rests.
+    fn rest_external(&self, _sources: &Sources) {}
 
     /// Notes a failure of such work.
     fn note_external(&self, _fault: &Arc<Fault>) {}

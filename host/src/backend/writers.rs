@@ -210,6 +210,14 @@ impl Sources {
         self.0.iter()
     }
 
+    /// All of both.
+    #[cfg(feature = "cudarc-interop")]
+    pub(crate) fn join(&mut self, others: &Sources) {
+        let new = others.iter().filter(|other| !self.0.iter().any(|known| Arc::ptr_eq(known, other)));
+        let new: Vec<_> = new.cloned().collect();
+        self.0.extend(new);
+    }
+
     fn fault(&self) -> Option<&Arc<Fault>> {
         self.0.iter().find_map(|outcome| outcome.fault())
     }
@@ -233,7 +241,7 @@ pub(crate) struct Flow {
 pub(crate) type Effect<'a> = (&'a Writers, Use, bool);
 
 /// What a launch rests on.
-fn sources_of<'a>(effects: impl Iterator<Item = Effect<'a>>) -> Sources {
+pub(crate) fn sources_of<'a>(effects: impl Iterator<Item = Effect<'a>>) -> Sources {
     let mut sources = Sources::default();
     for (writers, usage, whole) in effects {
         let written_anew = whole && usage == Use::Write;

@@ -254,6 +254,17 @@ pub enum Error {
         /// The size of one in bytes.
         element_size: usize,
     },
+    /// An array of ndarray is no argument as it is.
+    #[cfg(feature = "ndarray")]
+    #[error(
+        "an array of shape {shape:?} with strides {strides:?} is not in standard layout, row after row; pass a copy by `as_standard_layout()`"
+    )]
+    ArrayLayout {
+        /// The array's shape.
+        shape: Box<[usize]>,
+        /// Its strides, in elements.
+        strides: Box<[isize]>,
+    },
     /// Two lengths that must agree do not.
     #[error("{operation}: the source has {source_length} elements, the target {target_length}")]
     LengthMismatch {

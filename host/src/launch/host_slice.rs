@@ -253,17 +253,18 @@ pub struct InOut<'a, T>(pub &'a mut [T]);
 /// assert_eq!(y, [1, 4, 2, 5, 3, 6]);
 /// # Ok(()) }
 /// ```
-///
-/// ```
-/// # use ferrogrid::prelude::*;
-/// # fn main() -> ferrogrid::Result<()> {
-/// # let stream = Device::cpu().new_stream()?;
-/// # Ok(()) }
-/// ```
 #[derive(Debug)]
 pub struct Shaped<A, const R: usize> {
     slice: A,
     extent: [usize; R],
+}
+
+#[cfg(feature = "ndarray")]
+impl<A, const R: usize> Shaped<A, R> {
+    /// `slice` with the extent of an array, x first.
+    pub(crate) fn new(slice: A, extent: [usize; R]) -> Self {
+        Shaped { slice, extent }
+    }
 }
 
 macro_rules! shapes {

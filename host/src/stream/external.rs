@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
-use crate::backend::writers::{Effect, Flow, Line, Outcome};
+use crate::backend::writers::{self, Flow, Line, Outcome};
 use crate::backend::{EventBackend, Fault};
 use crate::error::{Error, Result};
 use crate::memory::access::Access;
@@ -81,8 +81,8 @@ impl<'a> ExternalWork<'a> {
     /// If the device fails.
     pub fn watch(self, line: &WorkLine) -> Result<PendingWork> {
         let (inner, outcome) = (self.stream.inner(), Arc::new(line.line.next()));
-        let effects: Vec<Effect<'_>> = self.accesses.iter().map(Access::effect).collect();
-        inner.backend().name_external(&effects, &outcome);
+        let effects = self.accesses.iter().map(Access::effect);
+        inner.backend().rest_external(&writers::name(effects, Some(outcome.clone())));
         Ok(PendingWork {
             event: line.event(inner)?,
             spare: line.spare.clone(),

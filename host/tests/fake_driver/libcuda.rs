@@ -477,6 +477,7 @@ call! { bound:
     }
 }
 
+mod cudarc;
 mod device;
 mod graph_memory;
 mod loading;

@@ -2,15 +2,20 @@
 
 use super::*;
 
+/// A new stream of the current context.
+pub(crate) fn create(flags: u32, priority: i32) -> usize {
+    log(&format!("stream flags={flags} priority={priority}"));
+    with(|state| {
+        let id = state.id();
+        state.streams.insert(id, VecDeque::new());
+        state.made_in.insert(id, CONTEXT.get());
+        id
+    })
+}
+
 call! { bound:
     fn cuStreamCreateWithPriority(stream: Out<usize>, flags: u32, priority: i32) {
-        log(&format!("stream flags={flags} priority={priority}"));
-        with(|state| {
-            let id = state.id();
-            state.streams.insert(id, VecDeque::new());
-            state.made_in.insert(id, CONTEXT.get());
-            stream.set(id);
-        });
+        stream.set(create(flags, priority));
         Ok(())
     }
     fn cuStreamDestroy_v2(stream: Pointer) {

@@ -6,7 +6,7 @@
 
 mod graph;
 mod memory;
-mod stream;
+pub(crate) mod stream;
 pub(crate) mod stress;
 
 use std::fmt;
@@ -25,6 +25,7 @@ pub(crate) type Case = (&'static str, fn(&Device) -> Outcome);
 pub(crate) const CASES: &[&[Case]] = &[
     stream::streams::CASES,
     stream::events::CASES,
+    stream::sharing::CASES,
     graph::graphs::CASES,
     graph::recording::CASES,
     graph::pinned_graphs::CASES,

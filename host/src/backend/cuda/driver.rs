@@ -57,7 +57,7 @@ impl Code {
     pub(super) const NOT_SUPPORTED: Code = Code::of(CUresult::CUDA_ERROR_NOT_SUPPORTED);
     pub(super) const INVALID_CLUSTER_SIZE: Code = Code::of(CUresult::CUDA_ERROR_INVALID_CLUSTER_SIZE);
 
-    const fn of(result: CUresult) -> Code {
+    pub(super) const fn of(result: CUresult) -> Code {
         Code(result as u32)
     }
 

@@ -4,8 +4,12 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::CUcontext;
+#[cfg(feature = "cudarc-interop")]
+use cudarc::driver::sys::CUresult;
 
 use super::{CudaDevice, devices};
+#[cfg(feature = "cudarc-interop")]
+use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::driver::driver;
 use crate::error::{Error, Result};
 
@@ -17,6 +21,12 @@ impl CudaDevice {
 
     pub(crate) fn foreign_context(&self) -> Error {
         Error::ForeignContext { device: self.to_string().into() }
+    }
+
+    /// The error of a function of cudarc that returned `code`.
+    #[cfg(feature = "cudarc-interop")]
+    pub(crate) fn error_of(&self, function: &'static str, code: CUresult) -> Error {
+        self.error(Code::of(code).of_function(function), self)
     }
 }
 

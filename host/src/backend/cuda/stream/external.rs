@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::CudaStream;
 use crate::backend::Fault;
 use crate::backend::external::ExternalStream;
-use crate::backend::writers::{Effect, Outcome};
+use crate::backend::writers::Sources;
 use crate::error::{Error, Result};
 
 impl ExternalStream for CudaStream {
@@ -20,8 +20,8 @@ impl ExternalStream for CudaStream {
         Ok(self.raw.0.cast())
     }
 
-    fn name_external(&self, effects: &[Effect<'_>], outcome: &Arc<Outcome>) {
-        self.watch.name_external(effects, outcome);
+    fn rest_external(&self, sources: &Sources) {
+        self.watch.rest(sources);
     }
 
     fn note_external(&self, fault: &Arc<Fault>) {

@@ -21,7 +21,7 @@ use crate::backend::Launch;
 use crate::backend::cuda::feedback::Lent;
 use crate::backend::event::BackendEvent;
 use crate::backend::failure::{Failure, Fault};
-use crate::backend::writers::{Effect, Outcome, are_named, name};
+use crate::backend::writers::{Effect, Outcome, Sources, are_named, name};
 use crate::error::{Error, Result};
 use crate::sync::lock;
 
@@ -163,9 +163,8 @@ impl Watch {
         self.inherit(sources.iter());
     }
 
-    /// To be called when a library has enqueued work that writes: names what the work rests on, and its own outcome.
-    pub(super) fn name_external(&self, effects: &[Effect<'_>], own: &Arc<Outcome>) {
-        let sources = name(effects.iter().copied(), Some(own.clone()));
+    /// To be called for work of a library, which rests on `sources`.
+    pub(super) fn rest(&self, sources: &Sources) {
         // No wait for the stream need come for long.
         lock(&self.inherited).retain(|source| !source.is_settled() || source.fault().is_some());
         self.inherit(sources.iter());
