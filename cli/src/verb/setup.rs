@@ -40,7 +40,7 @@ fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
     let folder = cache::root().join(format!("setup-{}", std::process::id()));
     let package = folder.join("first-kernel");
     let compile = || -> Result<(), Failure> {
-        new::create(&package, new::SOURCES.as_ref())?;
+        new::create(&package, new::Kind::Program, new::SOURCES.as_ref())?;
         // The newest versions, as in the first build of a package; without a network, those in the cache.
         let _ = cargo::command().args(["generate-lockfile", "--quiet"]).current_dir(&package).output();
         let mut environment = Environment::new(&package, folder.join("out"));

@@ -1,6 +1,7 @@
 //! The CUDA backend's driver calls for streams, events, host functions and memory of all kinds, with
 //! a fake one (`fake_driver/libcuda.rs`). That results are right is for the cases of `runtime.rs`.
 
+use std::ffi::c_void;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,9 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use crate::kernels::saxpy;
 use crate::scenario::{count, run};
 use ferrogrid_host::{
-    Device, Error, EventOptions, ExecutableGraph, Result, Stream, StreamOptions, WaitValue,
+    Device, Error, EventOptions, ExecutableGraph, Grid, Result, Stream, StreamOptions, WaitValue,
 };
 
 type Scenario = (&'static str, fn() -> Result<()>);
@@ -21,6 +23,8 @@ const SCENARIOS: &[Scenario] = &[
     ("foreign_context", foreign_context),
     ("foreign_end", foreign_end),
     ("foreign_both_ways", foreign_both_ways),
+    ("foreign_for_each_call", foreign_for_each_call),
+    ("legacy_for_each_call", legacy_for_each_call),
     ("graphs_and_waits", graphs_and_waits),
     ("failed_device", failed_device),
     ("refused_callback", refused_callback),
@@ -262,6 +266,39 @@ fn foreign_both_ways() -> Result<()> {
 }
 
 /// The fake driver loses a wait that comes in the middle of a graph's launch, as CUDA's does.
+/// An extension module of Python makes a handle for each call, and may never wait for the device.
+#[test]
+fn handles_for_each_call_leave_nothing() {
+    for scenario in ["foreign_for_each_call", "legacy_for_each_call"] {
+        let calls = run(scenario, "");
+        let (records, launches) = (count(&calls, "cuMemHostAlloc"), count(&calls, "cuLaunchKernel"));
+        assert!(launches == 300 && records < 10, "{records} allocations of records for {launches} launches");
+    }
+}
+
+fn foreign_for_each_call() -> Result<()> {
+    let owner = Device::cuda(0)?.new_stream()?;
+    for_each_call(&owner, owner.as_raw().unwrap())
+}
+
+fn legacy_for_each_call() -> Result<()> {
+    for_each_call(&Device::cuda(0)?.legacy_stream()?, std::ptr::null_mut())
+}
+
+/// Launches a kernel that may panic on a new handle of `owner` each time.
+fn for_each_call(owner: &Stream, raw: *mut c_void) -> Result<()> {
+    let (x, mut y) = (owner.upload(&[1.0_f32; 4])?, owner.upload(&[0.0_f32; 4])?);
+    for _ in 0..300 {
+        // SAFETY: it is a stream of this device, and lives longer.
+        let stream = unsafe { Stream::from_raw(owner.device(), raw)? };
+        saxpy(&stream, Grid::cover(4), 1.0, &x, &mut y)?;
+        drop(stream);
+        owner.synchronize()?;
+    }
+    assert_eq!(owner.download(&y)?, [300.0; 4]);
+    Ok(())
+}
+
 #[test]
 fn graphs_on_a_stream_lose_no_wait_of_another_handle_of_it() {
     run("graphs_and_waits", "");

@@ -294,20 +294,27 @@ impl CudaStream {
         Ok(tail)
     }
 
-    /// Tells whether all that the stream holds now has run.
-    fn has_run(&self) -> Box<dyn Fn() -> bool + Send> {
-        let tail = match &self.owner {
-            Owner::Us => self.tail().ok(),
+    /// Tells whether all that the stream holds has run. It is called as the stream is dropped.
+    fn has_run(&mut self) -> Box<dyn Fn() -> bool + Send> {
+        match &mut self.owner {
+            Owner::Us | Owner::Context => {
+                let tail = self.tail().ok();
+                Box::new(move || tail.as_ref().is_some_and(Tail::is_complete))
+            }
             Owner::Thread(thread) => {
                 let mark = thread.mark().ok().cloned();
-                return Box::new(move || {
-                    mark.as_ref().is_some_and(|mark| mark.is_complete().unwrap_or(false))
-                });
+                Box::new(move || mark.as_ref().is_some_and(|mark| mark.is_complete().unwrap_or(false)))
             }
-            // Another's stream may be gone; the device's synchronisation waits for its work, too.
-            Owner::Context | Owner::Foreign(_) => None,
-        };
-        Box::new(move || tail.as_ref().is_some_and(Tail::is_complete))
+            // Another's stream may be gone, but its end has been marked.
+            Owner::Foreign(usage) => {
+                let usage = usage.get_mut().unwrap_or_else(PoisonError::into_inner);
+                let end = match std::mem::replace(usage, Use::Open) {
+                    Use::Ended(end) => Some(end),
+                    Use::Open | Use::Lost(_) => None,
+                };
+                Box::new(move || end.as_ref().is_some_and(|end| end.is_complete().unwrap_or(false)))
+            }
+        }
     }
 
     fn wait_for(&self, tail: Tail) -> Result<()> {
@@ -464,7 +471,8 @@ impl BackendStream for CudaStream {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        self.device.watches.keep(&self.watch, || self.has_run());
+        let (watches, watch) = (&self.device.watches, self.watch.clone());
+        watches.keep(&watch, || self.has_run());
         if !matches!(self.owner, Owner::Us) {
             return;
         }

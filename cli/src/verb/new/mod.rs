@@ -11,18 +11,31 @@ use crate::{Failure, cargo};
 pub(crate) struct Options {
     /// The folder to make; its last part is the package's name.
     path: PathBuf,
+    /// Make a Python extension module by PyO3 and maturin, whose functions launch kernels on tensors of PyTorch, CuPy and NumPy.
+    #[arg(long)]
+    python: bool,
+}
+
+/// What a package is.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Program,
+    Python,
 }
 
 /// Writes the package; an existing folder is an error.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    create(&options.path, Path::new(SOURCES))?;
+    let kind = if options.python { Kind::Python } else { Kind::Program };
+    create(&options.path, kind, Path::new(SOURCES))?;
     if !is_installed() {
         configure(&options.path, Path::new(SOURCES))?;
     }
     let path = options.path.display();
-    println!(
-        "made the package {path}; now: cd {path} && cargo run && cargo test && cargo ferrogrid inspect saxpy"
-    );
+    let next = match kind {
+        Kind::Program => "cargo run && cargo test && cargo ferrogrid inspect saxpy",
+        Kind::Python => "pip install . && python test.py && cargo ferrogrid inspect saxpy",
+    };
+    println!("made the package {path}; now: cd {path} && {next}");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -30,20 +43,55 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 pub(crate) const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Makes the package in `folder`; it depends on the Ferrogrid with `cli` as the sources of its command.
-pub(crate) fn create(folder: &Path, cli: &Path) -> Result<(), Failure> {
+pub(crate) fn create(folder: &Path, kind: Kind, cli: &Path) -> Result<(), Failure> {
     let name = package_name(folder)?;
     fs::create_dir_all(folder.parent().unwrap_or(Path::new("")))?;
     fs::create_dir(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     fs::create_dir(folder.join("src"))?;
-    fs::write(folder.join("build.rs"), BUILD)?;
-    fs::write(folder.join("src/main.rs"), MAIN)?;
-    let manifest = manifest(&name, cli);
+    for (file, text) in kind.files() {
+        let text = text.replace("PACKAGE", &name).replace("NAME", &crate_name(&name));
+        fs::write(folder.join(file), text)?;
+    }
+    let manifest = manifest(&name, kind, cli);
     fs::write(folder.join("Cargo.toml"), &manifest)?;
     if !is_member(folder) {
         let workspace = if is_below_a_package(folder) { WORKSPACE } else { "" };
         fs::write(folder.join("Cargo.toml"), format!("{manifest}{PROFILE}{workspace}"))?;
     }
     Ok(fs::write(folder.join(".gitignore"), "/target\n")?)
+}
+
+impl Kind {
+    /// The files besides Cargo.toml, with NAME for the name of the crate and PACKAGE for that of the package.
+    fn files(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Kind::Program => &[("build.rs", BUILD), ("src/main.rs", MAIN)],
+            Kind::Python => &[
+                ("build.rs", BUILD),
+                ("src/lib.rs", include_str!("python/lib.rs")),
+                ("src/tensor.rs", include_str!("python/tensor.rs")),
+                ("test.py", include_str!("python/test.py")),
+                ("pyproject.toml", include_str!("python/pyproject.toml")),
+            ],
+        }
+    }
+
+    /// What stands in Cargo.toml before the other dependencies.
+    fn dependencies(self, name: &str) -> String {
+        match self {
+            Kind::Program => "[dependencies]\n".to_owned(),
+            Kind::Python => format!(
+                "[lib]\nname = {:?}\ncrate-type = [\"cdylib\"]\n\n[dependencies]\n# One build for Python 3.9 and newer.\n\
+                 pyo3 = {{ version = \"0.30\", features = [\"abi3-py39\"] }}\n",
+                crate_name(name)
+            ),
+        }
+    }
+}
+
+/// The name of the package's crate.
+fn crate_name(package: &str) -> String {
+    package.replace('-', "_")
 }
 
 /// Whether cargo finds this command in `PATH`.
@@ -131,7 +179,7 @@ fn is_below_a_package(folder: &Path) -> bool {
 
 /// The Cargo.toml: it depends on the sources that this command was built from if they still exist, else on the published
 /// version.
-fn manifest(name: &str, cli: &Path) -> String {
+fn manifest(name: &str, kind: Kind, cli: &Path) -> String {
     let dependency = |folder: &str| match sources(cli) {
         Some(root) => {
             format!("{{ path = {:?} }}", root.join(folder).display().to_string().trim_end_matches('/'))
@@ -139,8 +187,9 @@ fn manifest(name: &str, cli: &Path) -> String {
         None => format!("{:?}", env!("CARGO_PKG_VERSION")),
     };
     format!(
-        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\nferrogrid = {}\n\n\
+        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\n\n{}ferrogrid = {}\n\n\
          [build-dependencies]\nferrogrid-build = {}\n",
+        kind.dependencies(name),
         dependency(""),
         dependency("builder")
     )
@@ -210,10 +259,22 @@ mod tests {
     fn a_new_package_has_all_its_files() {
         let folder = tempfile::tempdir().unwrap();
         let package = folder.path().join("deep/down/my-kernels");
-        create(&package, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        create(&package, Kind::Program, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
         let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
         assert!(manifest.contains("name = \"my-kernels\"") && manifest.contains("/builder\""), "{manifest}");
         assert!(package.join("build.rs").is_file() && package.join("src/main.rs").is_file());
+    }
+
+    #[test]
+    fn a_python_package_has_the_names_that_python_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = folder.path().join("my-kernels");
+        create(&package, Kind::Python, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let read = |file: &str| fs::read_to_string(package.join(file)).unwrap();
+        assert!(read("src/lib.rs").contains("fn my_kernels(module: &Bound"));
+        assert!(read("test.py").contains("import my_kernels\n"));
+        assert!(read("pyproject.toml").contains("name = \"my-kernels\"\n"));
+        assert!(read("Cargo.toml").contains("[lib]\nname = \"my_kernels\"\n"));
     }
 
     #[test]
@@ -239,7 +300,8 @@ mod tests {
     fn a_package_below_another_stands_on_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let manifest = |package: &str| {
-            create(&folder.path().join(package), Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+            create(&folder.path().join(package), Kind::Program, Path::new(env!("CARGO_MANIFEST_DIR")))
+                .unwrap();
             fs::read_to_string(folder.path().join(package).join("Cargo.toml")).unwrap()
         };
         assert!(!manifest("alone").contains("[workspace]"));
@@ -252,7 +314,8 @@ mod tests {
         let root = "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n";
         fs::write(folder.path().join("Cargo.toml"), root).unwrap();
         let manifest = |package: &str| {
-            create(&folder.path().join(package), Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+            create(&folder.path().join(package), Kind::Program, Path::new(env!("CARGO_MANIFEST_DIR")))
+                .unwrap();
             fs::read_to_string(folder.path().join(package).join("Cargo.toml")).unwrap()
         };
         let member = manifest("crates/member");
@@ -263,7 +326,7 @@ mod tests {
 
     #[test]
     fn without_the_sources_the_published_version_is_named() {
-        let text = manifest("x", Path::new("/nowhere/cli"));
+        let text = manifest("x", Kind::Program, Path::new("/nowhere/cli"));
         assert!(text.contains(&format!("ferrogrid = {:?}", env!("CARGO_PKG_VERSION"))), "{text}");
     }
 
@@ -271,7 +334,8 @@ mod tests {
     fn an_existing_folder_is_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("mine")).unwrap();
-        let message = create(&folder.path().join("mine"), Path::new("/x")).unwrap_err().to_string();
+        let message =
+            create(&folder.path().join("mine"), Kind::Program, Path::new("/x")).unwrap_err().to_string();
         assert!(message.contains("cannot make"), "{message}");
     }
 
@@ -279,7 +343,7 @@ mod tests {
     fn names_that_cargo_would_refuse_are_refused_before_anything_is_made() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["3d", "a b", "ferrogrid", "ö", "fn", "struct", "test", "deps", "self"] {
-            assert!(create(&folder.path().join(name), Path::new("/x")).is_err(), "{name}");
+            assert!(create(&folder.path().join(name), Kind::Program, Path::new("/x")).is_err(), "{name}");
         }
         assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
     }
