@@ -551,3 +551,43 @@ fn listings_are_renewed_in_their_place() {
     assert!(parse(&new).blocks.iter().all(|block| fault(block, &folder).is_none()), "{new}");
     assert!(renewed(&format!("{comment}\n"), &folder).is_err());
 }
+
+/// A crate that is new is explained in the chapter on dependencies, and one that has gone is no longer.
+#[test]
+fn every_dependency_is_explained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let manifest = |folder: &Path| -> toml::Table {
+        fs::read_to_string(folder.join("Cargo.toml")).unwrap().parse().unwrap()
+    };
+    let workspace = manifest(&root);
+    let members = workspace["workspace"]["members"].as_array().unwrap().iter();
+    let mut folders: Vec<_> = members.map(|member| root.join(member.as_str().unwrap())).collect();
+    folders.push(root.clone());
+    let mut used = BTreeSet::new();
+    for manifest in folders.iter().map(|folder| manifest(folder)) {
+        let targets =
+            manifest.get("target").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values);
+        let targets: Vec<_> = targets.filter_map(toml::Value::as_table).collect();
+        for table in targets.into_iter().chain([&manifest]) {
+            for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+                used.extend(
+                    table
+                        .get(kind)
+                        .and_then(toml::Value::as_table)
+                        .into_iter()
+                        .flat_map(toml::Table::keys)
+                        .cloned(),
+                );
+            }
+        }
+    }
+    used.retain(|name| !name.starts_with("ferrogrid") && name != "cargo-ferrogrid" && name != "optics");
+    let chapter = fs::read_to_string(docs().join("src/dependencies.md")).unwrap();
+    let rows = chapter.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let explained: BTreeSet<String> = rows
+        .flat_map(|names| {
+            names.trim_end_matches(" (feature)").split(", ").map(|name| name.trim_matches('`').to_owned())
+        })
+        .collect();
+    assert_eq!(used, explained);
+}
