@@ -21,6 +21,7 @@
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct KernelAttributes {
     /// 32-bit registers of each thread (`NUM_REGS`). 0 on the CPU.

@@ -32,6 +32,7 @@ use attribute::DeviceAttribute;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DeviceProperties {
     /// The device's name from its vendor (`cuDeviceGetName`).
@@ -214,6 +215,26 @@ impl fmt::Display for DeviceUuid {
             write!(f, "{byte:02x}")?;
         }
         Ok(())
+    }
+}
+
+/// As they are displayed.
+#[cfg(feature = "serde")]
+mod serialize {
+    use serde::{Serialize, Serializer};
+
+    use super::{DeviceUuid, PciAddress};
+
+    impl Serialize for DeviceUuid {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(self)
+        }
+    }
+
+    impl Serialize for PciAddress {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(self)
+        }
     }
 }
 

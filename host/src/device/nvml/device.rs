@@ -50,6 +50,7 @@ pub struct NvmlDevice {
 
 /// One clock of a GPU in MHz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct NvmlClock {
     /// Now (`nvmlDeviceGetClockInfo`).
@@ -60,6 +61,7 @@ pub struct NvmlClock {
 
 /// The clocks of a GPU, from [`NvmlDevice::clocks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct NvmlClocks {
     /// Of the graphics engines.
@@ -74,6 +76,7 @@ pub struct NvmlClocks {
 
 /// The memory of a GPU in bytes, by all programs together, from [`NvmlDevice::memory`] (`nvmlDeviceGetMemoryInfo`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct NvmlMemory {
     /// All of it.
@@ -86,6 +89,7 @@ pub struct NvmlMemory {
 
 /// A process that uses a GPU, from [`NvmlDevice::processes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct NvmlProcess {
     /// Its number in the system.
@@ -98,6 +102,7 @@ pub struct NvmlProcess {
 
 /// The kind of work of a process on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub enum NvmlProcessKind {
     /// It computes (`nvmlDeviceGetComputeRunningProcesses`).
@@ -108,6 +113,7 @@ pub enum NvmlProcessKind {
 
 /// An active NVLink of a GPU, from [`NvmlDevice::nvlinks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct NvmlLink {
     /// Its number on this GPU.

@@ -27,6 +27,7 @@ use crate::error::Result;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct BlockSuggestion {
     /// Threads in a block.

@@ -90,6 +90,7 @@ enum Which {
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PoolStatistics {
     /// Used by buffers now; a buffer that is dropped counts until the stream has freed it

@@ -297,6 +297,7 @@ setters! { BlockResources:
 /// assert_eq!(occupancy.to_string(), "2 blocks, 32 of 48 warps (67 %), limited by registers");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Occupancy {
     /// Blocks on the multiprocessor at a time; 0 if such a block cannot be launched at all.
@@ -326,6 +327,7 @@ pub struct Occupancy {
 /// assert_eq!(limits.barriers, None); // they limit nothing before 9.0
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct OccupancyLimits {
     /// By the warps (the threads) of the multiprocessor.
@@ -352,6 +354,7 @@ pub struct OccupancyLimits {
 /// assert_eq!(large.limited_by(), [OccupancyLimiter::Warps]); // it is full
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub enum OccupancyLimiter {
     /// The limits on warps (threads) of a multiprocessor or a block.
