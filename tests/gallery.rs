@@ -74,7 +74,7 @@ fn reads_well(name: &str, text: &str) -> Result<(), Failed> {
 }
 
 /// Examples that check nothing on the CPU device, and say so.
-const ONLY_ON_A_GPU: [&str; 3] = ["driver_calls", "linking", "source_module"];
+const ONLY_ON_A_GPU: [&str; 5] = ["cublas", "cufft", "driver_calls", "linking", "source_module"];
 
 /// Examples that need a feature of their package, and may not be built.
 const WITH_A_FEATURE: [&str; 1] = ["source_module"];

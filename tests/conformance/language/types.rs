@@ -7,6 +7,7 @@ use ferrogrid::LaunchError;
 use ferrogrid::bytemuck;
 use ferrogrid::prelude::*;
 
+use crate::block::clusters;
 use crate::language::type_kernels::own::{self, Complex, Found, Phase, Tagged, Tally};
 use crate::language::type_kernels::shaped;
 use crate::{Case, Outcome, expect};
@@ -156,6 +157,7 @@ fn structs_of_atomics_are_elements(device: &Device) -> Outcome {
 }
 
 fn derived_structs_are_read_across_a_cluster(device: &Device) -> Outcome {
+    clusters::ready(device, own::across::kernel())?;
     let stream = device.new_stream()?;
     let pair = |i: usize| (Complex { re: i as f32, im: 0.5 }, i as u8);
     let mut x = stream.upload(&(0..64).map(pair).collect::<Vec<_>>())?;
