@@ -16,6 +16,19 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// cudarc's functions take it by `DevicePtr` on the stream that it is of, and also on others: these wait for that stream, and the
 /// host waits for them.
+///
+/// ```compile_fail,E0502
+/// # use ferrogrid::Device;
+/// # use ferrogrid::interop::SharedStream;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # // SAFETY: nothing captures the stream.
+/// # let stream = unsafe { SharedStream::new(&Device::cuda(0)?)? };
+/// let mut x = stream.zeros::<f32>(4)?;
+/// let view = stream.read(&x)?;
+/// stream.fill_into(1.0, &mut x)?; // while a library may still read it
+/// drop(view);
+/// # Ok(()) }
+/// ```
 pub struct SharedView<'a, T> {
     elements: Elements<'a>,
     types: PhantomData<&'a [T]>,
