@@ -210,14 +210,6 @@ impl Sources {
         self.0.iter()
     }
 
-    /// All of both.
-    #[cfg(feature = "cudarc-interop")]
-    pub(crate) fn join(&mut self, others: &Sources) {
-        let new = others.iter().filter(|other| !self.0.iter().any(|known| Arc::ptr_eq(known, other)));
-        let new: Vec<_> = new.cloned().collect();
-        self.0.extend(new);
-    }
-
     fn fault(&self) -> Option<&Arc<Fault>> {
         self.0.iter().find_map(|outcome| outcome.fault())
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use crate::backend::writers::{Sources, sources_of};
+use crate::backend::writers::{Sources, Writers, sources_of};
 use crate::error::Result;
 use crate::memory::access::Access;
 use crate::order::Use;
@@ -18,7 +18,7 @@ pub(super) struct Calls(Mutex<Present>);
 struct Present {
     views: usize,
     /// What the memory of these views rests on, and of those that have ended since there was none.
-    sources: Sources,
+    sources: Writers,
 }
 
 /// One view in calls of a library.
@@ -36,19 +36,20 @@ impl Calls {
         access.begin(stream.inner())?;
         let mut present = lock(&self.0);
         present.views += 1;
-        present.sources.join(&sources_of([access.effect()].into_iter()));
-        stream.inner().backend().rest_external(&present.sources);
+        present.sources.receive(sources_of([access.effect()].into_iter()), false);
+        let sources = present.sources.sources();
+        stream.inner().backend().rest_external(&sources);
         let call = Call { calls: self, access };
-        call.name(&present.sources, access.is_whole());
+        call.name(sources, access.is_whole());
         Ok(call)
     }
 }
 
 impl Call<'_> {
     /// Enters `sources` into the memory, if the library writes it: into the `whole`, or a part.
-    fn name(&self, sources: &Sources, whole: bool) {
+    fn name(&self, sources: Sources, whole: bool) {
         if self.access.usage() != Use::Read {
-            self.access.memory().writers().receive(sources.clone(), whole);
+            self.access.memory().writers().receive(sources, whole);
         }
     }
 }
@@ -56,10 +57,10 @@ impl Call<'_> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         let mut present = lock(&self.calls.0);
-        self.name(&present.sources, false);
+        self.name(present.sources.sources(), false);
         present.views -= 1;
         if present.views == 0 {
-            present.sources = Sources::default();
+            present.sources = Writers::default();
         }
     }
 }

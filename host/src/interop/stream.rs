@@ -10,6 +10,7 @@ use ferrogrid_device::DeviceCopy;
 use super::calls::{Call, Calls};
 use super::view::{SharedView, SharedViewMut};
 use crate::backend::cuda::CudaDevice;
+use crate::backend::cuda::stream::per_thread::PER_THREAD;
 use crate::device::Device;
 use crate::device::context::gpu;
 use crate::error::{Error, Result};
@@ -18,9 +19,6 @@ use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
 use crate::view::argument::{DeviceInput, DeviceOutput};
 use crate::view::pointer::DevicePtrMut;
-
-/// `CU_STREAM_PER_THREAD`, which is another stream on each thread.
-const PER_THREAD: usize = 2;
 
 /// A stream that cudarc owns, with all methods of [`Stream`]. The [module](super) says what it is for.
 ///

@@ -265,7 +265,6 @@ fn foreign_both_ways() -> Result<()> {
     })
 }
 
-/// The fake driver loses a wait that comes in the middle of a graph's launch, as CUDA's does.
 /// An extension module of Python makes a handle for each call, and may never wait for the device.
 #[test]
 fn handles_for_each_call_leave_nothing() {
@@ -299,6 +298,7 @@ fn for_each_call(owner: &Stream, raw: *mut c_void) -> Result<()> {
     Ok(())
 }
 
+/// The fake driver loses a wait that comes in the middle of a graph's launch, as CUDA's does.
 #[test]
 fn graphs_on_a_stream_lose_no_wait_of_another_handle_of_it() {
     run("graphs_and_waits", "");

@@ -11,7 +11,7 @@ mod feedback;
 mod graph;
 mod memory;
 mod module;
-mod stream;
+pub(crate) mod stream;
 
 pub(crate) use device::context::device_of_context;
 pub(crate) use device::properties::driver_version;

@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_void};
 
-use ferrogrid::DeviceCopy;
 use ferrogrid::dlpack::{DlpackElement, DlpackTensor, ReadOnlyBuffer};
 use ferrogrid::prelude::*;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};

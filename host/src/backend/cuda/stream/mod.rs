@@ -80,7 +80,7 @@ enum Use {
     /// It is live.
     Open,
     /// It may be gone; this is the end of our work on it.
-    Ended(CudaEvent),
+    Ended(Arc<CudaEvent>),
     /// It may be gone, and the driver could not mark the end.
     Lost(Error),
 }
@@ -294,27 +294,21 @@ impl CudaStream {
         Ok(tail)
     }
 
-    /// Tells whether all that the stream holds has run. It is called as the stream is dropped.
-    fn has_run(&mut self) -> Box<dyn Fn() -> bool + Send> {
-        match &mut self.owner {
+    /// Tells whether all that the stream holds now has run.
+    fn has_run(&self) -> Box<dyn Fn() -> bool + Send> {
+        let end = match &self.owner {
             Owner::Us | Owner::Context => {
                 let tail = self.tail().ok();
-                Box::new(move || tail.as_ref().is_some_and(Tail::is_complete))
+                return Box::new(move || tail.as_ref().is_some_and(Tail::is_complete));
             }
-            Owner::Thread(thread) => {
-                let mark = thread.mark().ok().cloned();
-                Box::new(move || mark.as_ref().is_some_and(|mark| mark.is_complete().unwrap_or(false)))
-            }
+            Owner::Thread(thread) => thread.mark().ok().cloned(),
             // Another's stream may be gone, but its end has been marked.
-            Owner::Foreign(usage) => {
-                let usage = usage.get_mut().unwrap_or_else(PoisonError::into_inner);
-                let end = match std::mem::replace(usage, Use::Open) {
-                    Use::Ended(end) => Some(end),
-                    Use::Open | Use::Lost(_) => None,
-                };
-                Box::new(move || end.as_ref().is_some_and(|end| end.is_complete().unwrap_or(false)))
-            }
-        }
+            Owner::Foreign(usage) => match &*lock(usage) {
+                Use::Ended(end) => Some(end.clone()),
+                Use::Open | Use::Lost(_) => None,
+            },
+        };
+        Box::new(move || end.as_ref().is_some_and(|end| end.is_complete().unwrap_or(false)))
     }
 
     fn wait_for(&self, tail: Tail) -> Result<()> {
@@ -378,7 +372,7 @@ impl BackendStream for CudaStream {
             Ok(event)
         });
         *usage = match recorded {
-            Ok(event) => Use::Ended(event),
+            Ok(event) => Use::Ended(Arc::new(event)),
             Err(error) => Use::Lost(error),
         };
     }
@@ -471,8 +465,7 @@ impl BackendStream for CudaStream {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        let (watches, watch) = (&self.device.watches, self.watch.clone());
-        watches.keep(&watch, || self.has_run());
+        self.device.watches.keep(&self.watch, || self.has_run());
         if !matches!(self.owner, Owner::Us) {
             return;
         }
