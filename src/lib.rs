@@ -104,6 +104,9 @@ pub use ferrogrid_macros::{comparison, constant, elementwise, kernel, module, re
 #[cfg(feature = "nccl")]
 pub use ferrogrid_nccl as nccl;
 
+#[cfg(doctest)]
+mod macro_examples;
+
 #[doc(hidden)]
 pub use ferrogrid_host::__private;
 
