@@ -9,7 +9,7 @@ use ferrogrid::prelude::*;
 use crate::table::not_for_this_device;
 use crate::{Case, Outcome};
 
-/// Ignored by default, because it takes longer than all other cases together; `.ci/run` runs it.
+/// Ignored by default, because it takes longer than all other cases together; `FULL=1 .ci/run` runs it.
 pub(crate) const NAME: &str = "the_suite_holds_with_1_2_and_16_workers";
 
 pub(crate) const CASES: &[Case] = &[(NAME, the_suite_holds_with_1_2_and_16_workers)];

@@ -26,7 +26,7 @@ pub(crate) const CASES: &[Case] = &[
     ("kernels_use_memory_that_a_graph_allocates", kernels_use_memory_that_a_graph_allocates),
 ];
 
-const LENGTH: usize = 100_000;
+const LENGTH: usize = 10_000;
 
 fn typed_launches_are_recorded_and_replayed(device: &Device) -> Outcome {
     let (stream, other) = (device.new_stream()?, device.new_stream()?);

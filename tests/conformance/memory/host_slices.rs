@@ -293,7 +293,7 @@ fn the_buffers_of_slices_are_freed(device: &Device) -> Outcome {
     let pool = device.memory_pool();
     stream.synchronize()?;
     let before = pool.statistics()?.used;
-    let mut data = vec![0_u32; 1 << 16];
+    let mut data = vec![0_u32; 1 << 12];
     for round in 0..100 {
         elementwise::increment(&stream, Grid::cover(data.len()), InOut(&mut data))?;
         let refused = elementwise::increment(&stream, Grid::new(1, 1 << 20), InOut(&mut data));

@@ -36,7 +36,7 @@ fn exact(x: &[Complex]) -> Vec<Complex> {
 /// Halves of even and odd elements, each transformed.
 fn by_halves(x: &[Complex]) -> Vec<Complex> {
     let n = x.len();
-    if n <= 64 {
+    if n <= 4 {
         return exact(x);
     }
     let half = |first: usize| by_halves(&x.iter().copied().skip(first).step_by(2).collect::<Vec<_>>());
