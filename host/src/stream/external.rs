@@ -1,9 +1,15 @@
-//! Work of neighbouring crates in stream order, with the memory that it uses declared. For `ferrogrid-nccl`.
+//! Work of neighbouring crates in stream order, with the memory that it uses declared. For `ferrogrid-nccl`. `recorded` makes
+//! it nodes of graphs.
+
+pub(crate) mod recorded;
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::backend::writers::{self, Flow, Line, Outcome};
+use crate::backend::external;
+use crate::backend::recording::RecordingStream;
+use crate::backend::recording::refusal::external_on_allocation;
+use crate::backend::writers::{self, Effect, Flow, Line, Outcome};
 use crate::backend::{EventBackend, Fault};
 use crate::error::{Error, Result};
 use crate::memory::access::Access;
@@ -14,10 +20,13 @@ use crate::sync::lock;
 /// Work that is about to be enqueued: the stream has been made to wait for what the work must come after.
 ///
 /// The views behind the accesses are borrowed as long as this exists. So no other use of the memory begins before the work
-/// is enqueued, by [`ExternalWork::run`], or by a library between `handle` and `watch`.
+/// is enqueued, by [`ExternalWork::run`], or by a library between `handle` and `watch`. On streams of a recording it becomes a node:
+/// by [`ExternalWork::record`], or by a library between [`ExternalWork::capture`] and [`CapturedWork::finish`](recorded::CapturedWork::finish).
 #[doc(hidden)]
 pub struct ExternalWork<'a> {
     stream: &'a Stream,
+    /// To the streams of a recording; none elsewhere.
+    announcing: Vec<Announcing<'a>>,
     accesses: Vec<Access<'a>>,
 }
 
@@ -25,26 +34,48 @@ impl<'a> ExternalWork<'a> {
     /// Orders the memory of `accesses` on `stream` for their uses.
     ///
     /// # Errors
-    /// If memory is another device's, in a recording, or if the device fails.
+    /// If memory is another device's, if a recording cannot have the work, or if the device fails.
     pub fn begin(stream: &'a Stream, accesses: Vec<Access<'a>>) -> Result<Self> {
         let inner = stream.inner();
-        let _announcing = Announcing::on(inner);
-        if inner.recording().is_some() {
-            // Both forms of work are refused there.
-            inner.backend().external_handle()?;
+        let mut announcing = Vec::new();
+        if let Some(recording) = inner.recording() {
+            recording.check_external()?;
+            if accesses.iter().any(|access| access.memory().is_of_graph()) {
+                return Err(external_on_allocation());
+            }
+            announcing.push(Announcing::on(inner));
         }
         accesses.iter().try_for_each(|access| access.begin(inner))?;
-        Ok(ExternalWork { stream, accesses })
+        Ok(ExternalWork { stream, announcing, accesses })
     }
 
-    /// Several works on one stream as one.
+    /// Several works on one stream, or on streams of one recording, as one.
     ///
     /// # Panics
     /// If there are none, or they are on several streams.
     pub fn join(works: Vec<Self>) -> Self {
         let stream = works.first().expect("there is work").stream;
-        assert!(works.iter().all(|work| work.stream.id() == stream.id()), "works of one stream");
-        ExternalWork { stream, accesses: works.into_iter().flat_map(|work| work.accesses).collect() }
+        let is_with = |other: &Stream| match Self::recording_of(stream) {
+            Some(recording) => Self::recording_of(other) == Some(recording),
+            None => other.id() == stream.id(),
+        };
+        assert!(works.iter().all(|work| is_with(work.stream)), "works of one stream");
+        let (mut announcing, mut accesses) = (Vec::new(), Vec::new());
+        for work in works {
+            announcing.extend(work.announcing);
+            accesses.extend(work.accesses);
+        }
+        ExternalWork { stream, announcing, accesses }
+    }
+
+    /// The number of the recording that `stream` is of.
+    pub fn recording_of(stream: &Stream) -> Option<u64> {
+        stream.inner().recording().map(RecordingStream::graph)
+    }
+
+    /// Held while functions for several streams are made, until they are in their streams: so they have one order in all.
+    pub fn in_order() -> MutexGuard<'static, ()> {
+        external::in_order()
     }
 
     /// The stream.
@@ -80,15 +111,28 @@ impl<'a> ExternalWork<'a> {
     /// # Errors
     /// If the device fails.
     pub fn watch(self, line: &WorkLine) -> Result<PendingWork> {
-        let (inner, outcome) = (self.stream.inner(), Arc::new(line.line.next()));
-        let effects = self.accesses.iter().map(Access::effect);
-        inner.backend().rest_external(&writers::name(effects, Some(outcome.clone())));
-        Ok(PendingWork {
-            event: line.event(inner)?,
-            spare: line.spare.clone(),
-            stream: inner.clone(),
-            outcome,
-        })
+        line.watch(self.stream.inner(), self.accesses.iter().map(Access::effect))
+    }
+}
+
+/// A launch of a graph that has been enqueued, with work of neighbouring crates in it.
+#[doc(hidden)]
+pub struct LaunchedWork<'a> {
+    stream: &'a Arc<StreamInner>,
+    effects: Vec<Effect<'a>>,
+}
+
+impl<'a> LaunchedWork<'a> {
+    pub(crate) fn new(stream: &'a Arc<StreamInner>, effects: Vec<Effect<'a>>) -> Self {
+        LaunchedWork { stream, effects }
+    }
+
+    /// As [`ExternalWork::watch`], for the whole launch.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn watch(&self, line: &WorkLine) -> Result<PendingWork> {
+        line.watch(self.stream, self.effects.iter().copied())
     }
 }
 
@@ -107,6 +151,22 @@ impl WorkLine {
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
         WorkLine { line: Line::new(), spare: Arc::default() }
+    }
+
+    /// The next work in the line, which has been enqueued on `stream`.
+    fn watch<'e>(
+        &self,
+        stream: &Arc<StreamInner>,
+        effects: impl Iterator<Item = Effect<'e>> + Clone,
+    ) -> Result<PendingWork> {
+        let outcome = Arc::new(self.line.next());
+        stream.backend().rest_external(&writers::name(effects, Some(outcome.clone())));
+        Ok(PendingWork {
+            event: self.event(stream)?,
+            spare: self.spare.clone(),
+            stream: stream.clone(),
+            outcome,
+        })
     }
 
     /// An event that marks where the stream is.

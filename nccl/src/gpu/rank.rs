@@ -1,5 +1,6 @@
 //! [`Rank`]: one rank of a communicator, and its end.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ pub(crate) struct Rank {
     line: WorkLine,
     /// When the watchdog saw an operation end.
     progress: Mutex<Instant>,
+    /// How many shares graphs have of it. While there are any, the communicator for operations cannot be ended.
+    graphs: AtomicUsize,
 }
 
 /// A communicator's handle, used under the lock of its rank.
@@ -54,8 +57,8 @@ impl Rank {
     ) -> Self {
         let [parent, operations] = [parent, operations].map(|comm| Mutex::new(Some(Handle(comm))));
         let (device, failed, line) = (device.clone(), OnceLock::new(), WorkLine::new());
-        let progress = Mutex::new(Instant::now());
-        Rank { nccl, rank, size, device, timeout, parent, operations, failed, line, progress }
+        let (progress, graphs) = (Mutex::new(Instant::now()), AtomicUsize::new(0));
+        Rank { nccl, rank, size, device, timeout, parent, operations, failed, line, progress, graphs }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -137,12 +140,24 @@ impl Rank {
         self.abort(handle);
     }
 
-    /// Frees what is left of a rank whose calls have been ended; if one has not returned yet, that is left to its thread, or to
-    /// the end of the rank.
+    /// Frees what is left of a rank whose calls have been ended. If one has not returned yet, that is left to its thread, or to
+    /// the end of the rank; so it is if there are graphs.
     pub(super) fn release(&self) {
-        if let Ok(mut guard) = self.operations.try_lock() {
+        if let Ok(mut guard) = self.operations.try_lock()
+            && self.graphs.load(Ordering::Acquire) == 0
+        {
             self.abort(guard.take());
         }
+    }
+
+    /// A graph has a share from now on; operations are locked.
+    pub(super) fn add_graph(&self) {
+        self.graphs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A share is gone, and so are the driver's graphs.
+    pub(super) fn remove_graph(&self) {
+        self.graphs.fetch_sub(1, Ordering::Release);
     }
 
     fn abort(&self, handle: Option<Handle>) {
