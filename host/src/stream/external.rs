@@ -218,7 +218,10 @@ impl Drop for PendingWork {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+    use crate::backend::operation::Participant;
     use crate::device::Device;
     use crate::error::graph::GraphError;
 
@@ -272,11 +275,94 @@ mod tests {
         assert_eq!(receiver.recv().unwrap(), 7);
     }
 
+    /// What takes part in the works of a test.
+    struct Named(usize);
+
+    impl Participant for Named {
+        fn id(&self) -> usize {
+            self.0
+        }
+
+        fn check(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Records work of `participant` that does nothing, on all of these streams.
+    fn record(streams: &[&Stream], participant: usize) -> Result<()> {
+        let begin = |stream: &&'_ _| ExternalWork::begin(*stream, Vec::new());
+        let works = streams.iter().map(begin).collect::<Result<Vec<_>>>()?;
+        let participants: Vec<Arc<dyn Participant>> = vec![Arc::new(Named(participant))];
+        // SAFETY: it uses no memory.
+        unsafe { ExternalWork::join(works).record("nothing".into(), participants, || Box::new(|| Ok(()))) }
+    }
+
     #[test]
-    fn recordings_refuse_it() {
+    fn nodes_with_one_participant_are_in_order() {
         let stream = Device::cpu().new_stream().unwrap();
-        let refused = stream.capture(|capture| ExternalWork::begin(capture, Vec::new()).map(drop));
-        let is_refusal = matches!(refused, Err(Error::Graph(GraphError::NotRecordable { .. })));
-        assert!(is_refusal, "{:?}", refused.err());
+        let (graph, ()) = stream
+            .capture(|capture| {
+                let (one, two, three) = (capture.fork()?, capture.fork()?, capture.fork()?);
+                record(&[&one], 1)?;
+                record(&[&two], 2)?;
+                record(&[&three], 1)?; // after the first
+                record(&[&two, &three], 3)?; // after what both streams had
+                record(&[&one], 4)
+            })
+            .unwrap();
+        let nodes: Vec<_> = graph.nodes().collect();
+        let after: Vec<Vec<usize>> = nodes
+            .iter()
+            .map(|node| graph.dependencies(*node).unwrap().iter().map(|it| it.index()).collect())
+            .collect();
+        assert_eq!(after, [vec![], vec![], vec![0], vec![1, 2], vec![0]]);
+    }
+
+    #[test]
+    fn a_launch_calls_what_was_made_for_it_and_fails_with_it() {
+        let stream = Device::cpu().new_stream().unwrap();
+        let made = Arc::new(AtomicUsize::new(0));
+        let count = made.clone();
+        let make = move || -> Box<dyn FnOnce() -> Result<()> + Send> {
+            let launch = count.fetch_add(1, Ordering::Relaxed);
+            Box::new(move || if launch == 1 { Err(failure()) } else { Ok(()) })
+        };
+        let (graph, key) = stream
+            .capture(|capture| {
+                let mut data = capture.keep(stream.zeros::<u32>(1)?)?;
+                let work = ExternalWork::begin(capture, vec![data.view_mut().into_access()])?;
+                // SAFETY: it uses no memory.
+                unsafe { work.record("some".into(), vec![Arc::new(Named(1))], make)? };
+                Ok(data.key())
+            })
+            .unwrap();
+        let mut graph = graph.instantiate().unwrap();
+        graph.launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+        graph.launch(&stream).unwrap();
+        assert_eq!(stream.synchronize(), Err(failure()));
+        assert_eq!(stream.download(graph.view(key).unwrap()), Err(failure()));
+        graph.launch(&stream).unwrap();
+        assert_eq!(stream.download(graph.view(key).unwrap()), Ok(vec![0]));
+        assert_eq!(made.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn a_recording_refuses_what_no_launch_can_do() {
+        let stream = Device::cpu().new_stream().unwrap();
+        let refusal = |refused: Result<()>| match refused {
+            Err(Error::Graph(GraphError::NotRecordable { operation, .. })) => operation,
+            other => panic!("{other:?}"),
+        };
+        let of_graph = stream.capture(|capture| {
+            let data = capture.zeros::<u32>(1)?;
+            ExternalWork::begin(capture, vec![data.view().into_access()]).map(drop)
+        });
+        assert_eq!(refusal(of_graph.map(drop)), "communication with memory that a node allocates");
+        let in_body = stream.capture(|capture| {
+            let condition = capture.keep(stream.zeros::<u32>(1)?)?;
+            capture.if_node(&condition, |body| record(&[body], 1)).map(drop)
+        });
+        assert_eq!(refusal(in_body.map(drop)), "communication in the body of a conditional node");
     }
 }

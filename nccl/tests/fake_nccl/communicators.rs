@@ -148,7 +148,8 @@ pub unsafe extern "C" fn ncclCommCount(comm: Pointer, count: *mut c_int) -> c_in
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommDestroy(comm: Pointer) -> c_int {
-    state().comms.remove(&(comm as usize)).expect("destroyed once");
+    let comm = state().comms.remove(&(comm as usize)).expect("destroyed once");
+    assert_eq!(comm.graphs, 0, "the real library waits for its graphs without end");
     SUCCESS
 }
 
@@ -157,6 +158,7 @@ pub unsafe extern "C" fn ncclCommAbort(comm: Pointer) -> c_int {
     let mut state = state();
     let comm = state.comms.remove(&(comm as usize)).expect("aborted once");
     assert!(!comm.is_in_call, "no thread uses it");
+    assert_eq!(comm.graphs, 0, "the real library waits for its graphs without end");
     state.aborted.insert(comm.family);
     CHANGED.notify_all();
     SUCCESS

@@ -41,6 +41,8 @@ pub(crate) struct Comm {
     /// Of those that end with one of them.
     pub(crate) family: usize,
     pub(crate) is_in_call: bool,
+    /// How many of its operations graphs have.
+    pub(crate) graphs: usize,
 }
 
 pub(crate) struct Choice {
