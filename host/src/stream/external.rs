@@ -290,8 +290,7 @@ mod tests {
 
     /// Records work of `participant` that does nothing, on all of these streams.
     fn record(streams: &[&Stream], participant: usize) -> Result<()> {
-        let begin = |stream: &&'_ _| ExternalWork::begin(*stream, Vec::new());
-        let works = streams.iter().map(begin).collect::<Result<Vec<_>>>()?;
+        let works = streams.iter().map(|stream| ExternalWork::begin(stream, Vec::new())).collect::<Result<_>>()?;
         let participants: Vec<Arc<dyn Participant>> = vec![Arc::new(Named(participant))];
         // SAFETY: it uses no memory.
         unsafe { ExternalWork::join(works).record("nothing".into(), participants, || Box::new(|| Ok(()))) }
@@ -361,7 +360,7 @@ mod tests {
         assert_eq!(refusal(of_graph.map(drop)), "communication with memory that a node allocates");
         let in_body = stream.capture(|capture| {
             let condition = capture.keep(stream.zeros::<u32>(1)?)?;
-            capture.if_node(&condition, |body| record(&[body], 1)).map(drop)
+            capture.if_node(condition.key(), |body| record(&[body], 1)).map(drop)
         });
         assert_eq!(refusal(in_body.map(drop)), "communication in the body of a conditional node");
     }
