@@ -18,6 +18,7 @@
 //! | `ncclBroadcast`, `ncclAllGather`, `ncclAlltoAll`, `ncclGather`, `ncclScatter` | [`Communicator::broadcast`], [`Communicator::all_gather`], [`Communicator::all_to_all`], [`Communicator::gather`], [`Communicator::scatter`] |
 //! | `ncclSend`, `ncclRecv` | [`Communicator::send`], [`Communicator::recv`] |
 //! | `ncclDataType_t` | [`Element`] |
+//! | `ncclMemAlloc`, `ncclCommRegister`, `ncclCommDeregister`, `ncclMemFree` | [`Communicator::registered_zeros`], and dropping the buffer |
 //! | `ncclGetVersion`, `libnccl.so.2` | [`version`]; the variable `FERROGRID_NCCL` |
 //!
 //! # On GPUs
@@ -44,6 +45,7 @@ mod operation;
 mod options;
 mod process;
 mod reduce_op;
+mod registration;
 mod unique_id;
 
 pub use communicator::Communicator;

@@ -1,5 +1,6 @@
 //! [`Rank`]: one rank of a communicator, and its end.
 
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -147,6 +148,17 @@ impl Rank {
             && self.graphs.load(Ordering::Acquire) == 0
         {
             self.abort(guard.take());
+        }
+    }
+
+    /// Takes back the registration of memory. A communicator that has failed takes back all when it ends.
+    pub(super) fn deregister(&self, handle: *mut c_void) {
+        let guard = self.lock_operations();
+        if let Ok(Handle(comm)) = self.handle(&guard)
+            && !handle.is_null()
+        {
+            // SAFETY: the communicator is live and locked, and has given the handle, which is not used again.
+            let _deregistered = unsafe { (self.nccl.comm_deregister)(comm, handle) };
         }
     }
 

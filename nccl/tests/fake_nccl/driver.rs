@@ -17,6 +17,8 @@ pub(crate) struct Driver {
         unsafe extern "C" fn(Pointer, *mut u32, *mut u64, *mut Pointer, Pointer, Pointer) -> c_int,
     /// As `callback`, on a stream that is captured: the first function gives each launch its data. Only the fake driver has it.
     pub(crate) captured_call: unsafe extern "C" fn(Pointer, Prepare, Callback, Pointer) -> c_int,
+    pub(crate) allocate: unsafe extern "C" fn(*mut u64, usize) -> c_int,
+    pub(crate) free: unsafe extern "C" fn(u64) -> c_int,
     pub(crate) create_object:
         unsafe extern "C" fn(*mut Pointer, Pointer, unsafe extern "C" fn(Pointer), u32, u32) -> c_int,
     pub(crate) retain_object: unsafe extern "C" fn(Pointer, Pointer, u32, u32) -> c_int,
@@ -54,6 +56,8 @@ pub(crate) static DRIVER: LazyLock<Driver> = LazyLock::new(|| {
         callback: function!(c"cuStreamAddCallback"),
         capture_info: function!(c"cuStreamGetCaptureInfo_v2"),
         captured_call: function!(c"fakeCaptureCall"),
+        allocate: function!(c"cuMemAlloc_v2"),
+        free: function!(c"cuMemFree_v2"),
         create_object: function!(c"cuUserObjectCreate"),
         retain_object: function!(c"cuGraphRetainUserObject"),
     }

@@ -1,5 +1,5 @@
 //! Tests among ranks, on CPU devices, or on the GPUs of the machine (`world`): `random` against a `model`, `collectives`, `order` with other work
-//! and lifetimes, `failures`, operations in `graphs`, and `processes` as launchers start them. `fake_gpus` runs them with a fake NCCL, too.
+//! and lifetimes, `failures`, operations in `graphs` and on `registered` buffers, and `processes` as launchers start them. `fake_gpus` runs them with a fake NCCL, too.
 
 mod collectives;
 mod failures;
@@ -9,4 +9,5 @@ mod model;
 mod order;
 mod processes;
 mod random;
+mod registered;
 mod world;
