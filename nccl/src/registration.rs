@@ -13,8 +13,8 @@ impl Communicator {
     /// A buffer of `len` zeroed elements in memory of NCCL's, registered with this communicator (`ncclMemAlloc`,
     /// `ncclCommRegister`): where NCCL can, operations send from it and receive into it without copies of its own. It is used like any
     /// other buffer, on `stream` first. When it is dropped, it is deregistered and freed after all work that uses it, in
-    /// whatever order buffer, graphs and communicator are dropped. Buffers of other origin are never registered: NCCL cannot share memory of
-    /// the device's pool among GPUs of a machine.
+    /// whatever order buffer, graphs and communicator are dropped. Buffers of other origin are not registered: NCCL requires memory that it
+    /// can map for other GPUs, which that of the device's pool is not.
     ///
     /// If one rank uses registered buffers in an operation, all do, as long and with the same offsets in them: NCCL requires it. On
     /// CPU devices it is a buffer like others.
@@ -40,15 +40,13 @@ impl Communicator {
     /// # Errors
     /// [`NcclError::StreamDevice`] for a stream of another device; [`NcclError::Call`] if NCCL cannot allocate so much; what the
     /// communicator has failed with; as [`Stream::zeros`].
-    pub fn registered_zeros<T: Element + Pod>(
-        &self,
-        stream: &Stream,
-        len: usize,
-    ) -> Result<DeviceBuffer<T>> {
+    pub fn registered_zeros<T: Element + Pod>(&self, stream: &Stream, len: usize) -> Result<DeviceBuffer<T>> {
         self.check()?;
         if stream.device() != self.device() {
             let (device, stream) = (self.device().to_string().into(), stream.device().to_string().into());
-            return Err(NcclError::StreamDevice { operation: OPERATION, rank: self.rank(), device, stream }.into());
+            return Err(
+                NcclError::StreamDevice { operation: OPERATION, rank: self.rank(), device, stream }.into()
+            );
         }
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let bytes = bytes.ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;

@@ -190,8 +190,11 @@ pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
 pub(crate) fn record(recorded: Vec<Recorded<'_>>) -> Result<()> {
     recorded.into_iter().try_for_each(|recorded| {
         let label = recorded.label();
-        let calls: Vec<(Arc<Membership>, Call)> =
-            recorded.calls.iter().map(|(communicator, call)| (member_of(communicator).clone(), *call)).collect();
+        let calls: Vec<(Arc<Membership>, Call)> = recorded
+            .calls
+            .iter()
+            .map(|(communicator, call)| (member_of(communicator).clone(), *call))
+            .collect();
         let participants =
             calls.iter().map(|(member, _)| Arc::clone(member) as Arc<dyn Participant>).collect();
         let make = move || -> Box<dyn FnOnce() -> Result<()> + Send> {

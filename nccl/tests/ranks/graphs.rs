@@ -36,8 +36,7 @@ fn sums(ranks: &Ranks, values: impl Fn(usize) -> Vec<u32>) -> Vec<Step> {
             capture.copy(&data, &mut sum)?;
             buffers.push((data, sum));
         }
-        for ((capture, communicator), (_, sum)) in
-            captures.iter().zip(&ranks.communicators).zip(&mut buffers)
+        for ((capture, communicator), (_, sum)) in captures.iter().zip(&ranks.communicators).zip(&mut buffers)
         {
             group.push(capture, communicator.all_reduce_in_place(ReduceOp::Sum, sum));
         }

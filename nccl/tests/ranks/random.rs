@@ -106,7 +106,12 @@ impl<T: Value> Step<T> {
     }
 
     /// The operations of `rank`.
-    fn operations<'a>(&self, rank: usize, it: &'a Communicator, buffers: Buffers<'a, T>) -> Vec<Operation<'a>> {
+    fn operations<'a>(
+        &self,
+        rank: usize,
+        it: &'a Communicator,
+        buffers: Buffers<'a, T>,
+    ) -> Vec<Operation<'a>> {
         let [from, to] = self.ranges(rank);
         let (source, target) = match buffers {
             Buffers::InPlace(data) => return vec![self.in_place(rank, it, data)],
@@ -133,12 +138,7 @@ impl<T: Value> Step<T> {
         vec![operation]
     }
 
-    fn in_place<'a>(
-        &self,
-        rank: usize,
-        it: &'a Communicator,
-        data: DeviceViewMut<'a, T>,
-    ) -> Operation<'a> {
+    fn in_place<'a>(&self, rank: usize, it: &'a Communicator, data: DeviceViewMut<'a, T>) -> Operation<'a> {
         let [from, to] = self.ranges(rank);
         let start = self.places[rank][0];
         let data = data.slice(start..from.end.max(to.end)).unwrap();

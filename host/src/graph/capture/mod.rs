@@ -159,9 +159,9 @@ impl Stream {
         &self,
         work: impl for<'scope> FnOnce(&'scope Capture<'scope, 'b>) -> Result<R>,
     ) -> Result<(Graph<'b>, R)> {
-        let (graphs, result) = Stream::capture_all([self], |captures| work(&captures[0]))?;
-        let graph = graphs.into_iter().next().expect("one for each stream");
-        Ok((graph, result))
+        let capture = Capture::new(self)?;
+        let result = work(&capture)?;
+        Ok((capture.finish()?, result))
     }
 
     /// As [`Stream::capture`] on several streams at once, such as one of each device: a recording for each, which becomes a graph

@@ -27,8 +27,7 @@ impl Capturing {
     pub(crate) fn begin(device: &'static CudaDevice) -> Result<Self> {
         device.bind()?;
         // SAFETY: `to` is valid for the call.
-        let stream =
-            device.get(device, |driver, to| unsafe { driver.stream_create(to, NON_BLOCKING, 0) })?;
+        let stream = device.get(device, |driver, to| unsafe { driver.stream_create(to, NON_BLOCKING, 0) })?;
         let mut capturing = Capturing { device, stream: Handle(stream), has_ended: true };
         // SAFETY: the stream is live, and of the bound context.
         let code = unsafe { device.driver().stream_begin_capture(stream, RELAXED) };

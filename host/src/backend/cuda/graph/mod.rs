@@ -29,7 +29,8 @@ use crate::backend::Contents;
 use crate::backend::graph::BackendGraph;
 use crate::backend::operation::external::NodeWork;
 use crate::backend::operation::{
-    Address, Allocation, ConditionalNode, ExternalNode, Fill, HostNode, MemoryCopy, Node, Operation, OwnedLaunch, Repeat,
+    Address, Allocation, ConditionalNode, ExternalNode, Fill, HostNode, MemoryCopy, Node, Operation,
+    OwnedLaunch, Repeat,
 };
 use crate::backend::writers::Effect;
 use crate::error::Result;

@@ -290,7 +290,8 @@ mod tests {
 
     /// Records work of `participant` that does nothing, on all of these streams.
     fn record(streams: &[&Stream], participant: usize) -> Result<()> {
-        let works = streams.iter().map(|stream| ExternalWork::begin(stream, Vec::new())).collect::<Result<_>>()?;
+        let works =
+            streams.iter().map(|stream| ExternalWork::begin(stream, Vec::new())).collect::<Result<_>>()?;
         let participants: Vec<Arc<dyn Participant>> = vec![Arc::new(Named(participant))];
         // SAFETY: it uses no memory.
         unsafe { ExternalWork::join(works).record("nothing".into(), participants, || Box::new(|| Ok(()))) }
