@@ -79,6 +79,7 @@ fn give_all(targets: &[Target<'_>], keep: impl FnOnce() -> Result<()>) -> Result
     distinct.sort_by_key(|rank| Arc::as_ptr(rank).addr());
     distinct.dedup_by_key(|rank| Arc::as_ptr(rank));
     let guards: Vec<_> = distinct.iter().map(|rank| (*rank, rank.lock_operations())).collect();
+    guards.iter().for_each(|(rank, guard)| rank.end_returned(guard));
     let calls = calls(targets, &guards)?;
     let given = Operator::of_all(&calls).and_then(|operators| {
         watchdog::during(&distinct, calls[0].call.kind.name(), || give(&calls, &operators))

@@ -1,6 +1,5 @@
 //! [`Rank`]: one rank of a communicator, and its end.
 
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use ferrogrid_host::__private::WorkLine;
 use ferrogrid_host::{Device, Error, NcclError, Result};
 
 use super::library::{Code, Comm, Nccl};
+use super::registered::Registration;
 use crate::options::milliseconds;
 
 /// One rank. It is destroyed when it is dropped, which comes after all of its work: the watchdog has a share meanwhile.
@@ -33,6 +33,8 @@ pub(crate) struct Rank {
     line: WorkLine,
     /// When the watchdog saw an operation end.
     progress: Mutex<Instant>,
+    /// Registrations that are to be ended.
+    returned: Mutex<Vec<Registration>>,
     /// How many shares graphs have of it. While there are any, the communicator for operations cannot be ended.
     graphs: AtomicUsize,
 }
@@ -58,8 +60,22 @@ impl Rank {
     ) -> Self {
         let [parent, operations] = [parent, operations].map(|comm| Mutex::new(Some(Handle(comm))));
         let (device, failed, line) = (device.clone(), OnceLock::new(), WorkLine::new());
-        let (progress, graphs) = (Mutex::new(Instant::now()), AtomicUsize::new(0));
-        Rank { nccl, rank, size, device, timeout, parent, operations, failed, line, progress, graphs }
+        let progress = Mutex::new(Instant::now());
+        let (returned, graphs) = (Mutex::default(), AtomicUsize::new(0));
+        Rank {
+            nccl,
+            rank,
+            size,
+            device,
+            timeout,
+            parent,
+            operations,
+            failed,
+            line,
+            progress,
+            returned,
+            graphs,
+        }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -151,15 +167,24 @@ impl Rank {
         }
     }
 
-    /// Takes back the registration of memory. A communicator that has failed takes back all when it ends.
-    pub(super) fn deregister(&self, handle: *mut c_void) {
-        let guard = self.lock_operations();
-        if let Ok(Handle(comm)) = self.handle(&guard)
-            && !handle.is_null()
-        {
-            // SAFETY: the communicator is live and locked, and has given the handle, which is not used again.
-            let _deregistered = unsafe { (self.nccl.comm_deregister)(comm, handle) };
+    /// Takes back a registration: now, unless a call has locked operations. That may wait for other ranks, whose threads may be the
+    /// one that is here; then it is done at the next call.
+    pub(super) fn take_back(&self, registration: Registration) {
+        lock(&self.returned).push(registration);
+        if let Ok(guard) = self.operations.try_lock() {
+            self.end_returned(&guard);
         }
+    }
+
+    /// Ends the registrations that have been taken back.
+    pub(super) fn end_returned(&self, guard: &Guard<'_>) {
+        let returned = std::mem::take(&mut *lock(&self.returned));
+        if returned.is_empty() || self.device.context().and_then(|context| context.set_current()).is_err() {
+            // A device that has failed has no memory to free.
+            return returned.into_iter().for_each(std::mem::forget);
+        }
+        let comm = self.handle(guard).ok().map(|handle| handle.0);
+        returned.into_iter().for_each(|registration| registration.end(comm));
     }
 
     /// A graph has a share from now on; operations are locked.
@@ -182,6 +207,7 @@ impl Rank {
 
 impl Drop for Rank {
     fn drop(&mut self) {
+        self.end_returned(&self.lock_operations());
         let end = if self.failed.get().is_some() { self.nccl.comm_abort } else { self.nccl.comm_destroy };
         for comm in [&mut self.operations, &mut self.parent] {
             if let Some(Handle(comm)) = comm.get_mut().unwrap_or_else(PoisonError::into_inner).take() {

@@ -6,15 +6,21 @@ use std::sync::Arc;
 
 use ferrogrid_host::Result;
 
-use super::library::Nccl;
+use super::library::{Comm, Nccl};
 use super::rank::Rank;
 
-/// Memory of NCCL's. It is deregistered and freed when this is dropped, which comes after all work that uses it.
+/// Memory of NCCL's, registered with a rank. When this is dropped, which comes after all work that uses the memory, the rank takes it back.
 pub(crate) struct Registered {
+    rank: Arc<Rank>,
+    /// Until it is dropped.
+    registration: Option<Registration>,
+}
+
+/// Memory and its registration.
+pub(super) struct Registration {
     memory: Allocation,
     /// Null if NCCL has registered nothing (`NCCL_LOCAL_REGISTER=0`).
     handle: *mut c_void,
-    rank: Arc<Rank>,
 }
 
 /// Memory of `ncclMemAlloc`.
@@ -24,7 +30,7 @@ struct Allocation {
 }
 
 // SAFETY: NCCL's memory and handles may be used from any thread; the rank is locked for that.
-unsafe impl Send for Registered {}
+unsafe impl Send for Registration {}
 
 impl Registered {
     /// `bytes` (not 0) on the device of `rank`.
@@ -45,23 +51,29 @@ impl Registered {
         // SAFETY: the communicator is live and locked, and the memory has so many bytes of its device.
         let code = unsafe { (nccl.comm_register)(comm, start, bytes, &mut handle) };
         nccl.check("ncclCommRegister", number, code)?;
-        drop(guard);
-        Ok(Registered { memory, handle, rank: rank.clone() })
+        Ok(Registered { rank: rank.clone(), registration: Some(Registration { memory, handle }) })
     }
 
     pub(crate) fn start(&self) -> *mut c_void {
-        self.memory.start
+        self.registration.as_ref().map_or(null_mut(), |registration| registration.memory.start)
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // Before the memory is freed.
-        self.rank.deregister(self.handle);
-        if let Ok(context) = self.rank.device().context() {
-            // Memory of another context would be freed there nevertheless.
-            let _set = context.set_current();
+        self.registration.take().into_iter().for_each(|registration| self.rank.take_back(registration));
+    }
+}
+
+impl Registration {
+    /// Ends it, and frees the memory. A communicator that has failed is none, as it ends all of its registrations itself.
+    pub(super) fn end(self, comm: Option<Comm>) {
+        let Registration { memory, handle } = self;
+        if let Some(comm) = comm.filter(|_| !handle.is_null()) {
+            // SAFETY: the communicator is live and locked, and has given the handle, which is not used again.
+            let _deregistered = unsafe { (memory.nccl.comm_deregister)(comm, handle) };
         }
+        drop(memory);
     }
 }
 

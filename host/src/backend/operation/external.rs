@@ -1,6 +1,5 @@
 //! Nodes with work of neighbouring crates, in which others take part: the ranks of communicators.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::cuda::OwnGraph;
@@ -43,12 +42,6 @@ pub trait Participant: Send + Sync {
     /// Why the launch fails.
     fn launched(&self, _work: &LaunchedWork<'_>) -> Result<()> {
         Ok(())
-    }
-}
-
-impl fmt::Debug for dyn Participant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Participant({:#x})", self.id())
     }
 }
 
