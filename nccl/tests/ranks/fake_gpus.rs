@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::world::on_gpus;
 
 /// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
-const TESTS: [&str; 32] = [
+const TESTS: [&str; 33] = [
     "random::random_operations_in_random_groups_and_splits_match_a_model",
     "collectives::operations_in_place_match_those_that_are_not",
     "collectives::an_average_divides_by_the_number_of_ranks",
@@ -26,6 +26,7 @@ const TESTS: [&str; 32] = [
     "graphs::a_graph_outlives_its_communicator",
     "graphs::a_graph_that_is_forgotten_keeps_its_communicator",
     "graphs::a_launch_by_one_rank_alone_is_an_error_within_the_time_out",
+    "graphs::a_recording_by_one_rank_alone_is_an_error_within_the_time_out",
     "graphs::an_aborted_communicator_ends_launches_and_refuses_others",
     "graphs::what_graphs_cannot_hold_is_refused",
     "registered::registered_buffers_are_buffers_of_operations_and_graphs",

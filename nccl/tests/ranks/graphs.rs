@@ -262,6 +262,24 @@ fn a_launch_by_one_rank_alone_is_an_error_within_the_time_out() {
     assert_eq!(stream.download(&stream.upload(&[1_u32]).unwrap()).unwrap(), [1]);
 }
 
+/// On a GPU the recording waits, as the first operation connects the ranks; elsewhere the launch does.
+#[test]
+fn a_recording_by_one_rank_alone_is_an_error_within_the_time_out() {
+    let ranks = Ranks::with_timeout(short());
+    let (start, stream, it) = (Instant::now(), ranks.stream(0), &ranks.communicators[0]);
+    let recorded = stream.capture(|capture| {
+        let mut data = capture.keep(stream.zeros::<u32>(1)?)?;
+        it.all_reduce_in_place(ReduceOp::Sum, &mut data).enqueue(capture)
+    });
+    let launched = recorded.and_then(|(graph, ())| {
+        let mut graph = graph.instantiate()?;
+        graph.launch(stream)?;
+        stream.synchronize()
+    });
+    assert!(matches!(launched, Err(Error::Nccl(NcclError::TimedOut { rank: 0, .. }))), "{launched:?}");
+    assert!(start.elapsed() < 2 * short() + PATIENCE, "{:?}", start.elapsed());
+}
+
 #[test]
 fn an_aborted_communicator_ends_launches_and_refuses_others() {
     let ranks = Ranks::with_timeout(LONG);
