@@ -93,8 +93,13 @@ impl<'b> Rank<'b> {
         let theirs = cpp.new_comm(cpp_id, rank, size)?;
         let stream = device.new_stream()?;
         let count = (1 << SIZES.end()) / size_of::<f32>();
-        let source: Vec<f32> = (0..count).map(|index| element(rank, index)).collect();
-        let (source, target) = (stream.upload(&source)?, RefCell::new(stream.zeros(count)?));
+        let elements: Vec<f32> = (0..count).map(|index| element(rank, index)).collect();
+        // Only with our communicator: the other side shows what that brings.
+        let is_registered = std::env::var_os("FERROGRID_BENCH_REGISTERED").is_some();
+        let zeros =
+            || if is_registered { ours.registered_zeros(&stream, count) } else { stream.zeros(count) };
+        let (mut source, target) = (zeros()?, RefCell::new(zeros()?));
+        stream.upload_into(&elements, &mut source)?;
         Ok(Rank { ours, theirs, stream, source, target, barrier })
     }
 

@@ -159,6 +159,7 @@ pub use view::{DeviceView, DeviceViewMut};
 /// What the code that the macros generate uses. Not for people: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::backend::operation::external::Participant;
     pub use crate::error::Result;
     pub use crate::kernel::extern_function::no_native_function;
     pub use crate::kernel::image::{
@@ -181,7 +182,8 @@ pub mod __private {
     pub use crate::memory::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::memory::device_static::DeviceStatic;
     pub use crate::stream::Stream;
-    pub use crate::stream::external::{ExternalWork, PendingWork, WorkLine};
+    pub use crate::stream::external::recorded::CapturedWork;
+    pub use crate::stream::external::{ExternalWork, LaunchedWork, PendingWork, WorkLine};
     pub use crate::texture::{SurfaceViewMut, TextureView};
     pub use crate::view::argument::{
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,

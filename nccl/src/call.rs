@@ -8,6 +8,7 @@ use crate::reduce_op::Reduction;
 /// What a rank does, and with which elements.
 ///
 /// `count` is as in NCCL's functions: the elements of the whole message, and where each rank has a part, those of a part.
+#[derive(Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) kind: Kind,
     pub(crate) element: ElementType,
@@ -20,6 +21,8 @@ pub(crate) struct Call {
 
 // SAFETY: the pointers are addresses in memory of a device; each access there states why it is valid.
 unsafe impl Send for Call {}
+// SAFETY: as above.
+unsafe impl Sync for Call {}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

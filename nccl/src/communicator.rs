@@ -25,7 +25,8 @@ use crate::{cpu, gpu};
 ///
 /// # Dropping
 /// Work that has been enqueued still runs, and is waited for in the background; but rank 0 on a CPU device waits until other processes
-/// have dropped theirs. Ranks that wait for operations which a dropped one has not enqueued fail.
+/// have dropped theirs. Ranks that wait for operations which a dropped one has not enqueued fail. A graph with operations keeps its
+/// share of the communicator, and can be launched until it is dropped, too.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -57,8 +58,14 @@ pub struct Communicator {
 
 /// What ranks communicate by.
 pub(crate) enum Backend {
-    Cpu(cpu::Member),
+    Cpu(Arc<cpu::Membership>),
     Gpu(Arc<gpu::Rank>),
+}
+
+impl Backend {
+    fn of_cpu(member: cpu::Member) -> Self {
+        Backend::Cpu(cpu::Membership::new(member))
+    }
 }
 
 impl Communicator {
@@ -92,7 +99,7 @@ impl Communicator {
         let backends: Vec<Backend> = if devices.iter().any(Device::is_cuda) {
             gpu::all(devices, options.timeout())?.into_iter().map(Backend::Gpu).collect()
         } else {
-            cpu::all(devices.len(), options.timeout()).into_iter().map(Backend::Cpu).collect()
+            cpu::all(devices.len(), options.timeout()).into_iter().map(Backend::of_cpu).collect()
         };
         let of = |(rank, (device, backend))| Communicator::of(device, rank, devices.len(), options, backend);
         Ok(devices.iter().zip(backends).enumerate().map(of).collect())
@@ -145,7 +152,7 @@ impl Communicator {
         id.check(device)?;
         let backend = match device.is_cuda() {
             true => Backend::Gpu(gpu::join(device, id, rank, size, options.timeout())?),
-            false => Backend::Cpu(cpu::join(id, rank, size, options.timeout())?),
+            false => Backend::of_cpu(cpu::join(id, rank, size, options.timeout())?),
         };
         Ok(Communicator::of(device, rank, size, options, backend))
     }
@@ -192,7 +199,7 @@ impl Communicator {
     pub fn of_process(process: &Process, device: &Device, options: CommunicatorOptions) -> Result<Self> {
         let (rank, size) = (process.rank(), process.size());
         if let Some(member) = process.join_on_cpu(device, options.timeout())? {
-            return Ok(Self::of(device, rank, size, options, Backend::Cpu(member)));
+            return Ok(Self::of(device, rank, size, options, Backend::of_cpu(member)));
         }
         let meeting = process.meet(device, options.timeout())?;
         let communicator = Self::new_with(device, meeting.id(), rank, size, options);
@@ -272,7 +279,7 @@ impl Communicator {
         let (mut of_cpus, mut of_gpus) = (Vec::new(), Vec::new());
         for (communicator, choice) in communicators.iter().zip(choices) {
             match &communicator.backend {
-                Backend::Cpu(member) => of_cpus.push((member, choice)),
+                Backend::Cpu(member) => of_cpus.push((&***member, choice)),
                 Backend::Gpu(rank) => of_gpus.push((rank, choice)),
             }
         }
@@ -280,7 +287,7 @@ impl Communicator {
         let mut of_gpus = gpu::split(&of_gpus)?.into_iter();
         let part = |communicator: &&Communicator| {
             let (rank, size, backend) = match &communicator.backend {
-                Backend::Cpu(_) => of_cpus.next()?.map(|it| (it.rank(), it.size(), Backend::Cpu(it)))?,
+                Backend::Cpu(_) => of_cpus.next()?.map(|it| (it.rank(), it.size(), Backend::of_cpu(it)))?,
                 Backend::Gpu(_) => of_gpus.next()?.map(|it| (it.rank(), it.size(), Backend::Gpu(it)))?,
             };
             let (device, timeout) = (communicator.device.clone(), communicator.timeout);
@@ -333,9 +340,8 @@ impl Communicator {
 
 impl Drop for Communicator {
     fn drop(&mut self) {
-        match &self.backend {
-            Backend::Cpu(member) => member.leave(),
-            Backend::Gpu(_) => gpu::collect(),
+        if let Backend::Gpu(_) = &self.backend {
+            gpu::collect();
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ferrogrid_host::__private::ExternalWork;
-use ferrogrid_host::{NcclError, Result, Stream};
+use ferrogrid_host::{GraphError, NcclError, Result, Stream};
 
 use crate::call::Call;
 use crate::communicator::{Backend, Communicator};
@@ -71,10 +71,12 @@ impl<'a> Group<'a> {
         self.operations.is_empty()
     }
 
-    /// Enqueues the operations on their streams, and returns without waiting for other ranks.
+    /// Enqueues the operations on their streams, and returns without waiting for other ranks. Where the streams are of recordings,
+    /// it adds one node to each graph, with all of the operations there.
     ///
     /// # Errors
     /// As for [`Operation::enqueue`]; nothing has been enqueued if an operation is wrong in itself.
+    /// [`GraphError::NotRecordable`] if only some of the streams are of recordings, or a communicator is in two of them.
     pub fn run(self) -> Result<()> {
         let mut prepared = Vec::with_capacity(self.operations.len());
         for (stream, operation) in self.operations {
@@ -83,15 +85,80 @@ impl<'a> Group<'a> {
             check(communicator, stream, &work.call)?;
             prepared.push((communicator, stream, work));
         }
+        let places = prepared.iter().map(|(communicator, stream, _)| (*communicator, *stream));
+        let is_recorded = check_recordings(&places.collect::<Vec<_>>())?;
         let begin = |(communicator, stream, Prepared { call, accesses })| {
             Ok(Ready { communicator, call, work: ExternalWork::begin(stream, accesses)? })
         };
         let ready = prepared.into_iter().map(begin).collect::<Result<Vec<_>>>()?;
         let is_of_gpu = |ready: &Ready<'_>| matches!(ready.communicator.backend(), Backend::Gpu(_));
         let (of_gpus, of_cpus): (Vec<_>, Vec<_>) = ready.into_iter().partition(is_of_gpu);
+        if is_recorded {
+            cpu::record(Recorded::of(of_cpus))?;
+            return gpu::record(Recorded::of(of_gpus));
+        }
         cpu::enqueue(of_cpus)?;
         gpu::enqueue(of_gpus)
     }
+}
+
+/// The calls of a group in one graph.
+pub(crate) struct Recorded<'a> {
+    pub(crate) calls: Vec<(&'a Communicator, Call)>,
+    pub(crate) work: ExternalWork<'a>,
+}
+
+impl<'a> Recorded<'a> {
+    /// Those of each graph together.
+    fn of(ready: Vec<Ready<'a>>) -> Vec<Self> {
+        let mut graphs: Vec<(Option<u64>, Vec<Ready<'a>>)> = Vec::new();
+        for ready in ready {
+            let graph = ExternalWork::recording_of(ready.work.stream());
+            match graphs.iter_mut().find(|(known, _)| *known == graph) {
+                Some((_, all)) => all.push(ready),
+                None => graphs.push((graph, vec![ready])),
+            }
+        }
+        let join = |(_, ready): (_, Vec<Ready<'a>>)| {
+            let calls = ready.iter().map(|ready| (ready.communicator, ready.call)).collect();
+            let works = ready.into_iter().map(|ready| ready.work).collect();
+            Recorded { calls, work: ExternalWork::join(works) }
+        };
+        graphs.into_iter().map(join).collect()
+    }
+
+    /// The calls, for people.
+    pub(crate) fn label(&self) -> String {
+        self.calls.iter().map(|(_, call)| call.to_string()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Whether the streams are those of recordings, with each communicator in one.
+fn check_recordings(operations: &[(&Communicator, &Stream)]) -> Result<bool> {
+    let refuse = |operation, reason| Err(GraphError::NotRecordable { operation, reason }.into());
+    let recordings: Vec<Option<u64>> =
+        operations.iter().map(|(_, stream)| ExternalWork::recording_of(stream)).collect();
+    if recordings.iter().all(Option::is_none) {
+        return Ok(false);
+    }
+    if recordings.iter().any(Option::is_none) {
+        return refuse(
+            "a group with operations on ordinary streams",
+            "the operations of a group begin together; record all of them, or none",
+        );
+    }
+    for (index, (communicator, _)) in operations.iter().enumerate() {
+        let is_elsewhere = |other: usize| {
+            std::ptr::eq(operations[other].0, *communicator) && recordings[other] != recordings[index]
+        };
+        if (0..index).any(is_elsewhere) {
+            return refuse(
+                "a group with one communicator in two graphs",
+                "graphs are launched one by one; record the operations of each graph in a group of its own",
+            );
+        }
+    }
+    Ok(true)
 }
 
 /// That the communicator works, and the stream is of its device.

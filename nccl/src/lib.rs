@@ -12,17 +12,19 @@
 //! | `ncclCommGetAsyncError`, `ncclCommAbort` | [`Communicator::check`], [`Communicator::abort`], [`CommunicatorOptions::with_timeout`] |
 //! | `ncclCommFinalize`, `ncclCommDestroy` | dropping the communicator |
 //! | `ncclGroupStart`, `ncclGroupEnd` | [`Group`] |
+//! | operations on a stream that is captured | operations on a recording, [`Stream::capture`](ferrogrid_host::Stream::capture), [`Stream::capture_all`](ferrogrid_host::Stream::capture_all) |
 //! | `ncclAllReduce`, `ncclReduce`, `ncclReduceScatter` | [`Communicator::all_reduce`], [`Communicator::reduce`], [`Communicator::reduce_scatter`] |
 //! | `ncclRedOp_t`, `ncclRedOpCreatePreMulSum` | [`ReduceOp`] |
 //! | `ncclBroadcast`, `ncclAllGather`, `ncclAlltoAll`, `ncclGather`, `ncclScatter` | [`Communicator::broadcast`], [`Communicator::all_gather`], [`Communicator::all_to_all`], [`Communicator::gather`], [`Communicator::scatter`] |
 //! | `ncclSend`, `ncclRecv` | [`Communicator::send`], [`Communicator::recv`] |
 //! | `ncclDataType_t` | [`Element`] |
+//! | `ncclMemAlloc`, `ncclCommRegister`, `ncclCommDeregister`, `ncclMemFree` | [`Communicator::registered_zeros`], and dropping the buffer |
 //! | `ncclGetVersion`, `libnccl.so.2` | [`version`]; the variable `FERROGRID_NCCL` |
 //!
 //! # On GPUs
 //! NCCL 2.19 or newer is opened at run time; it comes with `pip install nvidia-nccl-cu13` and with PyTorch. Communicators do not
 //! block, and a thread of this crate watches over what has been enqueued. If one thread has several ranks, their operations are in
-//! one group. A recorded graph cannot hold operations.
+//! one group. Operations in graphs are captured: each group is a child graph, which keeps the communicator.
 //!
 //! # On CPU devices
 //! Ranks are threads of one process, all on one thread, or processes of one machine. Elements are combined in the order of ranks. What NCCL leaves
@@ -43,6 +45,7 @@ mod operation;
 mod options;
 mod process;
 mod reduce_op;
+mod registration;
 mod unique_id;
 
 pub use communicator::Communicator;

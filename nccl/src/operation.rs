@@ -46,10 +46,12 @@ impl Operation<'_> {
     /// Enqueues it on `stream`, which is of the communicator's device, and returns without waiting for other ranks. If one
     /// thread has several ranks, their operations are in one [`Group`].
     ///
-    /// A recorded graph cannot hold it.
+    /// On a stream of a recording ([`Stream::capture`]) it becomes a node of the graph, and takes buffers that the graph holds. Each
+    /// launch of the graph is then the rank's part of the operation; the others launch theirs, or enqueue it.
     ///
     /// # Errors
-    /// A wrong length or rank; [`NcclError`] if the communicator has failed; or if the device fails. What other
+    /// A wrong length or rank; [`GraphError::NotRecordable`](ferrogrid_host::GraphError::NotRecordable) in the body of a
+    /// conditional node, and for memory that nodes of the graph allocate; [`NcclError`] if the communicator has failed; or if the device fails. What other
     /// ranks do wrong, or fail to do, is an error of the next call that waits for the stream, within the communicator's
     /// time-out.
     pub fn enqueue(self, stream: &Stream) -> Result<()> {

@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Fault;
 use super::host_fn;
@@ -41,11 +41,14 @@ pub(super) fn run(work: ExternalFn) -> Option<Error> {
     }
 }
 
+/// Held while functions are made that have an order among all streams, until they are in their streams.
+pub(crate) fn in_order() -> MutexGuard<'static, ()> {
+    static ORDER: Mutex<()> = Mutex::new(());
+    ORDER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Streams of the other form have no such work.
 #[cold]
 fn refused() -> Error {
-    not_recordable(
-        "communication between devices",
-        "enqueue it on an ordinary stream, before or after the launch of the graph",
-    )
+    not_recordable("work of another crate", "it is recorded in another way")
 }

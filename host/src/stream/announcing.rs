@@ -12,6 +12,11 @@ impl<'a> Announcing<'a> {
     pub(crate) fn on(stream: &'a StreamInner) -> Self {
         Announcing(stream.recording())
     }
+
+    /// What the uses are announced to.
+    pub(crate) fn recording(&self) -> Option<&'a RecordingStream> {
+        self.0
+    }
 }
 
 impl Drop for Announcing<'_> {

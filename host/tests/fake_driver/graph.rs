@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use crate::arrays;
 use crate::graph_memory::{Block, Owner};
+use crate::order::uses;
 use crate::pointer::{In, InOut, List, Out, Text};
 use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, real, with};
 use crate::{enter, enter_bound, launch, log};
@@ -23,9 +24,53 @@ struct Graph {
     blocks: Vec<Block>,
     /// The last instance.
     instance: usize,
+    /// The user objects that it holds a reference of.
+    objects: Vec<usize>,
+}
+
+/// A user object: called with the data when the last reference is gone.
+struct Object {
+    destroy: unsafe extern "C" fn(Pointer),
+    data: usize,
+    references: usize,
+}
+
+static OBJECTS: Mutex<Option<HashMap<usize, Object>>> = Mutex::new(None);
+
+fn objects<T>(work: impl FnOnce(&mut HashMap<usize, Object>) -> T) -> T {
+    work(OBJECTS.lock().unwrap().get_or_insert_with(HashMap::new))
+}
+
+fn retain(all: &[usize]) {
+    objects(|objects| all.iter().for_each(|object| objects.get_mut(object).expect("a live object").references += 1));
+}
+
+/// Lets go of a reference of each.
+pub(crate) fn let_go(all: &[usize]) {
+    for object in all {
+        let gone = objects(|objects| {
+            let it = objects.get_mut(object).expect("a live object");
+            it.references -= 1;
+            if it.references == 0 { objects.remove(object) } else { None }
+        });
+        // SAFETY: the caller of `cuUserObjectCreate` passed both, for one call.
+        gone.into_iter().for_each(|gone| unsafe { (gone.destroy)(gone.data as Pointer) });
+    }
 }
 
 impl Graph {
+    /// That of nodes which use the same memory, some of them to write, or have user objects of the same data, one comes after the other.
+    fn check_order(&self) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            for other in &self.nodes[..index] {
+                if node.conflicts(other) && !self.before(&node.after).contains(&other.handle) {
+                    eprintln!("no order: node {index} of a graph does not come after one that it conflicts with");
+                    std::process::abort();
+                }
+            }
+        }
+    }
+
     /// The nodes that `after` leads to, with those.
     fn before(&self, after: &[usize]) -> Vec<usize> {
         let (mut found, mut open) = (Vec::new(), after.to_vec());
@@ -73,6 +118,20 @@ struct Node {
     /// Several of a child graph, one of most others.
     work: Vec<Work>,
     enabled: bool,
+    /// What its user objects, if it is a child with some, are called with.
+    owners: Vec<usize>,
+}
+
+impl Node {
+    fn conflicts(&self, other: &Node) -> bool {
+        let uses = |node: &Node| node.work.iter().flat_map(|work| uses(work, |_| 0).1).collect::<Vec<_>>();
+        let (own, theirs) = (uses(self), uses(other));
+        let is_race = |(one, other): (&(std::ops::Range<usize>, bool), &(std::ops::Range<usize>, bool))| {
+            (one.1 || other.1) && one.0.start < other.0.end && other.0.start < one.0.end
+        };
+        own.iter().any(|one| theirs.iter().any(|other| is_race((one, other))))
+            || self.owners.iter().any(|owner| other.owners.contains(owner))
+    }
 }
 
 static GRAPHS: Mutex<Option<HashMap<usize, Graph>>> = Mutex::new(None);
@@ -87,13 +146,26 @@ fn insert(graph: Graph) -> usize {
     id
 }
 
+/// A graph without nodes.
+pub(crate) fn create() -> usize {
+    insert(Graph::default())
+}
+
+/// Adds nodes one after the other.
+pub(crate) fn add_captured(graph: usize, work: Vec<Work>) {
+    let mut after = Vec::new();
+    for work in work {
+        after = vec![add(graph, &after, vec![work])];
+    }
+}
+
 /// Adds a node that does `work` after the nodes `after`, and gives its handle.
 fn add(graph: usize, after: &[usize], work: Vec<Work>) -> usize {
     let (handle, after) = (with(|state| state.id()), after.to_vec());
     graphs(|graphs| {
         let nodes = &mut graphs.get_mut(&graph).expect("a live graph").nodes;
         assert!(after.iter().all(|before| nodes.iter().any(|node| node.handle == *before)));
-        nodes.push(Node { handle, after, work, enabled: true });
+        nodes.push(Node { handle, after, work, enabled: true, owners: Vec::new() });
     });
     handle
 }
@@ -281,15 +353,33 @@ node_calls! {
     fn cuGraphAddChildGraphNode(node, graph, after; child: usize) {
         assert!(graphs(|graphs| graphs[&child].blocks.is_empty()), "a child that allocates cannot be cloned");
         let works = graphs(|graphs| graphs[&child].nodes.iter().flat_map(|node| node.work.clone()).collect());
-        node.set(add(graph, after, works));
+        let added = add(graph, after, works);
+        node.set(added);
+        let inherited = graphs(|graphs| graphs[&child].objects.clone());
+        retain(&inherited);
+        let owners = objects(|objects| inherited.iter().map(|object| objects[object].data).collect());
+        with_node(graph, added, |node| node.owners = owners);
+        graphs(|graphs| graphs.get_mut(&graph).unwrap().objects.extend(inherited));
         Ok(())
     }
 }
 
 graph_calls! {
+    fn cuUserObjectCreate(object: Out<usize>, data: usize, destroy: unsafe extern "C" fn(Pointer), references: u32, flags: u32) {
+        assert_eq!((references, flags), (1, 1), "the destructor is not waited for");
+        let made = with(|state| state.id());
+        objects(|objects| objects.insert(made, Object { destroy, data, references: 1 }));
+        object.set(made);
+        Ok(())
+    }
+    fn cuGraphRetainUserObject(graph: usize, object: usize, count: u32, flags: u32) {
+        assert_eq!((count, flags), (1, 1), "the caller's reference becomes the graph's");
+        graphs(|graphs| graphs.get_mut(&graph).expect("a live graph").objects.push(object));
+        Ok(())
+    }
     fn cuGraphCreate(graph: Out<usize>, flags: u32) {
         assert_eq!(flags, 0);
-        graph.set(insert(Graph::default()));
+        graph.set(create());
         Ok(())
     }
     fn cuGraphDebugDotPrint(graph: usize, path: Text, flags: u32) {
@@ -316,6 +406,8 @@ graph_calls! {
             return Err(NOT_SUPPORTED);
         }
         copy.sort();
+        copy.check_order();
+        retain(&copy.objects);
         let made = insert(copy);
         graphs(|graphs| graphs.get_mut(&graph).unwrap().instance = made);
         instance.set(made);
@@ -354,6 +446,9 @@ graph_calls! {
     }
     fn cuGraphLaunch(instance: usize, stream: Pointer) {
         let nodes = graphs(|graphs| graphs[&instance].check_memory().map(|()| graphs[&instance].nodes.clone()))?;
+        // The launch has references of its own.
+        let held = graphs(|graphs| graphs[&instance].objects.clone());
+        retain(&held);
         let mut calls = false;
         with(|state| state.launching.insert(real(stream) as usize));
         for node in nodes.into_iter().filter(|node| node.enabled) {
@@ -364,6 +459,7 @@ graph_calls! {
                 std::thread::yield_now();
             }
         }
+        with(|state| state.push(stream, Work::LetGo { objects: held }));
         with(|state| state.launching.remove(&(real(stream) as usize)));
         if calls {
             drain_later(real(stream) as usize, || ());
@@ -384,6 +480,7 @@ fn with_node<T>(instance: usize, handle: usize, work: impl FnOnce(&mut Node) -> 
 fn remove(graph: usize) {
     let graph = graphs(|graphs| graphs.remove(&graph)).expect("destroyed once");
     assert!(graph.nodes.iter().all(|node| !node.after.contains(&node.handle)));
+    let_go(&graph.objects);
 }
 
 /// # Safety

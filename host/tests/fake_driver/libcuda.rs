@@ -32,7 +32,7 @@ use std::io::Write;
 
 use pointer::{In, List, Out, Text};
 use work::{
-    Callback, Code, Pointer, SUCCESS, State, Step, Work, drain, drain_later, end, is_default, real, wait, with,
+    Callback, Code, Pointer, Prepare, SUCCESS, State, Step, Work, drain, drain_later, end, is_default, real, wait, with,
 };
 
 const OUT_OF_MEMORY: Code = 2;

@@ -113,7 +113,7 @@ fn merge(clock: &mut Clock, earlier: &Clock) {
 }
 
 /// The name of work, and the memory that it uses, each piece with whether it is written.
-fn uses(work: &Work, bytes_of: impl Fn(usize) -> usize) -> (&'static str, Vec<(Range<usize>, bool)>) {
+pub(crate) fn uses(work: &Work, bytes_of: impl Fn(usize) -> usize) -> (&'static str, Vec<(Range<usize>, bool)>) {
     let rows = |start: usize, pitch: usize, width: usize, height: usize, writes: bool| {
         (0..height).map(move |row| (start + row * pitch..start + row * pitch + width, writes))
     };
@@ -137,7 +137,9 @@ fn uses(work: &Work, bytes_of: impl Fn(usize) -> usize) -> (&'static str, Vec<(R
         Work::Begin { pointer, bytes } => ("an allocation", vec![(pointer..pointer + bytes, true)]),
         Work::GiveBack { pointer, bytes, .. } => ("a free", vec![(pointer..pointer + bytes, true)]),
         Work::Free { pointer } => ("a free", vec![(pointer..pointer + bytes_of(pointer), true)]),
-        Work::Call { .. } | Work::Record { .. } | Work::Wait { .. } => ("no memory", Vec::new()),
+        Work::Call { .. } | Work::Prepare { .. } | Work::LetGo { .. } | Work::Record { .. } | Work::Wait { .. } => {
+            ("no memory", Vec::new())
+        }
     }
 }
 

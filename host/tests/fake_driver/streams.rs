@@ -22,6 +22,7 @@ call! { bound:
         // The handle is gone at once, the work runs to its end.
         let (stream, gone) = (stream as usize, with(State::id));
         with(|state| {
+            assert!(!state.captures.contains_key(&stream), "a capture is ended");
             let queue = state.streams.remove(&stream).expect("destroyed once");
             state.streams.insert(gone, queue);
             state.orders.rename(stream, gone);
@@ -48,7 +49,36 @@ call! { bound:
     }
     fn cuStreamIsCapturing(stream: Pointer, status: Out<u32>) {
         assert!(is_live(stream));
-        status.set(number("capturing", 0) as u32);
+        let captured = with(|state| state.captures.contains_key(&(real(stream) as usize)));
+        status.set(if captured { 1 } else { number("capturing", 0) as u32 });
+        Ok(())
+    }
+    fn cuStreamBeginCapture_v2(stream: Pointer, mode: u32) {
+        assert!(is_live(stream) && !is_default(stream));
+        assert_eq!(mode, 2, "a library allocates meanwhile, and other threads do");
+        let graph = crate::graph::create();
+        let before = with(|state| {
+            assert!(state.streams[&(stream as usize)].is_empty());
+            state.captures.insert(stream as usize, (graph, Vec::new()))
+        });
+        assert!(before.is_none(), "captured once");
+        Ok(())
+    }
+    fn cuStreamEndCapture(stream: Pointer, graph: Out<usize>) {
+        let (captured, work) = with(|state| state.captures.remove(&(stream as usize))).expect("it is captured");
+        crate::graph::add_captured(captured, work);
+        graph.set(captured);
+        Ok(())
+    }
+    fn cuStreamGetCaptureInfo_v2(stream: Pointer, status: Out<u32>, id: Out<u64>, graph: Out<usize>, _after: Pointer, _count: Pointer) {
+        let captured = with(|state| state.captures.get(&(real(stream) as usize)).map(|(graph, _)| *graph));
+        status.set(u32::from(captured.is_some()));
+        id.set(captured.unwrap_or(0) as u64);
+        graph.set(captured.unwrap_or(0));
+        Ok(())
+    }
+    fn fakeCaptureCall(stream: Pointer, prepare: Prepare, function: Callback, data: Pointer) {
+        with(|state| state.push(stream, Work::Prepare { prepare, function, data: data as usize }));
         Ok(())
     }
     fn cuStreamGetCtx(stream: Pointer, context: Out<usize>) {
@@ -105,6 +135,7 @@ call! { bound:
 call! { own:
     fn cuStreamSynchronize(stream: Pointer) {
         check_default(stream);
+        assert!(!with(|state| state.captures.contains_key(&(stream as usize))), "waiting ends a capture");
         drain(real(stream) as usize);
         Ok(())
     }

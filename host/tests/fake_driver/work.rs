@@ -107,6 +107,16 @@ pub(crate) enum Work {
         start: usize,
         bytes: usize,
     },
+    /// A captured call: `prepare` gives each launch its data.
+    Prepare {
+        prepare: Prepare,
+        function: Callback,
+        data: usize,
+    },
+    /// A launch lets go of user objects.
+    LetGo {
+        objects: Vec<usize>,
+    },
     /// Memory of the pool begins to belong to its next owner, with anything in it.
     Begin {
         pointer: usize,
@@ -122,6 +132,7 @@ pub(crate) enum Work {
 }
 
 pub(crate) type Callback = unsafe extern "C" fn(Pointer, Code, Pointer);
+pub(crate) type Prepare = unsafe extern "C" fn(Pointer) -> Pointer;
 
 #[derive(Default)]
 pub(crate) struct State {
@@ -131,6 +142,8 @@ pub(crate) struct State {
     pub(crate) calling: HashSet<usize>,
     /// Streams that a graph is being launched on.
     pub(crate) launching: HashSet<usize>,
+    /// Streams that are captured: the graph that each becomes, and its work so far.
+    pub(crate) captures: HashMap<usize, (usize, Vec<Work>)>,
     /// Times recorded, and which of them have happened.
     pub(crate) events: HashMap<usize, (u64, HashSet<u64>)>,
     pub(crate) allocations: HashMap<usize, usize>,
@@ -210,6 +223,11 @@ impl State {
                 *version = record.0;
             }
             Work::Wait { event, version } => *version = self.events[event].0,
+            Work::Prepare { prepare, function, data } => {
+                // SAFETY: the caller of `fakeCaptureCall` passed both, for any number of calls.
+                let data = unsafe { prepare(*data as Pointer) } as usize;
+                *work = Work::Call { function: *function, data };
+            }
             _ => {}
         }
     }
@@ -224,6 +242,12 @@ impl State {
             self.streams.entry(real(stream) as usize).or_default();
         }
         let stream = real(stream) as usize;
+        if let Some((_, captured)) = self.captures.get_mut(&stream) {
+            let is_known = matches!(work, Work::CopyBytes { .. } | Work::Prepare { .. });
+            assert!(is_known, "this cannot be captured");
+            return captured.push(work);
+        }
+        assert!(!matches!(work, Work::Prepare { .. }), "only a stream that is captured takes it");
         self.pool.note(stream, &work);
         self.note_order(stream, &work);
         self.streams.get_mut(&stream).expect("a live stream").push_back(work);
@@ -355,7 +379,8 @@ impl State {
             }
             // It has happened.
             Work::Wait { .. } => {}
-            Work::Call { .. } => unreachable!("called without the lock"),
+            Work::LetGo { objects } => crate::graph::let_go(&objects),
+            Work::Call { .. } | Work::Prepare { .. } => unreachable!("called without the lock"),
         }
     }
 

@@ -13,14 +13,16 @@ mod processes;
 mod splitting;
 mod world;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Deref;
+use std::ptr::from_ref;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrogrid_host::__private::ExternalWork;
+use ferrogrid_host::__private::{ExternalWork, Participant};
 use ferrogrid_host::{NcclError, Result};
 
-use crate::communicator::Backend;
-use crate::group::Ready;
+use crate::communicator::{Backend, Communicator};
+use crate::group::{Ready, Recorded};
 
 use crate::call::Call;
 pub(crate) use joining::join;
@@ -69,15 +71,6 @@ impl Member {
         }
     }
 
-    /// No more calls come from it.
-    pub(crate) fn leave(&self) {
-        match self {
-            Member::Here { world, rank, .. } => world.leave(*rank),
-            // Once its last call has been answered, it leaves by itself.
-            Member::Guest(_) => {}
-        }
-    }
-
     pub(crate) fn abort(&self, error: NcclError) {
         match self {
             Member::Here { world, .. } => world.fail(error),
@@ -98,6 +91,44 @@ impl Member {
             Member::Here { world, rank, .. } => Numbered::Here(world.clone().ticket(*rank, call)),
             Member::Guest(guest) => Numbered::Guest(guest.request(call)),
         }
+    }
+}
+
+/// A communicator's rank, shared with the graphs that have its calls. It leaves its world with the last of them.
+pub(crate) struct Membership(Member);
+
+impl Membership {
+    pub(crate) fn new(member: Member) -> Arc<Self> {
+        Arc::new(Membership(member))
+    }
+}
+
+impl Deref for Membership {
+    type Target = Member;
+
+    fn deref(&self) -> &Member {
+        &self.0
+    }
+}
+
+impl Drop for Membership {
+    /// No more calls come from it.
+    fn drop(&mut self) {
+        match &self.0 {
+            Member::Here { world, rank, .. } => world.leave(*rank),
+            // Once its last call has been answered, it leaves by itself.
+            Member::Guest(_) => {}
+        }
+    }
+}
+
+impl Participant for Membership {
+    fn id(&self) -> usize {
+        from_ref(self).addr()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.0.check()
     }
 }
 
@@ -133,16 +164,12 @@ struct OnStream<'a> {
 
 /// Enqueues calls whose memory is ordered.
 pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
-    /// Held from a group's first number until its last call is in a stream: so streams have calls in the order of their numbers. In
-    /// another order, a stream could wait for a call that is behind the one that another rank's stream waits for.
-    static ENQUEUEING: Mutex<()> = Mutex::new(());
-    let _in_order = ENQUEUEING.lock().unwrap_or_else(PoisonError::into_inner);
+    // Held from a group's first number until its last call is in a stream: so streams have calls in the order of their numbers. In
+    // another order, a stream could wait for a call that is behind the one that another rank's stream waits for.
+    let _in_order = ExternalWork::in_order();
     let mut streams: Vec<OnStream<'_>> = Vec::new();
     for Ready { communicator, call, work } in ready {
-        let Backend::Cpu(member) = communicator.backend() else {
-            unreachable!("they are ranks on CPU devices")
-        };
-        let call = member.number(call);
+        let call = member_of(communicator).number(call);
         let same = |on_stream: &&mut OnStream<'_>| on_stream.work[0].stream().id() == work.stream().id();
         match streams.iter_mut().find(same) {
             Some(on_stream) => {
@@ -157,6 +184,33 @@ pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
         // `Request`).
         unsafe { ExternalWork::join(work).run(Box::new(move || run(calls))) }
     })
+}
+
+/// Adds calls to graphs, those of each graph as one node. They are numbered anew for each launch.
+pub(crate) fn record(recorded: Vec<Recorded<'_>>) -> Result<()> {
+    recorded.into_iter().try_for_each(|recorded| {
+        let label = recorded.label();
+        let calls: Vec<(Arc<Membership>, Call)> = recorded
+            .calls
+            .iter()
+            .map(|(communicator, call)| (member_of(communicator).clone(), *call))
+            .collect();
+        let participants =
+            calls.iter().map(|(member, _)| Arc::clone(member) as Arc<dyn Participant>).collect();
+        let make = move || -> Box<dyn FnOnce() -> Result<()> + Send> {
+            let calls: Vec<Numbered> = calls.iter().map(|(member, call)| member.number(*call)).collect();
+            Box::new(move || run(calls))
+        };
+        // SAFETY: as in `enqueue`, for each launch.
+        unsafe { recorded.work.record(label, participants, make) }
+    })
+}
+
+fn member_of(communicator: &Communicator) -> &Arc<Membership> {
+    match communicator.backend() {
+        Backend::Cpu(member) => member,
+        Backend::Gpu(_) => unreachable!("they are ranks on CPU devices"),
+    }
 }
 
 /// Waits, on the thread of a stream, until the calls have been carried out.

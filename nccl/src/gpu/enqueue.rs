@@ -1,19 +1,21 @@
-//! Gives NCCL operations whose memory is ordered.
+//! Gives NCCL operations whose memory is ordered, on streams and for graphs.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::ptr::from_ref;
 use std::sync::Arc;
 
+use ferrogrid_host::__private::Participant;
 use ferrogrid_host::{Error, Result};
 
+use super::graph_share::GraphShare;
 use super::joining::in_group;
 use super::library::{Code, Nccl};
 use super::rank::{Guard, Handle, Rank};
 use super::watchdog;
 use crate::call::{Call, Kind};
-use crate::communicator::Backend;
-use crate::group::Ready;
+use crate::communicator::{Backend, Communicator};
+use crate::group::{Ready, Recorded};
 use crate::reduce_op::{Reduction, Scalar};
 
 /// Where a factor is: on the host, read by the call that is given it (`ncclScalarHostImmediate`).
@@ -21,6 +23,13 @@ const ON_THE_HOST: c_int = 1;
 
 /// For how many bytes NCCL has a block of the kernel that scales the elements of a single rank.
 const BYTES_OF_BLOCK: usize = 16 << 10;
+
+/// A call, its rank, and the stream that NCCL is to enqueue it on.
+struct Target<'a> {
+    rank: &'a Arc<Rank>,
+    stream: *mut c_void,
+    call: Call,
+}
 
 /// A call, its rank, and the handles that NCCL takes.
 struct Enqueued<'a> {
@@ -32,20 +41,52 @@ struct Enqueued<'a> {
 
 /// Enqueues calls whose memory is ordered, and has them watched.
 pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
-    if ready.is_empty() {
+    let target = |ready: &Ready<'_>| Ok((ready.work.handle()?, ready.call));
+    let handles = ready.iter().map(target).collect::<Result<Vec<_>>>()?;
+    let ranks = ready.iter().map(|ready| rank_of(ready.communicator));
+    let targets: Vec<Target<'_>> =
+        ranks.zip(handles).map(|(rank, (stream, call))| Target { rank, stream, call }).collect();
+    give_all(&targets, || watch(ready))
+}
+
+/// Adds calls to graphs, those of each graph as one node: what NCCL enqueues for them on a stream that is captured.
+pub(crate) fn record(recorded: Vec<Recorded<'_>>) -> Result<()> {
+    let (mut targets, mut captured) = (Vec::new(), Vec::new());
+    for recorded in recorded {
+        let label = recorded.label();
+        let work = recorded.work.capture()?;
+        let ranks: Vec<&Arc<Rank>> = recorded.calls.iter().map(|(it, _)| rank_of(it)).collect();
+        for (rank, (_, call)) in ranks.iter().zip(recorded.calls) {
+            targets.push(Target { rank, stream: work.handle(), call });
+        }
+        captured.push((work, label, ranks));
+    }
+    give_all(&targets, || {
+        captured.into_iter().try_for_each(|(work, label, ranks)| {
+            let share = |rank| Arc::new(GraphShare::new(rank)) as Arc<dyn Participant>;
+            work.finish(label, ranks.into_iter().map(share).collect())
+        })
+    })
+}
+
+/// Gives NCCL the calls as one group, and then calls `keep`. If it fails, so do the ranks.
+fn give_all(targets: &[Target<'_>], keep: impl FnOnce() -> Result<()>) -> Result<()> {
+    if targets.is_empty() {
         return Ok(());
     }
     // All groups lock in one order.
-    let mut distinct: Vec<&Arc<Rank>> = ready.iter().map(rank_of).collect();
+    let mut distinct: Vec<&Arc<Rank>> = targets.iter().map(|target| target.rank).collect();
     distinct.sort_by_key(|rank| Arc::as_ptr(rank).addr());
     distinct.dedup_by_key(|rank| Arc::as_ptr(rank));
     let guards: Vec<_> = distinct.iter().map(|rank| (*rank, rank.lock_operations())).collect();
-    let calls = calls(&ready, &guards)?;
+    guards.iter().for_each(|(rank, guard)| rank.end_returned(guard));
+    let calls = calls(targets, &guards)?;
     let given = Operator::of_all(&calls).and_then(|operators| {
         watchdog::during(&distinct, calls[0].call.kind.name(), || give(&calls, &operators))
     });
-    // Before others can end the communicators: then they find the work.
-    let result = given.and_then(|()| watch(ready));
+    // Before others can end the communicators: then they find the work. What is not kept is dropped here, before they are ended: a
+    // communicator waits for its graphs.
+    let result = given.and_then(|()| keep());
     drop(guards);
     result.map_err(|error| {
         // That of a call which has been ended says less.
@@ -57,18 +98,17 @@ pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
 }
 
 /// The calls, with the handles of their ranks, which are locked.
-fn calls<'a>(ready: &'a [Ready<'_>], guards: &[(&Arc<Rank>, Guard<'_>)]) -> Result<Vec<Enqueued<'a>>> {
-    let call = |ready: &'a Ready<'_>| {
-        let rank = rank_of(ready);
-        let guard = guards.iter().find(|(known, _)| Arc::ptr_eq(known, rank));
-        let comm = rank.handle(&guard.expect("all are locked").1)?;
-        Ok(Enqueued { rank, comm, stream: ready.work.handle()?, call: &ready.call })
+fn calls<'a>(targets: &'a [Target<'_>], guards: &[(&Arc<Rank>, Guard<'_>)]) -> Result<Vec<Enqueued<'a>>> {
+    let call = |target: &'a Target<'_>| {
+        let guard = guards.iter().find(|(known, _)| Arc::ptr_eq(known, target.rank));
+        let comm = target.rank.handle(&guard.expect("all are locked").1)?;
+        Ok(Enqueued { rank: target.rank, comm, stream: target.stream, call: &target.call })
     };
-    ready.iter().map(call).collect()
+    targets.iter().map(call).collect()
 }
 
-fn rank_of<'a>(ready: &Ready<'a>) -> &'a Arc<Rank> {
-    match ready.communicator.backend() {
+fn rank_of(communicator: &Communicator) -> &Arc<Rank> {
+    match communicator.backend() {
         Backend::Gpu(rank) => rank,
         Backend::Cpu(_) => unreachable!("they are ranks on GPUs"),
     }
@@ -77,7 +117,7 @@ fn rank_of<'a>(ready: &Ready<'a>) -> &'a Arc<Rank> {
 /// Hands all calls that have been enqueued to the watchdog, also those after one whose rank has failed.
 fn watch(ready: Vec<Ready<'_>>) -> Result<()> {
     let watch = |ready: Ready<'_>| {
-        let (rank, operation) = (rank_of(&ready), ready.call.kind.name());
+        let (rank, operation) = (rank_of(ready.communicator), ready.call.kind.name());
         let work = ready.work.watch(rank.line())?;
         watchdog::watch(rank, operation, work)
     };

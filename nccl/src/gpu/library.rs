@@ -117,6 +117,12 @@ functions! {
     comm_destroy = "ncclCommDestroy"(Comm) -> Code;
     comm_abort = "ncclCommAbort"(Comm) -> Code;
     comm_get_async_error = "ncclCommGetAsyncError"(Comm, *mut Code) -> Code;
+    /// Where the memory is, and bytes.
+    mem_alloc = "ncclMemAlloc"(*mut *mut c_void, usize) -> Code;
+    mem_free = "ncclMemFree"(*mut c_void) -> Code;
+    /// Communicator, memory, bytes, handle; null if registration is turned off.
+    comm_register = "ncclCommRegister"(Comm, *mut c_void, usize, *mut *mut c_void) -> Code;
+    comm_deregister = "ncclCommDeregister"(Comm, *mut c_void) -> Code;
     get_error_string = "ncclGetErrorString"(Code) -> *const c_char;
     get_last_error = "ncclGetLastError"(Comm) -> *const c_char;
     group_start = "ncclGroupStart"() -> Code;

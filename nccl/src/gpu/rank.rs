@@ -1,5 +1,6 @@
 //! [`Rank`]: one rank of a communicator, and its end.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use ferrogrid_host::__private::WorkLine;
 use ferrogrid_host::{Device, Error, NcclError, Result};
 
 use super::library::{Code, Comm, Nccl};
+use super::registered::Registration;
 use crate::options::milliseconds;
 
 /// One rank. It is destroyed when it is dropped, which comes after all of its work: the watchdog has a share meanwhile.
@@ -31,6 +33,10 @@ pub(crate) struct Rank {
     line: WorkLine,
     /// When the watchdog saw an operation end.
     progress: Mutex<Instant>,
+    /// Registrations that are to be ended.
+    returned: Mutex<Vec<Registration>>,
+    /// How many shares graphs have of it. While there are any, the communicator for operations cannot be ended.
+    graphs: AtomicUsize,
 }
 
 /// A communicator's handle, used under the lock of its rank.
@@ -55,7 +61,21 @@ impl Rank {
         let [parent, operations] = [parent, operations].map(|comm| Mutex::new(Some(Handle(comm))));
         let (device, failed, line) = (device.clone(), OnceLock::new(), WorkLine::new());
         let progress = Mutex::new(Instant::now());
-        Rank { nccl, rank, size, device, timeout, parent, operations, failed, line, progress }
+        let (returned, graphs) = (Mutex::default(), AtomicUsize::new(0));
+        Rank {
+            nccl,
+            rank,
+            size,
+            device,
+            timeout,
+            parent,
+            operations,
+            failed,
+            line,
+            progress,
+            returned,
+            graphs,
+        }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -137,12 +157,44 @@ impl Rank {
         self.abort(handle);
     }
 
-    /// Frees what is left of a rank whose calls have been ended; if one has not returned yet, that is left to its thread, or to
-    /// the end of the rank.
+    /// Frees what is left of a rank whose calls have been ended. If one has not returned yet, that is left to its thread, or to
+    /// the end of the rank; so it is if there are graphs.
     pub(super) fn release(&self) {
-        if let Ok(mut guard) = self.operations.try_lock() {
+        if let Ok(mut guard) = self.operations.try_lock()
+            && self.graphs.load(Ordering::Acquire) == 0
+        {
             self.abort(guard.take());
         }
+    }
+
+    /// Takes back a registration: now, unless a call has locked operations. That may wait for other ranks, whose threads may be the
+    /// one that is here; then it is done at the next call.
+    pub(super) fn take_back(&self, registration: Registration) {
+        lock(&self.returned).push(registration);
+        if let Ok(guard) = self.operations.try_lock() {
+            self.end_returned(&guard);
+        }
+    }
+
+    /// Ends the registrations that have been taken back.
+    pub(super) fn end_returned(&self, guard: &Guard<'_>) {
+        let returned = std::mem::take(&mut *lock(&self.returned));
+        if returned.is_empty() || self.device.context().and_then(|context| context.set_current()).is_err() {
+            // A device that has failed has no memory to free.
+            return returned.into_iter().for_each(std::mem::forget);
+        }
+        let comm = self.handle(guard).ok().map(|handle| handle.0);
+        returned.into_iter().for_each(|registration| registration.end(comm));
+    }
+
+    /// A graph has a share from now on; operations are locked.
+    pub(super) fn add_graph(&self) {
+        self.graphs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A share is gone, and so are the driver's graphs.
+    pub(super) fn remove_graph(&self) {
+        self.graphs.fetch_sub(1, Ordering::Release);
     }
 
     fn abort(&self, handle: Option<Handle>) {
@@ -155,6 +207,7 @@ impl Rank {
 
 impl Drop for Rank {
     fn drop(&mut self) {
+        self.end_returned(&self.lock_operations());
         let end = if self.failed.get().is_some() { self.nccl.comm_abort } else { self.nccl.comm_destroy };
         for comm in [&mut self.operations, &mut self.parent] {
             if let Some(Handle(comm)) = comm.get_mut().unwrap_or_else(PoisonError::into_inner).take() {

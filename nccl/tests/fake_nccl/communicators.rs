@@ -148,15 +148,20 @@ pub unsafe extern "C" fn ncclCommCount(comm: Pointer, count: *mut c_int) -> c_in
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommDestroy(comm: Pointer) -> c_int {
-    state().comms.remove(&(comm as usize)).expect("destroyed once");
+    let mut state = state();
+    assert!(state.registered.values().all(|(of, _)| *of != comm as usize), "memory is deregistered before");
+    let comm = state.comms.remove(&(comm as usize)).expect("destroyed once");
+    assert_eq!(comm.graphs, 0, "the real library waits for its graphs without end");
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommAbort(comm: Pointer) -> c_int {
-    let mut state = state();
-    let comm = state.comms.remove(&(comm as usize)).expect("aborted once");
+    let (mut state, ended) = (state(), comm as usize);
+    let comm = state.comms.remove(&ended).expect("aborted once");
+    state.registered.retain(|_, (of, _)| *of != ended);
     assert!(!comm.is_in_call, "no thread uses it");
+    assert_eq!(comm.graphs, 0, "the real library waits for its graphs without end");
     state.aborted.insert(comm.family);
     CHANGED.notify_all();
     SUCCESS

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::c_int;
 
+use crate::driver::graph_of;
 use crate::state::{CHANGED, State, state};
 use crate::work::enqueue;
 use crate::{INTERNAL_ERROR, INVALID_ARGUMENT, Pointer, SUCCESS};
@@ -64,11 +65,20 @@ pub unsafe extern "C" fn ncclGroupEnd() -> c_int {
     if !connect(&calls) {
         return INTERNAL_ERROR;
     }
+    check_graphs(&calls);
     for call in calls {
         // SAFETY: the caller has passed memory and a stream of the communicator's device, which are live.
         unsafe { enqueue(call) };
     }
     SUCCESS
+}
+
+/// That the streams of a communicator are all captured by one graph, or none is: the real library refuses others.
+fn check_graphs(calls: &[Call]) {
+    for call in calls {
+        let mut others = calls.iter().filter(|other| other.comm == call.comm);
+        assert!(others.all(|other| graph_of(other.stream) == graph_of(call.stream)), "one graph");
+    }
 }
 
 /// Waits until all ranks have called a collective operation, as real ones are connected then. False if a communicator is aborted

@@ -11,6 +11,7 @@
 //! | `driver` | the functions of CUDA's driver that operations call |
 //! | `group` | groups, and the calls of operations |
 //! | `reductions` | the operators of reductions, and the result of each rank |
+//! | `registrations` | memory that is allocated and registered |
 //! | `state` | the state behind the lock |
 //! | `work` | the work of a call on its stream |
 
@@ -18,6 +19,7 @@ mod communicators;
 mod driver;
 mod group;
 mod reductions;
+mod registrations;
 mod state;
 mod work;
 

@@ -19,6 +19,10 @@ pub(crate) struct State {
     pub(crate) connected: HashMap<usize, HashSet<usize>>,
     /// The families of communicators of which one has been aborted.
     pub(crate) aborted: HashSet<usize>,
+    /// Memory that is registered, by its start: the communicator, and the bytes.
+    pub(crate) registered: HashMap<usize, (usize, usize)>,
+    /// What was allocated here.
+    pub(crate) allocated: HashMap<usize, usize>,
     /// The factors of operators that `ncclRedOpCreatePreMulSum` made.
     pub(crate) made: HashMap<c_int, [u8; 8]>,
 }
@@ -41,6 +45,8 @@ pub(crate) struct Comm {
     /// Of those that end with one of them.
     pub(crate) family: usize,
     pub(crate) is_in_call: bool,
+    /// How many of its operations graphs have.
+    pub(crate) graphs: usize,
 }
 
 pub(crate) struct Choice {

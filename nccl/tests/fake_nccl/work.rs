@@ -3,13 +3,14 @@
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
-use crate::driver::DRIVER;
+use crate::driver::{DRIVER, graph_of};
 use crate::group::{Call, Kind, size_of_element};
 use crate::reductions::results;
-use crate::state::{CHANGED, state};
+use crate::state::{CHANGED, Comm, state};
 use crate::{Pointer, SUCCESS};
 
 /// What the callback of a call gets.
+#[derive(Clone, Copy)]
 struct Job {
     call: Call,
     clique: usize,
@@ -24,15 +25,12 @@ struct Job {
 /// # Safety
 /// As NCCL requires of a call.
 pub(crate) unsafe fn enqueue(call: Call) {
+    let graph = graph_of(call.stream);
     let mut state = state();
     let comm = state.comms.get_mut(&call.comm).expect("a live communicator");
     let (clique, rank, size, context) = (comm.clique, comm.rank, comm.size, comm.context);
-    let number = match call.kind {
-        Kind::Send | Kind::Recv => comm.messages.entry((call.root, call.kind == Kind::Recv)).or_default(),
-        _ => &mut comm.collectives,
-    };
-    *number += 1;
-    let number = *number;
+    // That of a captured one is each launch's.
+    let number = if graph.is_null() { comm.next_number(&call) } else { 0 };
     drop(state);
     let bytes = call.count * size_of_element(call.element);
     let (sent, received_bytes) = match call.kind {
@@ -59,12 +57,58 @@ pub(crate) unsafe fn enqueue(call: Call) {
         let sent = std::slice::from_raw_parts(copy, sent);
         let received = received.expose_provenance();
         let job = Box::new(Job { call, clique, rank, size, number, sent, received, received_bytes });
-        assert_eq!((DRIVER.callback)(stream, meet, Box::into_raw(job).cast(), 0), SUCCESS);
+        let job = Box::into_raw(job).cast();
+        if graph.is_null() {
+            assert_eq!((DRIVER.callback)(stream, meet, job, 0), SUCCESS);
+        } else {
+            assert_eq!((DRIVER.captured_call)(stream, prepare, meet, job), SUCCESS);
+            hold(graph, call.comm);
+        }
         if received_bytes > 0 {
             assert_eq!((DRIVER.copy)(call.target as u64, received as u64, received_bytes, stream), SUCCESS);
         }
         (DRIVER.set_context)(before);
     }
+}
+
+impl Comm {
+    /// The number of the next call like `call`.
+    fn next_number(&mut self, call: &Call) -> u64 {
+        let number = match call.kind {
+            Kind::Send | Kind::Recv => self.messages.entry((call.root, call.kind == Kind::Recv)).or_default(),
+            _ => &mut self.collectives,
+        };
+        *number += 1;
+        *number
+    }
+}
+
+/// Lets the graph hold the communicator, until the driver says that it is gone.
+fn hold(graph: Pointer, comm: usize) {
+    state().comms.get_mut(&comm).unwrap().graphs += 1;
+    let mut object = null_mut();
+    // SAFETY: the place is valid for the call, and the graph is live.
+    let codes = unsafe {
+        let created = (DRIVER.create_object)(&mut object, comm as Pointer, let_go, 1, 1);
+        [created, (DRIVER.retain_object)(graph, object, 1, 1)]
+    };
+    assert_eq!(codes, [SUCCESS; 2]);
+}
+
+/// A graph with an operation of a communicator is gone.
+unsafe extern "C" fn let_go(comm: Pointer) {
+    state().comms.get_mut(&(comm as usize)).expect("it outlives its graphs").graphs -= 1;
+}
+
+/// The job of a launch, with its number.
+///
+/// # Safety
+/// `job` is a `Job` of a graph.
+unsafe extern "C" fn prepare(job: Pointer) -> Pointer {
+    // SAFETY: passed on.
+    let job = unsafe { *job.cast::<Job>() };
+    let number = state().comms.get_mut(&job.call.comm).expect("it outlives its graphs").next_number(&job.call);
+    Box::into_raw(Box::new(Job { number, ..job })).cast()
 }
 
 /// Waits for the other ranks of a call, until its communicator is aborted.

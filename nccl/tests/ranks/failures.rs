@@ -338,17 +338,6 @@ fn a_split_without_a_dropped_rank_fails() {
 }
 
 #[test]
-fn a_recording_refuses_operations() {
-    let ranks = Ranks::with_timeout(LONG);
-    let mut data = ranks.stream(0).zeros::<u32>(1).unwrap();
-    let it = &ranks.communicators[0];
-    let recorded =
-        ranks.stream(0).capture(|capture| it.all_reduce_in_place(ReduceOp::Sum, &mut data).enqueue(capture));
-    let error = recorded.map(drop).unwrap_err().to_string();
-    assert!(error.contains("communication between devices"), "{error}");
-}
-
-#[test]
 fn ranks_that_do_not_come_and_ranks_that_come_twice() {
     // Whichever comes first: then the other one has another number of ranks, and both wait.
     let first_comes_first = (0..20).any(|_| joins_of_one_rank());

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::world::on_gpus;
 
 /// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
-const TESTS: [&str; 20] = [
+const TESTS: [&str; 33] = [
     "random::random_operations_in_random_groups_and_splits_match_a_model",
     "collectives::operations_in_place_match_those_that_are_not",
     "collectives::an_average_divides_by_the_number_of_ranks",
@@ -18,8 +18,21 @@ const TESTS: [&str; 20] = [
     "failures::an_abort_by_another_thread_ends_a_first_operation",
     "failures::wrong_lengths_ranks_and_streams_are_refused_at_once",
     "failures::a_split_waits_for_all_ranks_and_no_longer_than_the_time_out",
-    "failures::a_recording_refuses_operations",
     "failures::devices_of_two_kinds_or_one_gpu_twice_are_refused",
+    "graphs::a_recorded_sum_between_copies_repeats_a_hundred_times",
+    "graphs::two_graphs_of_a_communicator_and_operations_on_streams_take_turns",
+    "graphs::one_graph_has_messages_and_operations_of_several_communicators",
+    "graphs::ranks_of_several_threads_record_alone",
+    "graphs::a_graph_outlives_its_communicator",
+    "graphs::a_graph_that_is_forgotten_keeps_its_communicator",
+    "graphs::a_launch_by_one_rank_alone_is_an_error_within_the_time_out",
+    "graphs::a_recording_by_one_rank_alone_is_an_error_within_the_time_out",
+    "graphs::an_aborted_communicator_ends_launches_and_refuses_others",
+    "graphs::what_graphs_cannot_hold_is_refused",
+    "registered::registered_buffers_are_buffers_of_operations_and_graphs",
+    "registered::a_registered_buffer_may_be_dropped_before_and_after_its_communicator",
+    "registered::a_registered_buffer_outlives_the_failure_of_its_communicator",
+    "registered::wrong_streams_and_lengths_of_registered_buffers_are_refused",
     "order::operations_are_ordered_with_work_on_other_streams",
     "order::buffers_and_streams_may_be_dropped_when_an_operation_is_enqueued",
     "order::work_runs_after_its_communicator_is_dropped",

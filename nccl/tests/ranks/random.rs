@@ -1,4 +1,4 @@
-//! Random operations of all types in random groups, communicators, streams and places, against a model.
+//! Random operations of all types in random groups, communicators, streams, graphs and places, against a model.
 //!
 //! Nothing is waited for between operations, except where results are compared. `FERROGRID_TEST_COLLECTIVES` is how many operations there
 //! are, `FERROGRID_STRESS_SEED` the seed, which is printed.
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::model::{Drawn, Value, draw};
 use crate::world::{Ranks, on_gpus, variable};
 use ferrogrid::nccl::{Communicator, Group, Operation, ReduceOp};
-use ferrogrid::{DeviceBuffer, Stream};
+use ferrogrid::{DeviceBuffer, DeviceView, DeviceViewMut, Stream};
 
 /// A time-out that nothing reaches.
 const LONG: Duration = Duration::from_secs(60);
@@ -106,12 +106,17 @@ impl<T: Value> Step<T> {
     }
 
     /// The operations of `rank`.
-    fn operations<'a>(&self, rank: usize, it: &'a Communicator, pair: &'a mut Pair<T>) -> Vec<Operation<'a>> {
-        if self.is_in_place {
-            return vec![self.in_place(rank, it, &mut pair.source)];
-        }
+    fn operations<'a>(
+        &self,
+        rank: usize,
+        it: &'a Communicator,
+        buffers: Buffers<'a, T>,
+    ) -> Vec<Operation<'a>> {
         let [from, to] = self.ranges(rank);
-        let (source, target) = (pair.source.slice(from).unwrap(), pair.target.slice_mut(to).unwrap());
+        let (source, target) = match buffers {
+            Buffers::InPlace(data) => return vec![self.in_place(rank, it, data)],
+            Buffers::Two(source, target) => (source.slice(from).unwrap(), target.slice(to).unwrap()),
+        };
         let is_root = |root| rank == root;
         let operation = match self.drawn {
             Drawn::AllReduce(op) => it.all_reduce(self.own(op, rank), source, target),
@@ -133,15 +138,10 @@ impl<T: Value> Step<T> {
         vec![operation]
     }
 
-    fn in_place<'a>(
-        &self,
-        rank: usize,
-        it: &'a Communicator,
-        data: &'a mut DeviceBuffer<T>,
-    ) -> Operation<'a> {
+    fn in_place<'a>(&self, rank: usize, it: &'a Communicator, data: DeviceViewMut<'a, T>) -> Operation<'a> {
         let [from, to] = self.ranges(rank);
         let start = self.places[rank][0];
-        let data = data.slice_mut(start..from.end.max(to.end)).unwrap();
+        let data = data.slice(start..from.end.max(to.end)).unwrap();
         match self.drawn {
             Drawn::AllReduce(op) => it.all_reduce_in_place(self.own(op, rank), data),
             Drawn::Reduce(op, root) => it.reduce_in_place(self.own(op, rank), root, data),
@@ -152,9 +152,20 @@ impl<T: Value> Step<T> {
         }
     }
 
+    fn text(&self, members: &[usize]) -> String {
+        let (drawn, count, of) = (self.drawn, self.count, std::any::type_name::<T>());
+        format!("{drawn:?} of {count} {of} among {members:?}, in place: {}", self.is_in_place)
+    }
+
     fn own(&self, op: ReduceOp<T>, rank: usize) -> ReduceOp<T> {
         if let ReduceOp::ScaledSum(_) = op { ReduceOp::ScaledSum(self.factors[rank]) } else { op }
     }
+}
+
+/// What an operation is given.
+enum Buffers<'a, T: Value> {
+    InPlace(DeviceViewMut<'a, T>),
+    Two(DeviceView<'a, T>, DeviceViewMut<'a, T>),
 }
 
 /// Source and target of a rank, and what the model has for them.
@@ -219,6 +230,9 @@ trait Work {
         group: &mut Group<'a>,
     ) -> String;
 
+    /// As `draw`, in a graph of each rank, which is launched once or several times.
+    fn record(&mut self, team: &Team, streams: &Streams, random: &mut fastrand::Rng) -> String;
+
     /// What comes after the group with the operation.
     fn finish(&mut self, streams: &Streams, random: &mut fastrand::Rng);
 
@@ -258,22 +272,58 @@ impl<T: Value> Work for Lane<T> {
     ) -> String {
         let step = Step::<T>::draw(random, team.len(), self.length);
         self.expect(&team.members, &step);
-        let text = format!(
-            "{:?} of {} {} among {:?}, in place: {}",
-            step.drawn,
-            step.count,
-            std::any::type_name::<T>(),
-            team.members,
-            step.is_in_place
-        );
+        let text = step.text(&team.members);
         let (_, step) = self.last.insert((team.members.clone(), step));
         for (member, pair) in self.pairs.iter_mut().enumerate() {
             let Some(rank) = team.members.iter().position(|&it| it == member) else { continue };
             let stream = &streams[member][random.usize(..streams[member].len())];
-            for operation in step.operations(rank, &team.communicators[rank], pair) {
+            let buffers = match step.is_in_place {
+                true => Buffers::InPlace(pair.source.view_mut()),
+                false => Buffers::Two(pair.source.view(), pair.target.view_mut()),
+            };
+            for operation in step.operations(rank, &team.communicators[rank], buffers) {
                 group.push(stream, operation);
             }
         }
+        text
+    }
+
+    fn record(&mut self, team: &Team, streams: &Streams, random: &mut fastrand::Rng) -> String {
+        let step = Step::<T>::draw(random, team.len(), self.length);
+        // Where the next launch would read elements that have any values, or results would not be exact, there is none.
+        let is_repeatable = T::WRAPS && (0..team.len()).all(|rank| step.undefined(rank).is_none());
+        let launches = if is_repeatable { random.usize(1..4) } else { 1 };
+        (0..launches).for_each(|_| self.expect(&team.members, &step));
+        let mut pairs: Vec<_> = self.pairs.iter_mut().map(Some).collect();
+        let pairs: Vec<&mut Pair<T>> = team.members.iter().map(|&it| pairs[it].take().unwrap()).collect();
+        let origins = team.members.iter().map(|&member| &streams[member][0]);
+        let (graphs, ()) = Stream::capture_all(origins, |captures| {
+            let mut buffers = Vec::new();
+            for (capture, Pair { source, target, .. }) in captures.iter().zip(pairs) {
+                buffers.push((capture.write(source)?, capture.write(target)?));
+            }
+            let mut group = Group::new();
+            for (rank, (capture, (source, target))) in captures.iter().zip(&mut buffers).enumerate() {
+                let buffers = match step.is_in_place {
+                    true => Buffers::InPlace(source.view_mut()),
+                    false => Buffers::Two(source.view(), target.view_mut()),
+                };
+                for operation in step.operations(rank, &team.communicators[rank], buffers) {
+                    group.push(capture, operation);
+                }
+            }
+            group.run()
+        })
+        .unwrap();
+        let mut graphs: Vec<_> = graphs.into_iter().map(|graph| graph.instantiate().unwrap()).collect();
+        for _ in 0..launches {
+            for (graph, &member) in graphs.iter_mut().zip(&team.members) {
+                graph.launch(&streams[member][random.usize(..streams[member].len())]).unwrap();
+            }
+        }
+        drop(graphs);
+        let text = format!("{}, launched {launches} times", step.text(&team.members));
+        self.last = Some((team.members.clone(), step));
         text
     }
 
@@ -379,7 +429,7 @@ fn random_operations_in_random_groups_and_splits_match_a_model() {
     let length = if on_gpus() && !is_fake() { 1 << 16 } else { 1 << 8 };
     let mut lanes = lanes(&streams, length, &mut random);
     let (mut done, mut compared, mut split, mut groups) = (0, 0, 0, 0);
-    let (mut chosen, mut left) = (Vec::new(), 0);
+    let (mut chosen, mut left, mut recorded) = (Vec::new(), 0, 0);
     while done < total {
         if done == 0 || done >= split + SPLIT_AFTER {
             split_again(&mut teams, &mut random);
@@ -390,13 +440,18 @@ fn random_operations_in_random_groups_and_splits_match_a_model() {
             left = random.usize(1..6);
         }
         left -= 1;
+        let is_recorded = random.u32(..5) == 0;
         let (mut group, mut texts) = (Group::new(), Vec::new());
         for (index, lane) in lanes.iter_mut().enumerate() {
             if chosen.contains(&index) && done + texts.len() < total {
                 let team = &teams[random.usize(..teams.len())];
-                texts.push(lane.draw(team, &streams, &mut random, &mut group));
+                texts.push(match is_recorded {
+                    true => lane.record(team, &streams, &mut random),
+                    false => lane.draw(team, &streams, &mut random, &mut group),
+                });
             }
         }
+        recorded += if is_recorded { texts.len() } else { 0 };
         group.run().unwrap_or_else(|error| panic!("operation {done}, {texts:?}: {error}"));
         (done, groups) = (done + texts.len(), groups + 1);
         lanes.iter_mut().for_each(|lane| lane.finish(&streams, &mut random));
@@ -405,5 +460,5 @@ fn random_operations_in_random_groups_and_splits_match_a_model() {
             compared = done;
         }
     }
-    println!("{done} operations in {groups} groups match the model");
+    println!("{done} operations in {groups} groups match the model, {recorded} of them in graphs");
 }

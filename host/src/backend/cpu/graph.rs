@@ -8,9 +8,11 @@ use super::device::CpuDevice;
 use super::operation::{self, Failures};
 use super::stream::event::CpuMark;
 use super::stream::{CpuStream, Queue};
+use crate::backend::external::{self, ExternalFn};
 use crate::backend::failure::Failure;
 use crate::backend::graph::BackendGraph;
-use crate::backend::operation::{Address, Node, Operation};
+use crate::backend::operation::external::NodeWork;
+use crate::backend::operation::{Address, ExternalNode, Node, Operation};
 use crate::backend::writers::Flow;
 use crate::backend::{EventBackend, host_fn};
 use crate::error::{Error, Result};
@@ -19,6 +21,8 @@ use crate::stream::event::Event;
 /// An instantiated graph. Launches that have not run keep the steps that they were given.
 pub(crate) struct CpuGraph {
     steps: Arc<[Step]>,
+    /// Whether there is work of other crates in it.
+    is_external: bool,
     /// The last launch: its queue, and its end.
     last: Option<(Weak<Queue>, CpuMark)>,
 }
@@ -33,7 +37,8 @@ pub(super) struct Step {
 impl CpuGraph {
     pub(crate) fn new(nodes: &[Node]) -> Self {
         let step = |node: &Node| Step { operation: node.operation.clone(), enabled: true };
-        CpuGraph { steps: nodes.iter().map(step).collect(), last: None }
+        let is_external = nodes.iter().any(|node| !node.operation.participants().is_empty());
+        CpuGraph { steps: nodes.iter().map(step).collect(), is_external, last: None }
     }
 
     /// Enqueues it, after its last launch: as in CUDA, launches of one graph never run at the same time.
@@ -45,6 +50,8 @@ impl CpuGraph {
         if let Some((_, end)) = self.last.as_ref().filter(|(last, _)| !Weak::ptr_eq(last, &queue)) {
             stream.follow(end.clone())?;
         }
+        // Until the functions are in the stream.
+        let _in_order = self.is_external.then(external::in_order);
         let (marks, recorded) = Marks::new(&self.steps);
         // SAFETY: passed on.
         let end = unsafe { stream.replay(self.steps.clone(), marks, flow)? };
@@ -77,19 +84,24 @@ impl BackendGraph for CpuGraph {
     }
 }
 
-/// What the event nodes of one launch stand for.
+/// What nodes stand for in one launch: event nodes, and those of other crates.
 #[derive(Default)]
 pub(super) struct Marks {
     /// In the order of all event nodes: what is reached, or waited for; `None` for an event that was never recorded.
     all: std::vec::IntoIter<Option<CpuMark>>,
+    /// In the order of all nodes of other crates.
+    calls: std::vec::IntoIter<ExternalFn>,
 }
 
 impl Marks {
     /// Also those that events are to stand for once the launch is enqueued.
     fn new(steps: &[Step]) -> (Self, Vec<(Arc<Event>, CpuMark)>) {
         let mut recorded: Vec<(Arc<Event>, CpuMark)> = Vec::new();
-        let mut all = Vec::new();
+        let (mut all, mut calls) = (Vec::new(), Vec::new());
         let mut visit = |operation: &Operation| {
+            if let Operation::External(ExternalNode { work: NodeWork::Calls(call), .. }) = operation {
+                calls.push(call());
+            }
             let (Operation::Record(event) | Operation::Wait(event)) = operation else { return };
             if let Operation::Record(_) = operation {
                 recorded.push((event.clone(), CpuMark::new()));
@@ -98,7 +110,12 @@ impl Marks {
             all.push(own.map(|(_, mark)| mark.clone()).or_else(|| mark_of(event)));
         };
         steps.iter().for_each(|step| step.operation.visit(&mut visit));
-        (Marks { all: all.into_iter() }, recorded)
+        (Marks { all: all.into_iter(), calls: calls.into_iter() }, recorded)
+    }
+
+    /// The function of the next node of another crate.
+    pub(super) fn next_call(&mut self) -> Option<ExternalFn> {
+        self.calls.next()
     }
 
     /// That of the next event node.

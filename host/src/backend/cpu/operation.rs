@@ -4,6 +4,7 @@ use super::device::CpuDevice;
 use super::graph::Marks;
 use super::memory;
 use crate::backend::Contents;
+use crate::backend::external;
 use crate::backend::failure::Failure;
 use crate::backend::operation::{Allocation, ConditionalNode, Node, Operation, Repeat};
 
@@ -53,6 +54,7 @@ pub(super) unsafe fn run(
         Operation::Conditional(node) => unsafe { run_conditional(node, device, marks, failures) },
         // SAFETY: passed on.
         Operation::Child(nodes) => unsafe { run_all(nodes, device, marks, failures) },
+        Operation::External(_) => marks.next_call().and_then(external::run).map_or((), note),
     }
 }
 

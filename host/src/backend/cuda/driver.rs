@@ -206,6 +206,8 @@ driver_calls! {
     stream_create = cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
     stream_priority = cuStreamGetPriority(stream: CUstream, priority: *mut c_int);
     stream_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_uint);
+    stream_begin_capture = cuStreamBeginCapture_v2(stream: CUstream, mode: c_uint);
+    stream_end_capture = cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
     stream_flags = cuStreamGetFlags(stream: CUstream, flags: *mut c_uint);
     stream_priority_range = cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
     stream_context = cuStreamGetCtx(stream: CUstream, context: *mut CUcontext);

@@ -1,8 +1,9 @@
 //! Work of a device as plain data: what the nodes of a graph do, and what streams of the CPU device are given. `copy` and
 //! `fill` have the work that needs no kernel, `value` the condition of a number that a stream waits for, `params` what a kernel
-//! is given.
+//! is given, `external` the work of other crates.
 
 pub(crate) mod copy;
+pub(crate) mod external;
 pub(crate) mod fill;
 mod params;
 mod value;
@@ -10,6 +11,7 @@ mod value;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use copy::{MemoryCopy, Place, Rows, Side};
+pub(crate) use external::{ExternalNode, Participant};
 pub(crate) use fill::Fill;
 pub(crate) use params::CopiedParams;
 pub(crate) use value::ValueCondition;
@@ -52,6 +54,8 @@ pub(crate) enum Operation {
     Wait(Arc<Event>),
     /// The nodes of a child graph.
     Child(Vec<Node>),
+    /// Work of another crate.
+    External(ExternalNode),
 }
 
 /// Nodes that run once or repeatedly while a word in device memory is not 0.
@@ -179,6 +183,7 @@ impl Operation {
             Operation::Record(_) => "event record",
             Operation::Wait(_) => "event wait",
             Operation::Child(_) => "child graph",
+            Operation::External(_) => "communication",
         }
     }
 
@@ -204,6 +209,7 @@ impl Operation {
             Operation::Conditional(node) => format!("{}\n{} nodes", node.repeat.word(), node.body.len()),
             Operation::Call(_) | Operation::Record(_) | Operation::Wait(_) => self.kind().into(),
             Operation::Child(nodes) => format!("child graph\n{} nodes", nodes.len()),
+            Operation::External(node) => node.label.clone(),
         }
     }
 
@@ -216,6 +222,17 @@ impl Operation {
     pub(crate) fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a Operation)) {
         visit(self);
         self.body().iter().for_each(|node| node.operation.visit(visit));
+    }
+
+    /// Those that take part in the works of other crates in it.
+    pub(crate) fn participants(&self) -> Vec<Arc<dyn Participant>> {
+        let mut all = Vec::new();
+        self.visit(&mut |operation| {
+            if let Operation::External(node) = operation {
+                all.extend(node.participants.iter().cloned());
+            }
+        });
+        external::distinct(all)
     }
 
     pub(crate) fn kernel(&self) -> Option<&OwnedLaunch> {

@@ -30,7 +30,7 @@ use crate::order::Use;
 use crate::stream::Stream;
 use crate::sync::lock;
 use bound::{Bound, Refused};
-use refusal::not_recordable;
+use refusal::{external_in_body, not_recordable};
 
 /// The number of the graph itself among the bodies.
 const GRAPH: u64 = 0;
@@ -77,6 +77,8 @@ struct State {
     /// For each stream, the uses that its next node has announced: a place in `buffers`, and how.
     announced: Vec<Vec<(usize, Use)>>,
     buffers: Vec<BufferUses>,
+    /// The last node that each participant in external work is in.
+    participants: Vec<(usize, usize)>,
     /// What nodes allocate that no node frees yet.
     allocated: Vec<Allocated>,
     memory: Option<MemoryNodes>,
@@ -299,6 +301,19 @@ impl State {
         self.add_with(line, operation, uses)
     }
 
+    /// One node of several streams, with the uses that all of them have announced.
+    fn add_on_all(&mut self, lines: &[usize], operation: Operation) -> usize {
+        let (mut uses, mut after) = (Vec::new(), Vec::new());
+        for &line in lines {
+            uses.append(&mut self.announced[line]);
+            after.append(&mut self.tails[line]);
+        }
+        self.tails[lines[0]] = after;
+        let node = self.add_with(lines[0], operation, strongest(uses));
+        lines.iter().for_each(|&line| self.tails[line] = vec![node]);
+        node
+    }
+
     fn add_with(&mut self, line: usize, operation: Operation, uses: Vec<(usize, Use)>) -> usize {
         let node = self.nodes.len();
         let mut after = std::mem::replace(&mut self.tails[line], vec![node]);
@@ -307,6 +322,13 @@ impl State {
             after.extend(buffer.writer);
             if usage != Use::Read {
                 after.extend(&buffer.readers);
+            }
+        }
+        for participant in operation.participants() {
+            let id = participant.id();
+            match self.participants.iter_mut().find(|(known, _)| *known == id) {
+                Some((_, last)) => after.push(std::mem::replace(last, node)),
+                None => self.participants.push((id, node)),
             }
         }
         let after = self.without_implied(after);
@@ -445,6 +467,22 @@ impl RecordingStream {
 
     pub(crate) fn add(&self, operation: Operation) -> Result<usize> {
         self.with(|state| Ok(state.add(self.line, operation)))
+    }
+
+    /// Adds a node that is the next one of all `streams`, which are of one recording, and there is one at least.
+    pub(crate) fn add_on_all(streams: &[&RecordingStream], operation: Operation) -> Result<usize> {
+        let lines: Vec<usize> = streams.iter().map(|stream| stream.line).collect();
+        streams[0].with(|state| Ok(state.add_on_all(&lines, operation)))
+    }
+
+    /// The number of the graph.
+    pub(crate) fn graph(&self) -> u64 {
+        self.recorder.id
+    }
+
+    /// That work of other crates can be a node here.
+    pub(crate) fn check_external(&self) -> Result<()> {
+        if self.body == GRAPH { Ok(()) } else { Err(external_in_body()) }
     }
 
     /// As `add`; if `again`, with the uses of the node before it here.

@@ -35,3 +35,21 @@ pub(crate) fn allocation() -> Error {
         "allocate by `capture.zeros` or `capture.uninit` what one launch needs, and before, by `capture.keep`, what outlives it",
     )
 }
+
+/// How often a body runs, nobody else knows; and on GPUs bodies take no such nodes.
+#[cold]
+pub(crate) fn external_in_body() -> Error {
+    not_recordable(
+        "communication in the body of a conditional node",
+        "other ranks do not know how often the body runs; record it before or after the conditional node",
+    )
+}
+
+/// A library looks at memory when its call is recorded.
+#[cold]
+pub(crate) fn external_on_allocation() -> Error {
+    not_recordable(
+        "communication with memory that a node allocates",
+        "the memory is there only while the graph runs; give the graph a buffer by `capture.keep` or `capture.keep_zeros`",
+    )
+}

@@ -159,17 +159,53 @@ impl Stream {
         &self,
         work: impl for<'scope> FnOnce(&'scope Capture<'scope, 'b>) -> Result<R>,
     ) -> Result<(Graph<'b>, R)> {
-        if self.inner().recording().is_some() {
-            return Err(not_recordable("a recording", "graphs do not contain recordings"));
-        }
         let capture = Capture::new(self)?;
         let result = work(&capture)?;
         Ok((capture.finish()?, result))
+    }
+
+    /// As [`Stream::capture`] on several streams at once, such as one of each device: a recording for each, which becomes a graph
+    /// of its own. So one thread records operations that several devices do together.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{Device, Stream};
+    ///
+    /// // Or one of each GPU.
+    /// let streams = [Device::cpu().new_stream()?, Device::cpu().new_stream()?];
+    /// let mut data = [streams[0].zeros::<u32>(2)?, streams[1].zeros(2)?];
+    /// let (graphs, ()) = Stream::capture_all(&streams, |captures| {
+    ///     for (value, (capture, data)) in (1..).zip(captures.iter().zip(&mut data)) {
+    ///         capture.fill_into(value, &mut capture.write(data)?)?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// for (graph, stream) in graphs.into_iter().zip(&streams) {
+    ///     graph.instantiate()?.launch(stream)?;
+    /// }
+    /// assert_eq!(streams[0].download(&data[0])?, [1, 1]);
+    /// assert_eq!(streams[1].download(&data[1])?, [2, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Stream::capture`].
+    pub fn capture_all<'a, 'b, R>(
+        streams: impl IntoIterator<Item = &'a Stream>,
+        work: impl for<'scope> FnOnce(&'scope [Capture<'scope, 'b>]) -> Result<R>,
+    ) -> Result<(Vec<Graph<'b>>, R)> {
+        let captures = streams.into_iter().map(Capture::new).collect::<Result<Vec<_>>>()?;
+        let result = work(&captures)?;
+        let graphs = captures.iter().map(Capture::finish).collect::<Result<Vec<_>>>()?;
+        Ok((graphs, result))
     }
 }
 
 impl<'b> Capture<'_, 'b> {
     fn new(origin: &Stream) -> Result<Self> {
+        if origin.inner().recording().is_some() {
+            return Err(not_recordable("a recording", "graphs do not contain recordings"));
+        }
         let device = origin.device();
         let recorder = Recorder::new(device.backend());
         let stream = Stream::new(device, recorder.stream(Vec::new())?);

@@ -14,7 +14,8 @@ use super::buffer::{GraphKey, PinnedKey};
 use super::slot::Slots;
 use super::{Graph, GraphNode};
 use crate::backend::GraphBackend;
-use crate::backend::operation::{Node, Operation};
+use crate::backend::operation::external::distinct;
+use crate::backend::operation::{Node, Operation, Participant};
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::retired::retire;
 use crate::device::Device;
@@ -22,6 +23,7 @@ use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::order::Use;
 use crate::profile::{self, Work};
+use crate::stream::external::LaunchedWork;
 use crate::stream::{Stream, StreamInner};
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -63,6 +65,8 @@ pub(super) struct Replay {
     pub(super) device: Device,
     pub(super) nodes: Vec<Node>,
     pub(super) backend: GraphBackend,
+    /// Those that take part in nodes of other crates, which outlive the backend's graph.
+    participants: Vec<Arc<dyn Participant>>,
     /// Where it was launched last.
     last: Option<Arc<StreamInner>>,
 }
@@ -84,9 +88,10 @@ impl<'b> ExecutableGraph<'b> {
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if the stream is of another device; [`Error::OutOfMemory`](crate::Error::OutOfMemory) if a GPU has none left for what
-    /// nodes allocate; or if the device fails.
+    /// nodes allocate; [`Error::Nccl`](crate::Error::Nccl) if a communicator of the graph has failed; or if the device fails.
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         self.replay.check(stream)?;
+        self.replay.participants.iter().try_for_each(|participant| participant.check())?;
         // Held until the launch is enqueued.
         let _enqueueing = self.slots.hold_constants();
         self.slots.begin(stream.inner())?;
@@ -97,7 +102,13 @@ impl<'b> ExecutableGraph<'b> {
             unsafe { self.replay.backend.launch(stream.inner().backend(), nodes, self.slots.effects()) }
         })?;
         self.replay.note_launch(stream.inner());
-        Ok(())
+        if self.replay.participants.is_empty() {
+            return Ok(());
+        }
+        let launched = LaunchedWork::new(stream.inner(), self.slots.effects().collect());
+        // All are told, whichever fails.
+        let tell = |participant: &Arc<dyn Participant>| participant.launched(&launched);
+        self.replay.participants.iter().map(tell).fold(Ok(()), Result::and)
     }
 
     /// Uploads the graph to the device before its first launch, and reserves the memory that its nodes allocate
@@ -238,7 +249,8 @@ impl<'b> ExecutableGraph<'b> {
 
 impl Replay {
     pub(super) fn new(device: &Device, nodes: Vec<Node>, backend: GraphBackend) -> Self {
-        Replay { device: device.clone(), nodes, backend, last: None }
+        let participants = distinct(nodes.iter().flat_map(|node| node.operation.participants()));
+        Replay { device: device.clone(), nodes, backend, participants, last: None }
     }
 
     /// Checks whether `stream` can run a launch.

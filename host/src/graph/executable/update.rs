@@ -292,6 +292,9 @@ fn difference_of(number: usize, old: &Node, new: &Node) -> Option<String> {
     if let Operation::Allocate(_) = *old.operation {
         return Some(format!("node {number} allocates memory, whose place is that of one graph"));
     }
+    if let Operation::External(_) = *old.operation {
+        return Some(format!("node {number} is the communication of one graph"));
+    }
     // Else it could be one that was disabled.
     if old.prepares != new.prepares {
         return Some(format!("node {number} prepares memory of a launch in one of them only"));

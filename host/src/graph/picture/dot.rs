@@ -134,6 +134,8 @@ fn params(operation: &Operation) -> Vec<String> {
         Operation::Record(event) | Operation::Wait(event) => vec![format!("event {:p}", Arc::as_ptr(event))],
         Operation::Conditional(node) => vec![format!("condition at {:p}", node.condition.0)],
         Operation::Allocate(memory) => vec![format!("at {:p}", memory.start.0)],
-        Operation::Child(_) | Operation::Empty | Operation::Free { .. } => Vec::new(),
+        Operation::Child(_) | Operation::Empty | Operation::External(_) | Operation::Free { .. } => {
+            Vec::new()
+        }
     }
 }

@@ -54,6 +54,11 @@ pub(crate) struct MemoryNode {
 }
 
 impl OwnGraph {
+    /// Takes over a graph.
+    pub(super) fn of(device: &'static CudaDevice, raw: CUgraph) -> Self {
+        OwnGraph { device, raw: Handle(raw) }
+    }
+
     fn new(device: &'static CudaDevice) -> Result<Self> {
         device.bind()?;
         // SAFETY: `to` is valid for the call.

@@ -1,6 +1,7 @@
 //! Graphs of CUDA devices: nodes for the driver, instances, launches. `condition` has conditional nodes,
-//! `memory` nodes that allocate and free, `dot` the driver's own picture of a graph.
+//! `memory` nodes that allocate and free, `capturing` what libraries enqueue, `dot` the driver's own picture of a graph.
 
+pub(crate) mod capturing;
 pub(crate) mod condition;
 pub(crate) mod dot;
 pub(crate) mod memory;
@@ -26,8 +27,10 @@ use super::stream::event::CudaEvent;
 use super::stream::watch::with_record;
 use crate::backend::Contents;
 use crate::backend::graph::BackendGraph;
+use crate::backend::operation::external::NodeWork;
 use crate::backend::operation::{
-    Address, Allocation, ConditionalNode, Fill, HostNode, MemoryCopy, Node, Operation, OwnedLaunch, Repeat,
+    Address, Allocation, ConditionalNode, ExternalNode, Fill, HostNode, MemoryCopy, Node, Operation,
+    OwnedLaunch, Repeat,
 };
 use crate::backend::writers::Effect;
 use crate::error::Result;
@@ -321,18 +324,23 @@ impl Target<'_> {
             Operation::Conditional(node) => self.add_conditional(node, &after),
             Operation::Record(event) => self.add_event(Driver::graph_add_record, event, &after),
             Operation::Wait(event) => self.add_event(Driver::graph_add_wait, event, &after),
+            Operation::External(ExternalNode { work: NodeWork::Captured(child), .. }) => {
+                self.add_child(child, &after)
+            }
+            Operation::External(_) => unreachable!("a GPU's is captured"),
             Operation::Child(nodes) => {
                 // Cloned by the call. There are no conditional nodes in it, so it keeps nothing, and none that allocate.
                 let child = MemoryNodes::new(self.device)?;
-                let child = Template::new(child, nodes, self.kept, self.record)?;
-                self.add_with(&after, |added, graph, after, count| {
-                    // SAFETY: all are valid for the call, and the child is live.
-                    Ok(unsafe {
-                        self.device.driver().graph_add_child(added, graph, after, count, child.raw())
-                    })
-                })
+                self.add_child(&Template::new(child, nodes, self.kept, self.record)?.graph, &after)
             }
         }
+    }
+
+    fn add_child(&self, child: &OwnGraph, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        self.add_with(after, |added, graph, after, count| {
+            // SAFETY: all are valid for the call, and the child is live.
+            Ok(unsafe { self.device.driver().graph_add_child(added, graph, after, count, child.raw.0) })
+        })
     }
 
     fn add_empty(&self, after: &[CUgraphNode]) -> Result<CUgraphNode> {
