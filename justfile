@@ -31,6 +31,10 @@ ci:
 bundle:
     cargo ferrogrid bundle
 
+# Version, changelog, commit and tag of a release, e.g. `just release 0.2.0`
+release version:
+    .ci/release {{version}}
+
 # Licences and sources of dependencies
 deny:
     sh .ci/deny

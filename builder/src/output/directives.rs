@@ -34,7 +34,7 @@ pub(crate) fn directives(
     // editor, so each would undo the other's work.
     let variables =
         ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC", cubin::VARIABLE, "FERROGRID_PTXAS"];
-    let variables = variables.into_iter().chain(libdevice::variables());
+    let variables = variables.into_iter().chain(["DOCS_RS"]).chain(libdevice::variables());
     directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
     directives.extend(variables::unknown().iter().map(|text| format!("cargo::warning={text}")));
     for cfg in &options.cfgs {

@@ -15,7 +15,7 @@ use crate::cargo::metadata::Package;
 use crate::compile::cubin::Cubins;
 use crate::compile::{Compiler, Image, compile_all};
 use crate::error::Error;
-use crate::options::{Arch, ArchChoice, Math, Options, PanicStrategy, variables};
+use crate::options::{Arch, ArchChoice, Math, Options, PanicStrategy};
 use crate::output::directives::{directives, rerun_if_changed};
 use crate::output::manifest::{self, Outcomes};
 use crate::output::record;
@@ -287,7 +287,7 @@ fn without_toolchain(
     if scan.units.is_empty() {
         return Ok(Outcome { output, ..Outcome::default() });
     }
-    let named = variables::value("FERROGRID_DEVICE_RUSTC");
+    let named = toolchain::named();
     let reason = match &named {
         Some(it) if it == toolchain::NO_DEVICE_CODE => {
             "it was built with FERROGRID_DEVICE_RUSTC=none".to_owned()

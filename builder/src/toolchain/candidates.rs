@@ -17,7 +17,7 @@ pub(super) struct Found {
 /// The start of the search: a copy of the environment, so that tests can make their own.
 #[derive(Debug, Default)]
 pub(super) struct Search {
-    /// `FERROGRID_DEVICE_RUSTC`.
+    /// [`named`](super::named).
     pub(super) explicit: Option<OsString>,
     /// `RUSTC`, as cargo sets it.
     pub(super) rustc: Option<OsString>,
@@ -37,7 +37,7 @@ impl Search {
     pub(super) fn from_process() -> Self {
         let set = variables::value;
         Search {
-            explicit: set("FERROGRID_DEVICE_RUSTC"),
+            explicit: super::named(),
             rustc: set("RUSTC"),
             cargo: set("CARGO"),
             path: set("PATH"),

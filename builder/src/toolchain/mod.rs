@@ -29,11 +29,12 @@ pub(crate) mod process;
 mod report;
 pub mod setup;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::cache;
 use crate::error::Error;
-use crate::options::Arch;
+use crate::options::{Arch, variables};
 use candidates::Search;
 
 pub use report::{BY_HAND, Rejection};
@@ -125,6 +126,13 @@ impl Discovery {
 
 /// The value of `FERROGRID_DEVICE_RUSTC` for builds without device code, even where a toolchain exists.
 pub(crate) const NO_DEVICE_CODE: &str = "none";
+
+/// The value of `FERROGRID_DEVICE_RUSTC`. On docs.rs, which sets `DOCS_RS`, it is [`NO_DEVICE_CODE`]: nothing runs there, and compiling
+/// `core` would take the limits of time and disk that a crate has.
+pub(crate) fn named() -> Option<OsString> {
+    let of_docs_rs = || variables::value("DOCS_RS").map(|_| OsString::from(NO_DEVICE_CODE));
+    variables::value("FERROGRID_DEVICE_RUSTC").or_else(of_docs_rs)
+}
 
 /// Judges every candidate, for reports such as `cargo ferrogrid doctor`.
 pub fn discover(archs: &[Arch]) -> Discovery {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::cache;
 use crate::error::Error;
-use crate::options::{Arch, variables};
+use crate::options::Arch;
 use crate::toolchain::{self, MINIMUM_RUSTC, Toolchain, core_cache, process};
 
 /// The packages of Debian and Ubuntu with a rustc and its sources.
@@ -54,7 +54,7 @@ struct Method {
 }
 
 fn provide(archs: &[Arch], none: Error, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Toolchain, Error> {
-    if variables::value("FERROGRID_DEVICE_RUSTC").is_some() {
+    if super::named().is_some() {
         return Err(none);
     }
     let mut tried = String::new();

@@ -38,4 +38,10 @@ chapters! {
     from_cudarc = "migration/cudarc.md"
     from_cuda_oxide = "migration/cuda-oxide.md"
     features = "features.md"
+    // Those of the published crates.
+    readme_of_algorithms = "../../algorithms/README.md"
+    readme_of_builder = "../../builder/README.md"
+    readme_of_device = "../../device/README.md"
+    readme_of_host = "../../host/README.md"
+    readme_of_ptx = "../../ptx/README.md"
 }

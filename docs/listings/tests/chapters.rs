@@ -184,6 +184,23 @@ fn every_link_has_a_target() {
     assert!(followed > 30, "only {followed} links were followed");
 }
 
+/// Links to files of this repository, as the site has them.
+#[test]
+fn every_link_to_the_repository_has_a_target() {
+    let root = docs().parent().unwrap().to_owned();
+    let mut followed = 0;
+    for path in files() {
+        for link in chapter(&path).links {
+            let Some(inside) = link.strip_prefix("https://github.com/ferrogrid/ferrogrid/") else { continue };
+            let file = ["blob/main/", "tree/main/"].iter().find_map(|start| inside.strip_prefix(start));
+            let file = file.and_then(|it| it.split('#').next()).unwrap_or_default();
+            assert!(root.join(file).exists(), "{}: {link} leads nowhere", path.display());
+            followed += 1;
+        }
+    }
+    assert!(followed > 40, "only {followed} links were followed");
+}
+
 /// The check itself: untested blocks are found.
 #[test]
 fn untested_blocks_are_found() {
