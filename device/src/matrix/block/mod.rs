@@ -1,9 +1,11 @@
-//! Products of matrices by a whole block: [`Products`]. `factor` has what is multiplied, `hopper` the instructions of `sm_90a`, `steps`
-//! what computes the same elsewhere. `twice` multiplies by what comes of a product.
+//! Products of matrices by a whole block: [`Products`]. `factor` has what is multiplied, `hopper` the instructions of `sm_90a`, with its
+//! `stages`, `steps` what computes the same elsewhere. `twice` multiplies by what comes of a product.
 
 mod factor;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 mod hopper;
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+mod stages;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
 mod steps;
 #[cfg(feature = "half")]

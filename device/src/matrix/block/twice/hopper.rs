@@ -4,9 +4,9 @@
 use core::arch::asm;
 
 use super::super::hopper::{
-    Addresses, Barrier, Turn, WARPS, address, begin_barriers, descriptor, give_up_unless_whole, reconverge,
-    start, swizzled, wait_for,
+    WARPS, address, begin_barriers, descriptor, give_up_unless_whole, reconverge, start, swizzled, wait_for,
 };
+use super::super::stages::{Addresses, Barrier, Turn};
 use super::super::{
     ALIGNMENT, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, ROW, TiledFactor, first_sum,
 };
