@@ -1,5 +1,4 @@
-//! The examples in the documentation of the macros, as tests: they launch kernels, and `ferrogrid-macros` cannot depend on this crate
-//! without building it twice.
+//! The examples in the documentation of the macros, as tests. They launch kernels.
 
 #[doc = include_str!("../macros/src/docs/atomic_form.md")]
 mod atomic_form {}

@@ -3,8 +3,9 @@
 //! `ferrogrid-syntax`.
 //!
 //! Compilers require the entry points of macros here. `expand` has the halves of a module, `derive` the derives, and
-//! `crate_path` renamed dependencies. Documentation with examples is in `docs`, whose tests are those of
-//! the crate `ferrogrid` (`src/macro_examples.rs`).
+//! `crate_path` renamed dependencies. Documentation with examples is in `docs`. The examples are tests of
+//! `ferrogrid` (`src/macro_examples.rs`): for this crate's own, cargo would build all of Ferrogrid once more, because it builds what a
+//! procedural macro depends on apart from the rest.
 
 #![deny(missing_docs)]
 
@@ -16,7 +17,7 @@ use proc_macro::TokenStream;
 use syn::punctuated::Punctuated;
 use syn::{DeriveInput, ItemMod, parse_macro_input};
 
-#[doc = include_str!("docs/module.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/module.md"))]
 #[proc_macro_attribute]
 pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(options with Punctuated::parse_terminated);
@@ -29,13 +30,13 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-#[doc = include_str!("docs/kernel.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/kernel.md"))]
 #[proc_macro_attribute]
 pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced("`#[kernel]` belongs on functions directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
-#[doc = include_str!("docs/elementwise.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/elementwise.md"))]
 #[proc_macro_attribute]
 pub fn elementwise(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced(
@@ -44,7 +45,7 @@ pub fn elementwise(_options: TokenStream, item: TokenStream) -> TokenStream {
     )
 }
 
-#[doc = include_str!("docs/reduction.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/reduction.md"))]
 #[proc_macro_attribute]
 pub fn reduction(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced(
@@ -53,13 +54,13 @@ pub fn reduction(_options: TokenStream, item: TokenStream) -> TokenStream {
     )
 }
 
-#[doc = include_str!("docs/scan.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/scan.md"))]
 #[proc_macro_attribute]
 pub fn scan(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced("`#[scan]` belongs on functions directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
-#[doc = include_str!("docs/comparison.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/comparison.md"))]
 #[proc_macro_attribute]
 pub fn comparison(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced(
@@ -68,13 +69,13 @@ pub fn comparison(_options: TokenStream, item: TokenStream) -> TokenStream {
     )
 }
 
-#[doc = include_str!("docs/constant.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/constant.md"))]
 #[proc_macro_attribute]
 pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced("`#[constant]` belongs on statics directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
-#[doc = include_str!("docs/device_copy.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/device_copy.md"))]
 #[proc_macro_derive(DeviceCopy, attributes(device_copy))]
 pub fn device_copy(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -89,14 +90,14 @@ pub fn shared_element(input: TokenStream) -> TokenStream {
     derive::shared_element(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-#[doc = include_str!("docs/atomic_form.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/atomic_form.md"))]
 #[proc_macro_derive(AtomicForm, attributes(atomic_form, device_copy))]
 pub fn atomic_form(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     derive::atomic_form(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-#[doc = include_str!("docs/device.md")]
+#[cfg_attr(not(doctest), doc = include_str!("docs/device.md"))]
 #[proc_macro_attribute]
 pub fn device(_options: TokenStream, item: TokenStream) -> TokenStream {
     misplaced("`#[device]` belongs on statics directly inside a module marked `#[ferrogrid::module]`", item)

@@ -320,6 +320,14 @@ fn paths(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+fn collect(folder: &Path, text: &mut String) {
+    let mut files = Vec::new();
+    paths(folder, &mut files);
+    for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "rs")) {
+        text.push_str(&fs::read_to_string(file).unwrap());
+    }
+}
+
 /// Renewing keeps the rest of a chapter, and its result passes the check.
 #[test]
 fn listings_are_renewed_in_their_place() {

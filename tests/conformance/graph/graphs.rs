@@ -241,8 +241,9 @@ fn is_graph_error(what: &str, found: ferrogrid::Result<()>, expected: GraphError
 fn a_picture_has_the_requested_details(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (data, host) = (stream.zeros::<u32>(LENGTH)?, device.pinned_zeros::<u32>(LENGTH)?);
-    let from = format!("from {:p}, pitch 400000", data.as_device_ptr().as_raw());
-    let to = format!("to {:p}, pitch 400000", host.as_ptr());
+    let (bytes, width) = (4 * LENGTH, format!("width {}, height 1", 4 * LENGTH));
+    let from = format!("from {:p}, pitch {bytes}", data.as_device_ptr().as_raw());
+    let to = format!("to {:p}, pitch {bytes}", host.as_ptr());
     let (graph, ()) = stream.capture(|capture| {
         let (mut data, mut host) = (capture.keep(data)?, capture.keep_pinned(host)?);
         capture.fill_into(0x1234_5678, &mut data)?;
@@ -267,10 +268,7 @@ fn a_picture_has_the_requested_details(device: &Device) -> Outcome {
     }
     expect("what is not asked for", plain == graph.to_dot(), true)?;
     let params = graph.to_dot_with(DotOptions::new().params())?;
-    names(
-        &params,
-        &["value 0x12345678 of 4 bytes", "2 parameters", "width 400000, height 1", "function 0x", &from, &to],
-    )?;
+    names(&params, &["value 0x12345678 of 4 bytes", "2 parameters", &width, "function 0x", &from, &to])?;
     expect("no attributes", params.contains("priority"), false)?;
     names(&graph.to_dot_with(DotOptions::new().attributes())?, &["cooperative false", "priority 0"])?;
     let handles = graph.to_dot_with(DotOptions::new().handles())?;

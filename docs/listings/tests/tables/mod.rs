@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use super::collect;
 use super::markdown::{docs, files};
-use super::paths;
 
 /// Names in tables of Ferrogrid's API are functions and types in its sources, or Rust's own.
 #[test]
@@ -235,12 +235,4 @@ fn names(code: &str) -> Vec<String> {
         rest = after;
     }
     names
-}
-
-fn collect(folder: &Path, text: &mut String) {
-    let mut files = Vec::new();
-    paths(folder, &mut files);
-    for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "rs")) {
-        text.push_str(&fs::read_to_string(file).unwrap());
-    }
 }
