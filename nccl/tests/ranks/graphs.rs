@@ -82,6 +82,34 @@ fn a_recorded_sum_between_copies_repeats_a_hundred_times() {
     assert_data(&ranks, &steps, |rank| rank as u32 + 1, expected);
 }
 
+/// A launch takes its turn among the communicator's operations and its place in the stream at once: else two would wait for each other.
+/// (NCCL does not promise anything if threads launch in different orders on different ranks.)
+#[test]
+fn threads_launch_graphs_of_the_same_ranks_on_the_same_streams() {
+    if devices()[0].is_cuda() {
+        return;
+    }
+    let ranks = Ranks::with_timeout(Duration::from_secs(20));
+    let work = || {
+        let recorded = Stream::capture_all(ranks.streams.iter().map(|streams| &streams[0]), |captures| {
+            let mut buffers = Vec::new();
+            for (rank, capture) in captures.iter().enumerate() {
+                buffers.push(capture.keep(ranks.stream(rank).zeros::<u32>(LENGTH)?)?);
+            }
+            let mut group = Group::new();
+            for ((capture, rank), data) in captures.iter().zip(&ranks.communicators).zip(&mut buffers) {
+                group.push(capture, rank.all_reduce_in_place(ReduceOp::Sum, data));
+            }
+            group.run()?;
+            Ok(buffers.iter().map(|data| data.key()).collect())
+        });
+        let mut steps: Vec<Step> = ready(recorded);
+        (0..200).for_each(|_| launch(&ranks, &mut steps));
+        assert_data(&ranks, &steps, |_| 0, 0);
+    };
+    std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(work))));
+}
+
 #[test]
 fn two_graphs_of_a_communicator_and_operations_on_streams_take_turns() {
     let ranks = Ranks::with_timeout(LONG);
