@@ -82,7 +82,7 @@ impl<'a> Group<'a> {
         for (stream, operation) in self.operations {
             let communicator = operation.communicator;
             let work = operation.prepared?;
-            check(communicator, stream, &work.call)?;
+            check(communicator, stream, work.call.kind.name())?;
             prepared.push((communicator, stream, work));
         }
         let places = prepared.iter().map(|(communicator, stream, _)| (*communicator, *stream));
@@ -162,13 +162,13 @@ fn check_recordings(operations: &[(&Communicator, &Stream)]) -> Result<bool> {
 }
 
 /// That the communicator works, and the stream is of its device.
-fn check(communicator: &Communicator, stream: &Stream, call: &Call) -> Result<()> {
+pub(crate) fn check(communicator: &Communicator, stream: &Stream, operation: &'static str) -> Result<()> {
     communicator.check()?;
     if stream.device() == communicator.device() {
         return Ok(());
     }
     Err(NcclError::StreamDevice {
-        operation: call.kind.name(),
+        operation,
         rank: communicator.rank(),
         device: communicator.device().to_string().into(),
         stream: stream.device().to_string().into(),

@@ -1,13 +1,11 @@
 //! Buffers that are registered with a communicator.
 
 use ferrogrid_device::bytemuck::Pod;
-use ferrogrid_host::{DeviceBuffer, DevicePtrMut, Error, NcclError, Result, Stream};
+use ferrogrid_host::{DeviceBuffer, DevicePtrMut, Error, Result, Stream};
 
 use crate::communicator::{Backend, Communicator};
 use crate::element::Element;
-use crate::gpu;
-
-const OPERATION: &str = "registered_zeros";
+use crate::{gpu, group};
 
 impl Communicator {
     /// A buffer of `len` zeroed elements in memory of NCCL's, registered with this communicator (`ncclMemAlloc`,
@@ -38,16 +36,10 @@ impl Communicator {
     /// ```
     ///
     /// # Errors
-    /// [`NcclError::StreamDevice`] for a stream of another device; [`NcclError::Call`] if NCCL cannot allocate so much; what the
+    /// [`NcclError::StreamDevice`](ferrogrid_host::NcclError::StreamDevice) for a stream of another device; [`NcclError::Call`](ferrogrid_host::NcclError::Call) if NCCL cannot allocate so much; what the
     /// communicator has failed with; as [`Stream::zeros`].
     pub fn registered_zeros<T: Element + Pod>(&self, stream: &Stream, len: usize) -> Result<DeviceBuffer<T>> {
-        self.check()?;
-        if stream.device() != self.device() {
-            let (device, stream) = (self.device().to_string().into(), stream.device().to_string().into());
-            return Err(
-                NcclError::StreamDevice { operation: OPERATION, rank: self.rank(), device, stream }.into()
-            );
-        }
+        group::check(self, stream, "registered_zeros")?;
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let bytes = bytes.ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;
         let Backend::Gpu(rank) = self.backend() else { return stream.zeros(len) };

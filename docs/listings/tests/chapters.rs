@@ -185,6 +185,17 @@ fn every_link_has_a_target() {
     assert!(followed > 30, "only {followed} links were followed");
 }
 
+/// The examples in the documentation of macros are tests of another crate, which lists them.
+#[test]
+fn every_documentation_of_a_macro_is_tested() {
+    let root = docs().parent().unwrap().to_owned();
+    let tested = fs::read_to_string(root.join("src/macro_examples.rs")).unwrap();
+    for entry in fs::read_dir(root.join("macros/src/docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(tested.contains(&format!("docs/{name}\"")), "src/macro_examples.rs lacks {name}");
+    }
+}
+
 /// Links to files of this repository, as the site has them.
 #[test]
 fn every_link_to_the_repository_has_a_target() {

@@ -3,13 +3,14 @@
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::Fault;
 use super::host_fn;
 use super::recording::refusal::not_recordable;
 use super::writers::{Flow, Sources};
 use crate::error::{Error, Result};
+use crate::sync::lock;
 
 /// Work on the host; what it returns is how it ended.
 pub(crate) type ExternalFn = Box<dyn FnOnce() -> Result<()> + Send>;
@@ -44,7 +45,7 @@ pub(super) fn run(work: ExternalFn) -> Option<Error> {
 /// Held while functions are made that have an order among all streams, until they are in their streams.
 pub(crate) fn in_order() -> MutexGuard<'static, ()> {
     static ORDER: Mutex<()> = Mutex::new(());
-    ORDER.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&ORDER)
 }
 
 /// Streams of the other form have no such work.

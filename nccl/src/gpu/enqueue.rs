@@ -31,6 +31,12 @@ struct Target<'a> {
     call: Call,
 }
 
+impl<'a> Target<'a> {
+    fn of(ready: &Ready<'a>) -> Result<Self> {
+        Ok(Target { rank: rank_of(ready.communicator), stream: ready.work.handle()?, call: ready.call })
+    }
+}
+
 /// A call, its rank, and the handles that NCCL takes.
 struct Enqueued<'a> {
     rank: &'a Arc<Rank>,
@@ -41,11 +47,7 @@ struct Enqueued<'a> {
 
 /// Enqueues calls whose memory is ordered, and has them watched.
 pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
-    let target = |ready: &Ready<'_>| Ok((ready.work.handle()?, ready.call));
-    let handles = ready.iter().map(target).collect::<Result<Vec<_>>>()?;
-    let ranks = ready.iter().map(|ready| rank_of(ready.communicator));
-    let targets: Vec<Target<'_>> =
-        ranks.zip(handles).map(|(rank, (stream, call))| Target { rank, stream, call }).collect();
+    let targets = ready.iter().map(Target::of).collect::<Result<Vec<_>>>()?;
     give_all(&targets, || watch(ready))
 }
 

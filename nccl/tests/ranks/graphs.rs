@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::world::{Ranks, devices, short};
-use ferrogrid::nccl::{Communicator, CommunicatorOptions, Group, ReduceOp, UniqueId};
+use crate::world::{Ranks, devices, on_threads, short};
+use ferrogrid::nccl::{Communicator, Group, ReduceOp};
 use ferrogrid::{
-    Device, DeviceBuffer, Error, ExecutableGraph, Graph, GraphError, GraphKey, NcclError, Result, Stream,
+    DeviceBuffer, Error, ExecutableGraph, Graph, GraphError, GraphKey, NcclError, Result, Stream,
 };
 
 /// A time-out that nothing reaches.
@@ -186,13 +186,8 @@ fn one_graph_has_messages_and_operations_of_several_communicators() {
 /// Each rank has a thread, and records without groups; a factor is there after the recording.
 #[test]
 fn ranks_of_several_threads_record_alone() {
-    let devices = devices();
-    let id = UniqueId::new(&devices[0]).unwrap();
-    let options = CommunicatorOptions::new().with_timeout(LONG);
-    let size = devices.len();
-    let rank_of = |rank: usize, device: &Device| {
-        let communicator = Communicator::new_with(device, &id, rank, size, options).unwrap();
-        let stream = device.new_stream().unwrap();
+    on_threads(LONG, |communicator, stream| {
+        let (rank, size) = (communicator.rank(), communicator.size());
         let (x, mut y) = (stream.upload(&[rank as u32 + 1]).unwrap(), stream.zeros::<u32>(1).unwrap());
         let (graph, key) = stream
             .capture(|capture| {
@@ -209,11 +204,6 @@ fn ranks_of_several_threads_record_alone() {
             stream.fill_into(0, graph.view_mut(key).unwrap()).unwrap();
             graph.launch(&stream).unwrap();
             assert_eq!(stream.download(graph.view(key).unwrap()).unwrap(), [expected]);
-        }
-    };
-    std::thread::scope(|scope| {
-        for (rank, device) in devices.iter().enumerate() {
-            scope.spawn(move || rank_of(rank, device));
         }
     });
 }

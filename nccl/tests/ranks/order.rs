@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use crate::world::{Ranks, devices, on_gpus};
-use ferrogrid::nccl::{Communicator, CommunicatorOptions, Element, Group, ReduceOp, UniqueId};
+use crate::world::{Ranks, on_gpus, on_threads};
+use ferrogrid::nccl::{Communicator, Element, Group, ReduceOp};
 use ferrogrid::{Device, DeviceBuffer, Stream};
 
 const LENGTH: usize = 1 << 16;
@@ -114,13 +114,8 @@ fn a_group_that_is_dropped_or_forgotten_has_done_nothing() {
 /// Each rank has a thread, enqueues without groups, and shares its communicator with another thread.
 #[test]
 fn ranks_of_several_threads() {
-    let devices = devices();
-    let id = UniqueId::new(&devices[0]).unwrap();
-    let options = CommunicatorOptions::new().with_timeout(LONG);
-    let size = devices.len();
-    let rank_of = |rank: usize, device: &Device| {
-        let communicator = Communicator::new_with(device, &id, rank, size, options).unwrap();
-        let stream = device.new_stream().unwrap();
+    on_threads(LONG, |communicator, stream| {
+        let (rank, size) = (communicator.rank(), communicator.size());
         let mut data = stream.upload(&[0_u64]).unwrap();
         for round in 0..100 {
             stream.fill_into(round * rank as u64, &mut data).unwrap();
@@ -132,11 +127,6 @@ fn ranks_of_several_threads() {
         assert_eq!((parity.rank(), parity.size()), (rank / 2, (size + 1 - rank % 2) / 2));
         parity.broadcast_in_place(0, &mut data).enqueue(&stream).unwrap();
         stream.synchronize().unwrap();
-    };
-    std::thread::scope(|scope| {
-        for (rank, device) in devices.iter().enumerate() {
-            scope.spawn(move || rank_of(rank, device));
-        }
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ferrogrid::nccl::{Communicator, CommunicatorOptions, Group, Operation};
+use ferrogrid::nccl::{Communicator, CommunicatorOptions, Group, Operation, UniqueId};
 use ferrogrid::{CpuOptions, Device, Stream};
 
 /// Communicators of one thread, each with three streams.
@@ -36,6 +36,22 @@ pub(crate) fn devices() -> Vec<Device> {
     // Two ranks on one device, and another device.
     let other = Device::cpu_with(CpuOptions::new().workers(1)).unwrap();
     vec![Device::cpu(), other, Device::cpu()]
+}
+
+/// Calls `work` on a thread for each device, with its rank and a stream.
+pub(crate) fn on_threads(timeout: Duration, work: impl Fn(Communicator, Stream) + Sync) {
+    let (devices, work) = (devices(), &work);
+    let id = UniqueId::new(&devices[0]).unwrap();
+    let options = CommunicatorOptions::new().with_timeout(timeout);
+    let (id, size) = (&id, devices.len());
+    std::thread::scope(|scope| {
+        for (rank, device) in devices.iter().enumerate() {
+            scope.spawn(move || {
+                let communicator = Communicator::new_with(device, id, rank, size, options).unwrap();
+                work(communicator, device.new_stream().unwrap());
+            });
+        }
+    });
 }
 
 impl Ranks {

@@ -3,17 +3,15 @@
 use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
 
-use cudarc::driver::sys::CUstream;
+use cudarc::driver::sys::{CUstream, CUstreamCaptureMode};
 
 use super::memory::OwnGraph;
 use crate::backend::cuda::device::{CudaDevice, Handle};
+use crate::backend::cuda::stream::NON_BLOCKING;
 use crate::error::Result;
 
-/// `CU_STREAM_NON_BLOCKING`.
-const NON_BLOCKING: c_uint = 1;
-
-/// `CU_STREAM_CAPTURE_MODE_RELAXED`: no call is refused, of this thread or of another. A library allocates while it is captured.
-const RELAXED: c_uint = 2;
+/// No call is refused, of this thread or of another: a library allocates while it is captured.
+const RELAXED: c_uint = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as c_uint;
 
 /// A stream that is being captured, for the calls of a library.
 pub(crate) struct Capturing {
