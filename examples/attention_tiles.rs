@@ -79,19 +79,21 @@ mod kernels {
     ) {
         let (warp, block) = (t.warp(), t.block_idx()[0] as usize * 128);
         // ANCHOR: blocks
-        let mut softmax = OnlineSoftmax::new(0.125);
-        let between = |_, scores: &mut ProductSums<128>, sums: &mut ProductSums<64>| {
-            let shrunk = softmax.step(&warp, scores);
-            sums.map_rows(&shrunk, |sum, shrunk| sum * shrunk);
+        let between =
+            |softmax: &mut OnlineSoftmax, _, scores: &mut ProductSums<128>, sums: &mut ProductSums<64>| {
+                let shrunk = softmax.step(&warp, scores);
+                sums.map_rows(&shrunk, |sum, shrunk| sum * shrunk);
+            };
+        let finish = |softmax: OnlineSoftmax, mut sums: ProductSums<64>| {
+            sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
+            sums.for_each_four(&warp, |row| {
+                let y = &y[(block + row) * 16..][..16];
+                (|_, pair| f16::pair_to_bits(pair), move |four: usize, bits| y[four].store(bits, Relaxed))
+            });
         };
-        let places = [block, block / rows * rows];
-        let Some(mut sums) = t.multiply_twice(memory, [q, k, v], places, rows / 128, between) else { return };
-        sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
+        let (places, softmax) = ([block, block / rows * rows], OnlineSoftmax::new(0.125));
+        t.multiply_twice(memory, [q, k, v], places, rows / 128, softmax, between, finish);
         // ANCHOR_END: blocks
-        sums.for_each_four(&warp, |row| {
-            let y = &y[(block + row) * 16..][..16];
-            (|_, pair| f16::pair_to_bits(pair), move |four: usize, bits| y[four].store(bits, Relaxed))
-        });
     }
 }
 

@@ -101,7 +101,10 @@ mod top_k;
 pub mod tuning;
 
 #[cfg(feature = "half")]
-pub use attention::{Attended, Attention, attention};
+pub use attention::{
+    Attended, Attention, AttentionGradients, AttentionPass, attention, attention_gradients,
+    attention_with_log_sums,
+};
 pub use fft::{Transformed, fft, inverse_fft};
 pub use filter::{Border, Filtered, convolve, convolve_separable, correlate};
 pub use gemm::{Gemm, Multiplied, gemm, matmul};

@@ -1,4 +1,4 @@
-"""Times PyTorch's attention (scaled_dot_product_attention, each backend that works) in turns with the program of
+"""Times PyTorch's attention (scaled_dot_product_attention, each backend that works) and its gradients in turns with the program of
 benches/attention, and writes both with the machine.
 
 python3 benches/python/attention.py RUST_PROGRAM OUTPUT.csv
@@ -30,17 +30,29 @@ def ours(program):
 
 
 def theirs(name, backend):
-    _, dtype, size, *causal, length = name.split("_")
+    what, dtype, size, *causal, length = name.split("_")
     size, length = int(size), int(length)
     shape = (TOKENS // length, WIDTH // size, length, size)
-    q, k, v = (torch.randn(shape, device="cuda", dtype=DTYPES[dtype]) for _ in range(3))
+    q, k, v, dy = (torch.randn(shape, device="cuda", dtype=DTYPES[dtype]) for _ in range(4))
+    is_backward = what == "gradients"
+
+    def forward():
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(causal))
+
+    for factor in (q, k, v) if is_backward else ():
+        factor.requires_grad_()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     seconds = []
     with sdpa_kernel(backend):
+        y = forward() if is_backward else None
+
+        def call():
+            return torch.autograd.grad(y, (q, k, v), dy, retain_graph=True) if is_backward else forward()
+
         for calls in [2] + [5] * 11:
             start.record()
             for _ in range(calls):
-                torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(causal))
+                call()
             end.record()
             end.synchronize()
             seconds.append(start.elapsed_time(end) / 1000 / calls)
@@ -62,7 +74,7 @@ def main():
             mine = statistics.median(turn[name][0] for turn in turns)
             other = [statistics.median(turn[name][1][backend.name] for turn in turns) for backend in BACKENDS]
             length = int(name.rsplit("_", 1)[1])
-            operations = 4 * TOKENS * WIDTH * length / (2 if "causal" in name else 1)
+            operations = (10 if name.startswith("gradients") else 4) * TOKENS * WIDTH * length / (2 if "causal" in name else 1)
             row = [name, mine, *other, round(min(other) / mine, 4), round(operations / mine / 1e12, 1), *facts.values()]
             writer.writerow(row)
             print(name, *[f"{value:.3f}" if isinstance(value, float) else value for value in row[4:6]], [f"{operations / it / 1e12:.0f}" for it in other])

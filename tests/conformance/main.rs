@@ -44,6 +44,7 @@ fn main() -> std::process::ExitCode {
         algorithms::halves::CASES,
         algorithms::movements::CASES,
         algorithms::numeric::attention::CASES,
+        algorithms::numeric::attention_gradients::CASES,
         algorithms::numeric::filters::CASES,
         algorithms::numeric::images::CASES,
         algorithms::numeric::matrices::CASES,

@@ -49,31 +49,34 @@ pub mod steps {
         pub head: usize,
         pub first: usize,
         pub seen: usize,
-        /// How many keys each query sees beyond its own number.
-        ahead: i64,
     }
 
     impl Sizes {
+        /// How many keys each query sees beyond its own number.
+        #[inline(always)]
+        pub fn ahead(self) -> i64 {
+            if self.is_causal { i64::from(self.keys) - i64::from(self.queries) } else { i64::from(u32::MAX) }
+        }
+
         /// The last queries of a head come first: with a causal mask, they see most keys.
         #[inline(always)]
         pub fn place(self, block: u32, queries: usize) -> Place {
             let (block, tiles) = (block as usize, (self.queries as usize).div_ceil(queries));
             let (head, first) = (block / tiles, (tiles - 1 - block % tiles) * queries);
-            let keys = i64::from(self.keys);
-            let ahead = if self.is_causal { keys - i64::from(self.queries) } else { i64::from(u32::MAX) };
-            Place { head, first, seen: ((first + queries) as i64 + ahead).clamp(0, keys) as usize, ahead }
+            let end = (first + queries) as i64 + self.ahead();
+            Place { head, first, seen: end.clamp(0, i64::from(self.keys)) as usize }
         }
 
-        /// Whether all queries of the block see the keys before `end`.
+        /// Whether all queries from `first` on see the keys before `end`.
         #[inline(always)]
-        pub fn all_see(self, place: Place, end: usize) -> bool {
-            end as i64 <= (place.first as i64 + place.ahead + 1).min(i64::from(self.keys))
+        pub fn all_see(self, first: usize, end: usize) -> bool {
+            end as i64 <= (first as i64 + self.ahead() + 1).min(i64::from(self.keys))
         }
 
-        /// The score of a query of the block with a key, unless it does not see it.
+        /// The score of a query with a key, unless it does not see it.
         #[inline(always)]
-        pub fn masked(self, place: Place, [row, key]: [usize; 2], score: f32) -> f32 {
-            let is_seen = key < self.keys as usize && key as i64 <= (place.first + row) as i64 + place.ahead;
+        pub fn masked(self, [query, key]: [usize; 2], score: f32) -> f32 {
+            let is_seen = key < self.keys as usize && key as i64 <= query as i64 + self.ahead();
             if is_seen { score } else { f32::NEG_INFINITY }
         }
     }
@@ -117,13 +120,13 @@ pub mod steps {
         s: Sizes,
         [q, k, v]: [&'b [Group<T>]; 3],
         y: &[DeviceAtomic<u32>],
+        log_sums: &[DeviceAtomic<f32>],
         mut rows: Shared<'b, Tile<T, W, QUERIES>, A>,
         tiles: Shared<'b, Stages<Tile<T, W, KEYS>, 3>, B>,
     ) {
         let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * 32);
         let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
-        let place = s.place(t.block_idx()[0], QUERIES);
-        let Place { head, first, .. } = place;
+        let Place { head, first, seen } = s.place(t.block_idx()[0], QUERIES);
         let first_query = head * queries + first;
         rows.fill_with(t, |[row, group]| {
             let place = (first_query + row) * groups + group;
@@ -132,7 +135,7 @@ pub mod steps {
         });
         let rows = t.publish(rows);
 
-        let steps = place.seen.div_ceil(KEYS);
+        let steps = seen.div_ceil(KEYS);
         let keys_of_head = Keys { first: head / s.sharing as usize * keys, keys, groups, steps };
         let mut tiles = tiles.into_stages();
         keys_of_head.copy(t, &mut tiles, k, 0);
@@ -154,9 +157,9 @@ pub mod steps {
             t.advance(&mut tiles);
             // Now the values.
             keys_of_head.copy(t, &mut tiles, v, step + 1);
-            if !s.all_see(place, (step + 1) * KEYS) {
+            if !s.all_see(first, (step + 1) * KEYS) {
                 scores.map_places(&warp, |row, column, score| {
-                    s.masked(place, [own + row, step * KEYS + column], score)
+                    s.masked([first + own + row, step * KEYS + column], score)
                 });
             }
             let shrunk = softmax.step(&warp, &mut scores);
@@ -169,6 +172,11 @@ pub mod steps {
             t.advance(&mut tiles);
         }
 
+        sums[0].for_each_row(&warp, &softmax.log_sums(), |row, log_sum| {
+            if let Some(to) = log_sums.get(first_query + own + row).filter(|_| first + own + row < queries) {
+                to.store(log_sum, Relaxed);
+            }
+        });
         let factors = softmax.factors();
         let write = |first_column: usize, row: usize, column: usize, pair| {
             let (row, column) = (own + row, first_column + column);
@@ -219,10 +227,11 @@ pub mod kernels {
         k: &[Group<T>],
         v: &[Group<T>],
         y: &[DeviceAtomic<u32>],
+        log_sums: &[DeviceAtomic<f32>],
         rows: Shared<Tile<T, 8, QUERIES>>,
         tiles: Shared<Stages<Tile<T, 8, KEYS>, 3>>,
     ) {
-        attend::<T, 8, 1, _, _>(&t, s, [q, k, v], y, rows, tiles);
+        attend::<T, 8, 1, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
     }
 
     /// Heads of up to 128 elements.
@@ -235,10 +244,11 @@ pub mod kernels {
         k: &[Group<T>],
         v: &[Group<T>],
         y: &[DeviceAtomic<u32>],
+        log_sums: &[DeviceAtomic<f32>],
         rows: Shared<Tile<T, 16, QUERIES>>,
         tiles: Shared<Stages<Tile<T, 16, KEYS>, 3>>,
     ) {
-        attend::<T, 16, 2, _, _>(&t, s, [q, k, v], y, rows, tiles);
+        attend::<T, 16, 2, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
     }
 }
 
@@ -269,31 +279,55 @@ pub mod tiled {
         s: Sizes,
         factors: [TensorMap<T, 64, 64>; 3],
         y: &[DeviceAtomic<u64>],
+        log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, D, S>, ID>,
     ) {
         let place = s.place(t.block_idx()[0], QUERIES);
         let first_query = place.head * s.queries as usize + place.first;
         let first_key = place.head / s.sharing as usize * s.keys as usize;
         let (warp, steps) = (t.warp(), place.seen.div_ceil(KEYS));
-        let mut softmax = OnlineSoftmax::new(s.scale);
-        let between = |step: usize, scores: &mut ProductSums<KEYS>, sums: &mut ProductSums<D>| {
-            if !s.all_see(place, (step + 1) * KEYS) {
-                scores.map_places(|row, column, score| s.masked(place, [row, step * KEYS + column], score));
+        let between = |softmax: &mut OnlineSoftmax,
+                       step: usize,
+                       scores: &mut ProductSums<KEYS>,
+                       sums: &mut ProductSums<D>| {
+            if !s.all_see(place.first, (step + 1) * KEYS) {
+                scores.map_places(|row, column, score| {
+                    s.masked([place.first + row, step * KEYS + column], score)
+                });
             }
             let shrunk = softmax.step(&warp, scores);
             sums.map_rows(&shrunk, |sum, shrunk| sum * shrunk);
         };
-        let sums = t.multiply_twice(memory, factors, [first_query, first_key], steps, between);
-        let Some(mut sums) = sums else { return };
-        sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
+        let finish = |softmax: OnlineSoftmax, mut sums: ProductSums<D>| {
+            sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
+            let queries = s.queries as usize - place.first;
+            sums.for_each_row(&softmax.log_sums(), |row, log_sum| {
+                if let Some(to) = log_sums.get(first_query + row).filter(|_| row < queries) {
+                    to.store(log_sum, Relaxed);
+                }
+            });
+            write_rows::<T, D>(t, s, [first_query, queries], &sums, y);
+        };
+        let softmax = OnlineSoftmax::new(s.scale);
+        t.multiply_twice(memory, factors, [first_query, first_key], steps, softmax, between, finish);
+    }
+
+    /// Writes sums to rows of a tensor from `first` on, as many as the head has from there.
+    #[inline(always)]
+    pub fn write_rows<T: TiledElement, const D: usize>(
+        t: &Thread<1>,
+        s: Sizes,
+        [first, len]: [usize; 2],
+        sums: &ProductSums<D>,
+        to: &[DeviceAtomic<u64>],
+    ) {
         let fours = s.groups as usize * 2;
-        sums.for_each_four(&warp, |row| {
-            let start = (first_query + row) * fours;
-            let y = y.get(start..start + fours).filter(|_| place.first + row < s.queries as usize);
-            let y = y.unwrap_or_default();
+        sums.for_each_four(&t.warp(), |row| {
+            let start = (first + row) * fours;
+            let to = to.get(start..start + fours).filter(|_| row < len).unwrap_or_default();
             let store = move |four: usize, bits| {
-                if let Some(y) = y.get(four) {
-                    y.store(bits, Relaxed);
+                if let Some(to) = to.get(four) {
+                    to.store(bits, Relaxed);
                 }
             };
             (|_, pair| T::pair_to_bits(pair), store)
@@ -310,9 +344,10 @@ pub mod tiled {
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
         y: &[DeviceAtomic<u64>],
+        log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, 64, 4>>,
     ) {
-        attend_tiles(&t, s, [q, k, v], y, memory);
+        attend_tiles(&t, s, [q, k, v], y, log_sums, memory);
     }
 
     /// Heads of up to 128 elements.
@@ -325,8 +360,9 @@ pub mod tiled {
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
         y: &[DeviceAtomic<u64>],
+        log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, 128, 4>>,
     ) {
-        attend_tiles(&t, s, [q, k, v], y, memory);
+        attend_tiles(&t, s, [q, k, v], y, log_sums, memory);
     }
 }

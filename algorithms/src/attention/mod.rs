@@ -1,11 +1,18 @@
-//! Attention of 16-bit floats, with the scores in registers: `kernels` has it by tensor cores.
+//! Attention of 16-bit floats, with the scores in registers: `kernels` has it by tensor cores, and `gradients` what training needs.
 
+pub(crate) mod gradients;
 pub(crate) mod kernels;
 
 use ferrogrid_device::half::{bf16, f16};
 
 use crate::number::numbers::Element;
-use crate::{DeviceInput, DeviceOutput, Error, Grid, Result, Stream};
+use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
+use gradients::kernels::kernels::{of_keys_64, of_keys_128, of_queries_64, of_queries_128};
+use gradients::kernels::steps::prepare;
+use gradients::kernels::tiled::{
+    of_keys_tiles_64, of_keys_tiles_128, of_queries_tiles_64, of_queries_tiles_128,
+};
+pub use gradients::{AttentionGradients, AttentionPass, attention_gradients, attention_with_log_sums};
 use kernels::kernels::{attend_64, attend_128};
 use kernels::steps::{self, Sizes};
 use kernels::tiled::{self, attend_tiles_64, attend_tiles_128};
@@ -16,7 +23,20 @@ use kernels::tiled::{self, attend_tiles_64, attend_tiles_128};
     label = "expected `f16` or `bf16`"
 )]
 pub trait Attended:
-    Element + attend_64::Instance + attend_128::Instance + attend_tiles_64::Instance + attend_tiles_128::Instance
+    Element
+    + attend_64::Instance
+    + attend_128::Instance
+    + attend_tiles_64::Instance
+    + attend_tiles_128::Instance
+    + prepare::Instance
+    + of_keys_64::Instance
+    + of_keys_128::Instance
+    + of_queries_64::Instance
+    + of_queries_128::Instance
+    + of_keys_tiles_64::Instance
+    + of_keys_tiles_128::Instance
+    + of_queries_tiles_64::Instance
+    + of_queries_tiles_128::Instance
 {
 }
 impl Attended for f16 {}
@@ -147,41 +167,62 @@ pub fn attention<'a, 'y, T: Attended>(
     y: impl DeviceOutput<'y, T>,
     attention: Attention,
 ) -> Result<()> {
-    let ([q, k, v], y) = ([q.into_input(), k.into_input(), v.into_input()], y.into_output());
-    let differ = |operation, source_length, target_length| {
-        Err(Error::LengthMismatch { operation, source_length, target_length })
-    };
-    if k.len() != v.len() {
-        return differ("attention, keys and values", k.len(), v.len());
-    }
-    if q.len() != y.len() {
-        return differ("attention, queries and results", q.len(), y.len());
-    }
+    attend(stream, [q.into_input(), k.into_input(), v.into_input()], y.into_output(), None, attention)
+}
+
+/// As [`attention`], which also writes the logarithms of sums if they are asked for.
+fn attend<T: Attended>(
+    stream: &Stream,
+    [q, k, v]: [DeviceView<T>; 3],
+    y: DeviceViewMut<T>,
+    log_sums: Option<DeviceViewMut<f32>>,
+    attention: Attention,
+) -> Result<()> {
+    expect_equal("attention, keys and values", k.len(), v.len())?;
+    expect_equal("attention, queries and results", q.len(), y.len())?;
     let sizes = attention.sizes(q.len(), k.len())?;
+    let (none, y) = y.split_at(0)?;
+    let log_sums = match log_sums {
+        Some(log_sums) => {
+            let queries = sizes.queries as usize * attention.heads;
+            expect_equal("attention, queries and logarithms of sums", queries, log_sums.len())?;
+            log_sums.into_atomic()
+        }
+        None => none.cast()?.into_atomic(),
+    };
     if q.is_empty() {
         return Ok(());
     }
     let grid = |queries: usize| Grid::blocks((sizes.queries as usize).div_ceil(queries) * attention.heads);
     let (size, of_keys) = (attention.size, attention.key_heads * sizes.keys as usize);
-    if has_tiles(stream, sizes, q.len().max(k.len()) / size) {
+    if has_tiles(stream, &[(sizes.keys, tiled::KEYS)], q.len().max(k.len()) / size) {
         let q = q.into_2d(size, q.len() / size)?;
         let [k, v] = [k.into_2d(size, of_keys)?, v.into_2d(size, of_keys)?];
         let (grid, y) = (grid(tiled::QUERIES), y.cast::<u64>()?.into_atomic());
         return match size {
-            ..=64 => attend_tiles_64::<T>(stream, grid, sizes, q, k, v, y),
-            _ => attend_tiles_128::<T>(stream, grid, sizes, q, k, v, y),
+            ..=64 => attend_tiles_64::<T>(stream, grid, sizes, q, k, v, y, log_sums),
+            _ => attend_tiles_128::<T>(stream, grid, sizes, q, k, v, y, log_sums),
         };
     }
     let [q, k, v] = [q.as_aligned16()?, k.as_aligned16()?, v.as_aligned16()?];
     let (grid, y) = (grid(steps::QUERIES), y.cast::<u32>()?.into_atomic());
     match size {
-        ..=64 => attend_64::<T>(stream, grid, sizes, q, k, v, y),
-        _ => attend_128::<T>(stream, grid, sizes, q, k, v, y),
+        ..=64 => attend_64::<T>(stream, grid, sizes, q, k, v, y, log_sums),
+        _ => attend_128::<T>(stream, grid, sizes, q, k, v, y, log_sums),
     }
 }
 
-/// Whether the kernels of tiles can be used, for tensors of so many rows. They multiply whole tiles of keys, also by weights of 0.
-fn has_tiles(stream: &Stream, sizes: Sizes, rows: usize) -> bool {
+fn expect_equal(operation: &'static str, source_length: usize, target_length: usize) -> Result<()> {
+    if source_length == target_length {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch { operation, source_length, target_length })
+}
+
+/// Whether the kernels of tiles can be used, for tensors of so many rows. They multiply whole tiles of others, also by weights of 0: of
+/// each kind that is read, how many a head has, and how many are read at once.
+fn has_tiles(stream: &Stream, others: &[(u32, usize)], rows: usize) -> bool {
     let is_of_90 = matches!(stream.device().compute_capability(), Some((9, 0)));
-    is_of_90 && sizes.keys > 0 && (sizes.keys as usize).is_multiple_of(tiled::KEYS) && rows < 1 << 30
+    let are_whole = others.iter().all(|&(len, tile)| len > 0 && (len as usize).is_multiple_of(tile));
+    is_of_90 && are_whole && rows < 1 << 30
 }

@@ -13,6 +13,7 @@
 //! | `peephole/mod.rs`, `peephole/` | fewer machine instructions with the same meaning |
 //! | `core_atomics.rs` | the ordering of core's atomic operations |
 //! | `launch_bounds.rs` | the launch bounds of kernels, as directives |
+//! | `registers.rs` | registers that groups of threads leave to each other |
 //! | `arithmetic.rs` | `ftz`, `approx_div` and the like, as modifiers |
 //! | `lines.rs` | the line table: paths that are the same on every machine |
 //! | `tensor_maps.rs` | the alignment of parameters that are tensor maps |
@@ -30,6 +31,7 @@ pub(crate) mod lines;
 mod panics;
 mod peephole;
 mod record;
+mod registers;
 mod symbols;
 mod tensor_maps;
 
@@ -89,6 +91,7 @@ const PASSES: &[Pass] = &[
     pass("peephole", &["formatters"], |module, _, edits| peephole::rewrite(module, edits)),
     pass("core atomics", &["formatters"], |module, _, edits| core_atomics::order(module, edits)),
     pass("launch bounds", &["formatters", "layouts"], launch_bounds::declare),
+    pass("registers", &["formatters"], registers::keep),
     pass("arithmetic", &["formatters"], arithmetic::apply),
     pass("lines", &["formatters"], lines::rewrite),
     // Another pass replaces whole lists of parameters.

@@ -14,7 +14,7 @@ mod steps;
 use core::marker::PhantomData;
 
 #[cfg(feature = "half")]
-pub use block::TwoProducts;
+pub use block::{PairedProducts, TwoProducts};
 pub use block::{ProductElement, ProductSums, Products, TiledFactor, Transposed};
 pub use element::MatrixElement;
 pub use rows::RowValues;

@@ -152,6 +152,39 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
         });
     }
 
+    /// Replaces each sum by `f` of row, column, the sum, and the one of `other` in the same place.
+    #[inline(always)]
+    pub fn zip_places(
+        &mut self,
+        warp: &Warp,
+        other: &Self,
+        mut f: impl FnMut(usize, usize, [T::Sum; 2]) -> T::Sum,
+    ) {
+        let lane = warp.lane() as usize;
+        unrolled!(m in M, {
+            unrolled!(n in N, {
+                unrolled!(number in 4, {
+                    let [row, column] = own_place(lane, [m, n], number);
+                    let both = [self.sums[m][n][number], other.sums[m][n][number]];
+                    self.sums[m][n][number] = f(row, column, both);
+                });
+            });
+        });
+    }
+
+    /// Calls `f` with each row and its value, in one of the threads that hold a part of the row.
+    #[inline(always)]
+    pub fn for_each_row<V: Copy>(&self, warp: &Warp, rows: &RowValues<V, M>, mut f: impl FnMut(usize, V)) {
+        let lane = warp.lane() as usize;
+        if lane % 4 == 0 {
+            unrolled!(m in M, {
+                let row = m * ROWS + lane / 4;
+                f(row, rows.values[m][0]);
+                f(row + ROWS / 2, rows.values[m][1]);
+            });
+        }
+    }
+
     /// Adds `K` products, of `a[k]` and what `b` returns for `k`, 1 to 8; all threads of the warp together. A loop over an array of
     /// fragments would put them into local memory.
     ///
@@ -210,6 +243,28 @@ impl<const N: usize> ProductSums<N> {
             self.sums[n] =
                 [f(row, column, a), f(row, column + 1, b), f(lower, column, c), f(lower, column + 1, d)];
         });
+    }
+
+    /// Replaces each sum by `f` of row and column within the product, the sum, and the one of `other` in the same place.
+    #[inline(always)]
+    pub fn zip_places(&mut self, other: &Self, mut f: impl FnMut(usize, usize, [f32; 2]) -> f32) {
+        let [row, column] = self.first;
+        each_column!(n, N, {
+            unrolled!(number in 4, {
+                let (row, column) = (row + number / 2 * (ROWS / 2), column + n * COLUMNS + number % 2);
+                self.sums[n][number] = f(row, column, [self.sums[n][number], other.sums[n][number]]);
+            });
+        });
+    }
+
+    /// Calls `f` with each row within the product and its value, in one of the threads that hold a part of the row.
+    #[inline(always)]
+    pub fn for_each_row<V: Copy>(&self, rows: &RowValues<V>, mut f: impl FnMut(usize, V)) {
+        let ([row, column], [upper, lower]) = (self.first, rows.values[0]);
+        if column == 0 {
+            f(row, upper);
+            f(row + ROWS / 2, lower);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`OnlineSoftmax`]: the softmax of rows whose scores come part by part.
 
-use core::f32::consts::LOG2_E;
+use core::f32::consts::{LN_2, LOG2_E};
 
 use super::{Accumulator, MatrixElement, ProductSums, RowValues};
 use crate::number::math::{FastMath, Float};
@@ -93,6 +93,16 @@ impl<const M: usize> OnlineSoftmax<M> {
     #[inline(always)]
     pub fn factors(&self) -> RowValues<f32, M> {
         self.totals.map(|total| if total == 0.0 { 0.0 } else { 1.0 / total })
+    }
+
+    /// The logarithm of each row's sum of `exp(scale * score)`, minus infinity for a row without scores: what gradients need, besides the
+    /// scores, to have the weights again (FlashAttention's `softmax_lse`).
+    #[inline(always)]
+    pub fn log_sums(&self) -> RowValues<f32, M> {
+        let scale = self.scale;
+        self.greatest.zip(&self.totals, |greatest, total| {
+            if total == 0.0 { f32::NEG_INFINITY } else { (greatest * scale + total.fast_log2()) * LN_2 }
+        })
     }
 }
 

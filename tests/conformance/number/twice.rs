@@ -1,4 +1,4 @@
-//! Two products by blocks with work between them, compared with those of the host.
+//! Two products by blocks with work between them, and two pairs, compared with those of the host.
 
 use ferrogrid::device::half::{HalfFloat, bf16, f16};
 use ferrogrid::prelude::*;
@@ -9,6 +9,8 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("products_of_what_comes_of_products", products_of_what_comes_of_products),
     ("a_panic_between_two_products_ends_the_launch", a_panic_between_two_products_ends_the_launch),
+    ("pairs_of_products_have_common_factors", pairs_of_products_have_common_factors),
+    ("a_panic_between_pairs_of_products_ends_the_launch", a_panic_between_pairs_of_products_ends_the_launch),
 ];
 
 /// Rows of the left factor and of the right ones, and elements in each.
@@ -71,6 +73,64 @@ fn a_panic_between_two_products_ends_the_launch(device: &Device) -> Outcome {
     let mut y = stream.zeros(300 * 64)?;
     let x = || ones.view_2d(64, 300);
     twice::tall(&stream, Grid::new(2, 512), x()?, x()?, x()?, 2, y.as_atomic())?;
+    let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+    names(&expect_error("a panic", stream.synchronize(), is_panic)?, &["the third step"])
+}
+
+/// What the kernels of pairs compute, with sums of whole numbers.
+fn pairs<T: HalfFloat>([a, b, c, d]: [&[T]; 4], depth: usize) -> [Vec<f32>; 2] {
+    let dot = |a: &[T], b: &[T]| -> f32 { a.iter().zip(b).map(|(a, b)| a.to_f32() * b.to_f32()).sum() };
+    let mut results = [vec![0.0; a.len()], vec![0.0; a.len()]];
+    for (row, (a, b)) in a.chunks(depth).zip(b.chunks(depth)).enumerate() {
+        for (c, d) in c.chunks(depth).zip(d.chunks(depth)) {
+            let (p, q) = (dot(a, c), dot(b, d));
+            for (result, (weight, right)) in results.iter_mut().zip([(2.0 * p - q, c), (2.0 * p, d)]) {
+                let weight = T::from_f32(weight).to_f32();
+                let result = &mut result[row * depth..][..depth];
+                result.iter_mut().zip(right).for_each(|(y, x)| *y += weight * x.to_f32());
+            }
+        }
+    }
+    results
+}
+
+fn pairs_of_products_have_common_factors(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(512));
+    macro_rules! check {
+        ($($launch:path as $t:ident: $rows:literal, $deep:literal, $($result:ident)*;)*) => { $(
+            for [rows, others, depth] in SHAPES.into_iter().chain([[130, 200, $deep]]) {
+                let mut matrix = |len: usize| -> Vec<$t> {
+                    (0..len * depth).map(|_| $t::from_f32(f32::from(random.i8(-3..=3)))).collect()
+                };
+                let (a, b, c, d) = (matrix(rows), matrix(rows), matrix(others), matrix(others));
+                let expected = pairs([&a, &b, &c, &d], depth);
+                let (a, b) = (stream.upload(&a)?, stream.upload(&b)?);
+                let (c, d) = (stream.upload(&c)?, stream.upload(&d)?);
+                let [a, b] = [a.view_2d(depth, rows)?, b.view_2d(depth, rows)?];
+                let [c, d] = [c.view_2d(depth, others)?, d.view_2d(depth, others)?];
+                $(let mut $result = stream.fill(f32::NAN, rows * depth)?;)*
+                let grid = Grid::new(rows.div_ceil($rows) as u32, 128 + 2 * $rows);
+                $launch(&stream, grid, a, b, c, d, u32::MAX, $($result.as_atomic()),*)?;
+                for (found, expected) in [$(&$result),*].into_iter().zip(expected) {
+                    let what = format!("{} of {rows} and {others} rows of {depth}", stringify!($launch));
+                    expect(&what, stream.download(found)?, expected)?;
+                }
+            }
+        )* };
+    }
+    check! {
+        twice::small_pairs as f16: 64, 64, y;
+        twice::deep_pairs as bf16: 128, 128, y z;
+    }
+    Ok(())
+}
+
+fn a_panic_between_pairs_of_products_ends_the_launch(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let ones = stream.fill(bf16::ONE, 300 * 64)?;
+    let (mut y, mut z) = (stream.zeros(300 * 64)?, stream.zeros(300 * 64)?);
+    let (x, y, z) = (ones.view_2d(64, 300)?, y.as_atomic(), z.as_atomic());
+    twice::deep_pairs(&stream, Grid::new(2, 384), x, x, x, x, 2, y, z)?;
     let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
     names(&expect_error("a panic", stream.synchronize(), is_panic)?, &["the third step"])
 }

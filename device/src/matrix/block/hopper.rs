@@ -93,11 +93,17 @@ pub(super) unsafe fn begin_barriers<const S: usize>(addresses: Addresses, groups
 /// follows is begun by all of them.
 #[inline(always)]
 pub(super) fn give_up_unless_whole(agreed: Barrier, is_first: bool, number: u32) {
-    let warp_is_whole = warp_all(true);
-    agreed.arrive(is_first && warp_is_whole);
-    if !warp_is_whole || !agreed.ends(number & 1) {
+    if !is_whole(agreed, is_first, number) {
         give_up();
     }
+}
+
+/// Waits for all threads of the group, for the `number`-th time, and returns whether none has ended.
+#[inline(always)]
+pub(super) fn is_whole(agreed: Barrier, is_first: bool, number: u32) -> bool {
+    let warp_is_whole = warp_all(true);
+    agreed.arrive(is_first && warp_is_whole);
+    warp_is_whole && agreed.ends(number & 1)
 }
 
 /// Copies the tiles of one product after the other.
@@ -205,6 +211,31 @@ fn add<
         addresses.empty(last).arrive(is_first);
         each(place.map(|axis| axis as usize), &sums);
         reconverge();
+    }
+}
+
+/// The most registers of a thread that multiplies, of `groups`: what `share_registers` leaves them of a multiprocessor's 65,536.
+pub(super) const fn most_registers(groups: usize) -> usize {
+    match groups {
+        3 => 160,
+        2 => 240,
+        _ => 255,
+    }
+}
+
+/// Leaves registers to the groups that multiply, or takes them; all threads of a group. The builder drops both instructions in kernels
+/// that may begin with fewer registers (its pass `registers`).
+#[inline(always)]
+pub(super) fn share_registers<const M: usize>(multiplies: bool) {
+    // SAFETY: all threads of the group come here, and none holds what it gives up: this is ptxas's work.
+    unsafe {
+        match (M / GROUP_ROWS, multiplies) {
+            (2, false) => asm!("setmaxnreg.dec.sync.aligned.u32 24;", options(nostack, preserves_flags)),
+            (2, true) => asm!("setmaxnreg.inc.sync.aligned.u32 240;", options(nostack, preserves_flags)),
+            (3, false) => asm!("setmaxnreg.dec.sync.aligned.u32 32;", options(nostack, preserves_flags)),
+            (3, true) => asm!("setmaxnreg.inc.sync.aligned.u32 160;", options(nostack, preserves_flags)),
+            _ => (),
+        }
     }
 }
 
@@ -406,13 +437,19 @@ products! {
 /// Waits for all products of the group, whose sums no instruction reads before.
 #[inline(always)]
 pub(super) fn wait_for<const N: usize>(sums: &mut [[f32; 4]; 32]) {
+    wait_until_pending::<0, N>(sums);
+}
+
+/// Waits for all but the last `P` products of the group that were committed. No instruction reads these sums before.
+#[inline(always)]
+pub(super) fn wait_until_pending<const P: usize, const N: usize>(sums: &mut [[f32; 4]; 32]) {
     macro_rules! wait {
         ($first:literal: $($n:literal)*) => {
             asm!(
-                concat!("wgmma.wait_group.sync.aligned 0; // {} {} {} {}" $(, each!($n " {} {} {} {}"))*),
+                concat!("wgmma.wait_group.sync.aligned {pending}; // {} {} {} {}" $(, each!($n " {} {} {} {}"))*),
                 inout(reg32) sums[$first][0], inout(reg32) sums[$first][1], inout(reg32) sums[$first][2], inout(reg32) sums[$first][3],
                 $(inout(reg32) sums[$n][0], inout(reg32) sums[$n][1], inout(reg32) sums[$n][2], inout(reg32) sums[$n][3],)*
-                options(nostack, preserves_flags),
+                pending = const P, options(nostack, preserves_flags),
             )
         };
     }

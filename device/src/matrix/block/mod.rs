@@ -1,9 +1,11 @@
 //! Products of matrices by a whole block: [`Products`]. `factor` has what is multiplied, `hopper` the instructions of `sm_90a`, with its
-//! `stages`, `steps` what computes the same elsewhere. `twice` multiplies by what comes of a product.
+//! `stages`, `steps` what computes the same elsewhere. `twice` multiplies by what comes of a product, and `pairs` by what comes of two.
 
 mod factor;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 mod hopper;
+#[cfg(feature = "half")]
+mod pairs;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 mod stages;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
@@ -15,6 +17,8 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 pub use self::factor::{TiledFactor, Transposed};
+#[cfg(feature = "half")]
+pub use self::pairs::PairedProducts;
 #[cfg(feature = "half")]
 pub use self::twice::TwoProducts;
 use super::{COLUMNS, MatrixElement, ROWS, unrolled};

@@ -4,7 +4,8 @@
 use core::arch::asm;
 
 use super::super::hopper::{
-    WARPS, address, begin_barriers, descriptor, give_up_unless_whole, reconverge, start, swizzled, wait_for,
+    WARPS, address, begin_barriers, descriptor, give_up_unless_whole, most_registers, reconverge,
+    share_registers, start, swizzled, wait_for,
 };
 use super::super::stages::{Addresses, Barrier, Turn};
 use super::super::{
@@ -17,8 +18,6 @@ use crate::number::half::HalfFloat;
 use crate::shared::Shared;
 use crate::thread::Thread;
 
-/// The 32-bit registers of a multiprocessor.
-const REGISTERS: usize = 1 << 16;
 /// The elements of a row that one copy has.
 const COLUMNS: usize = ROW / 2;
 
@@ -59,7 +58,7 @@ impl<const M: usize> Turns<M> {
 }
 
 #[inline(always)]
-fn commit() {
+pub(in super::super) fn commit() {
     // SAFETY: all threads of the group come here.
     unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack, preserves_flags)) };
 }
@@ -69,6 +68,7 @@ fn commit() {
 pub(super) fn multiply<
     T: ProductElement + HalfFloat,
     F: TiledFactor<T>,
+    K,
     const M: usize,
     const N: usize,
     const D: usize,
@@ -79,8 +79,10 @@ pub(super) fn multiply<
     memory: Shared<'_, TwoProducts<T, M, N, D, S>, ID>,
     factors: [F; 3],
     way: Way,
-    between: impl FnMut(usize, &mut ProductSums<N>, &mut ProductSums<D>),
-) -> Option<ProductSums<D>> {
+    mut kept: K,
+    mut between: impl FnMut(&mut K, usize, &mut ProductSums<N>, &mut ProductSums<D>),
+    finish: impl FnOnce(K, ProductSums<D>),
+) {
     let at = address(memory.start.cast());
     let tile = (at + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
     let offset = |offset: usize| at + offset as u32;
@@ -111,13 +113,95 @@ pub(super) fn multiply<
     unsafe {
         asm!("ld.shared.b32 {}, [{}];", out(reg32) steps, in(reg32) said, options(nostack, preserves_flags));
     }
+    // Nothing that needs many registers is on both ways.
     if rank < GROUP {
+        share_registers::<M>(false);
         if rank == 0 {
             copy::<T, F, M, N, D, S>(addresses, left, factors, way);
         }
-        return None;
+    } else {
+        share_registers::<M>(true);
+        let between = |step, scores: &mut _, sums: &mut _| between(&mut kept, step, scores, sums);
+        let sums = add::<T, F, M, N, D, S>(addresses, left, turns, rank - GROUP, steps, between);
+        finish(kept, sums);
     }
-    Some(add::<T, F, M, N, D, S>(addresses, left, turns, rank - GROUP, steps, between))
+}
+
+/// Starts to copy `R` rows from `row` on, `D` elements of each: 64 columns after the other.
+///
+/// # Safety
+/// As for `start`.
+#[inline(always)]
+pub(in super::super) unsafe fn start_rows<T, F: TiledFactor<T>, const R: usize, const D: usize>(
+    to: u32,
+    factor: F,
+    row: usize,
+    full: Barrier,
+) {
+    for part in 0..D / COLUMNS {
+        // SAFETY: the caller's.
+        unsafe { start::<T, F, R>(to + (part * R * ROW) as u32, factor, [row, part], full) };
+    }
+}
+
+/// Starts to compute the sums of 64 rows of a tile of `M` and the `N` rows of another, `D` elements deep. It replaces the sums.
+///
+/// # Safety
+/// All threads of the group make the call, in the same order. Both tiles have arrived, and stay until the product is complete.
+#[inline(always)]
+pub(in super::super) unsafe fn multiply_rows<
+    T: ProductElement,
+    F: TiledFactor<T>,
+    const M: usize,
+    const N: usize,
+    const D: usize,
+>(
+    sums: &mut ProductSums<N>,
+    a: u32,
+    b: u32,
+) {
+    for k in 0..D / 16 {
+        let (part, within) = (k * 16 / COLUMNS, k % (COLUMNS / 16));
+        let a = descriptor::<F>(a + (part * M * ROW) as u32, within);
+        let b = descriptor::<F>(b + (part * N * ROW) as u32, within);
+        let order = if k == 0 { Order::First } else { Order::Following };
+        // SAFETY: the caller's.
+        unsafe { <T as ProductElement>::add::<N, F, F>(&mut sums.sums, a, b, order) };
+    }
+}
+
+/// Sums, rounded to `T`, as the left factor of a product.
+#[inline(always)]
+pub(in super::super) fn rounded<T: HalfFloat, const N: usize>(sums: &ProductSums<N>) -> [[u32; 4]; 8] {
+    let mut words = [[0; 4]; 8];
+    unrolled!(k in 8, {
+        if k * 16 < N {
+            let ([a, b, c, d], [e, f, g, h]) = (sums.sums[2 * k], sums.sums[2 * k + 1]);
+            words[k] = [[a, b], [c, d], [e, f], [g, h]].map(T::pair_to_bits);
+        }
+    });
+    words
+}
+
+/// Starts to add the product of rounded sums and the rows of a tile of `N`.
+///
+/// # Safety
+/// As for `multiply_rows`.
+#[inline(always)]
+pub(in super::super) unsafe fn add_rows<T: ProductElement, const N: usize, const D: usize>(
+    sums: &mut ProductSums<D>,
+    words: &[[u32; 4]; 8],
+    tile: u32,
+) {
+    unrolled!(k in 8, {
+        if k * 16 < N {
+            // Rows are the depth, and 64 columns each are below the ones before.
+            let tile = swizzled(tile + (k * 16 * ROW) as u32, N * ROW);
+            let order = if k == 0 { Order::Fenced } else { Order::Following };
+            // SAFETY: the caller's.
+            unsafe { T::add_words::<D>(&mut sums.sums, words[k], tile, order) };
+        }
+    });
 }
 
 /// Copies the left factor, and then the tiles of both right ones in turn.
@@ -136,23 +220,17 @@ fn copy<
     way: Way,
 ) {
     left.has_arrived.arrive_for((M * D * 2) as u32);
-    for part in 0..D / COLUMNS {
-        let to = left.tile + (part * M * ROW) as u32;
-        // SAFETY: nothing else uses the memory of the left factor before it has arrived. The block ends after all groups have waited
-        // for the copies, or after `linger`.
-        unsafe { start::<T, F, M>(to, a, [way.row as usize, part], left.has_arrived) };
-    }
+    // SAFETY: nothing else uses the memory of the left factor before it has arrived. The block ends after all groups have waited for the
+    // copies, or after `linger`.
+    unsafe { start_rows::<T, F, M, D>(left.tile, a, way.row as usize, left.has_arrived) };
     let mut turn = Turn::FIRST;
     let mut copy = |factor: F, step: usize| {
         addresses.empty(turn).wait(turn.phase ^ 1);
         let full = addresses.full(turn);
         full.arrive_for((N * D * 2) as u32);
         let to = addresses.stages + turn.stage * (N * D * 2) as u32;
-        for part in 0..D / COLUMNS {
-            let place = [way.first as usize + step * N, part];
-            // SAFETY: the stage is empty, so this thread alone uses it; else as above.
-            unsafe { start::<T, F, N>(to + (part * N * ROW) as u32, factor, place, full) };
-        }
+        // SAFETY: the stage is empty, so this thread alone uses it; else as above.
+        unsafe { start_rows::<T, F, N, D>(to, factor, way.first as usize + step * N, full) };
         turn.next::<S>();
     };
     for step in 0..way.steps as usize {
@@ -192,18 +270,12 @@ fn add<
     let mut scores = ProductSums::<N> { sums: [[0.0; 4]; 32], first: sums.first };
     let add_first = |scores: &mut ProductSums<N>, turn: Turn| {
         let b = addresses.stages + turn.stage * (N * D * 2) as u32;
-        for k in 0..D / 16 {
-            let (part, within) = (k * 16 / COLUMNS, k % (COLUMNS / 16));
-            let a = descriptor::<F>(a + (part * M * ROW) as u32, within);
-            let b = descriptor::<F>(b + (part * N * ROW) as u32, within);
-            let order = if k == 0 { Order::First } else { Order::Following };
-            // SAFETY: all threads of the group come here, in the same order: none has panicked, and all know the number of steps from one
-            // thread. Both tiles have arrived, and nothing is copied to the right one before all warps have arrived at `empty`.
-            unsafe { <T as ProductElement>::add::<N, F, F>(&mut scores.sums, a, b, order) };
-        }
+        // SAFETY: all threads of the group come here, in the same order: none has panicked, and all know the number of steps from one
+        // thread. Both tiles have arrived, and nothing is copied to the right one before all warps have arrived at `empty`.
+        unsafe { multiply_rows::<T, F, M, N, D>(scores, a, b) };
     };
     // Of each thread, with some 40 for all else.
-    let is_merged = const { N / 2 + D / 2 + N / 4 + 40 <= REGISTERS / (GROUP + M / GROUP_ROWS * GROUP) };
+    let is_merged = const { N / 2 + D / 2 + N / 4 + 40 <= most_registers(M / GROUP_ROWS) };
     let mut first_alone = |scores: &mut ProductSums<N>, turn: &mut Turn| {
         if !addresses.full(*turn).ends(turn.phase) {
             give_up();
@@ -223,13 +295,7 @@ fn add<
             turns.pass(is_first && step > 0);
         }
         between(step as usize, &mut scores, &mut sums);
-        let mut words = [[0; 4]; 8];
-        unrolled!(k in 8, {
-            if k * 16 < N {
-                let ([a, b, c, d], [e, f, g, h]) = (scores.sums[2 * k], scores.sums[2 * k + 1]);
-                words[k] = [[a, b], [c, d], [e, f], [g, h]].map(T::pair_to_bits);
-            }
-        });
+        let words = rounded::<T, N>(&scores);
         reconverge();
         // The products are begun by all threads of the group: none has panicked in `between`.
         give_up_unless_whole(agreed, is_first, step + 1);
@@ -245,15 +311,8 @@ fn add<
             give_up();
         }
         let c = addresses.stages + of_second.stage * (N * D * 2) as u32;
-        unrolled!(k in 8, {
-            if k * 16 < N {
-                // Rows are the depth, and 64 columns each are below the ones before.
-                let c = swizzled(c + (k * 16 * ROW) as u32, N * ROW);
-                let order = if k == 0 { Order::Fenced } else { Order::Following };
-                // SAFETY: as for the first product.
-                unsafe { T::add_words::<D>(&mut sums.sums, words[k], c, order) };
-            }
-        });
+        // SAFETY: as for the first product.
+        unsafe { add_rows::<T, N, D>(&mut sums, &words, c) };
         if is_merged {
             add_first(&mut scores, of_next);
         }

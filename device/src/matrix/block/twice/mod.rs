@@ -2,9 +2,9 @@
 //! the instructions of `sm_90a`, `steps` what computes the same elsewhere.
 
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-mod hopper;
+pub(super) mod hopper;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-mod steps;
+pub(super) mod steps;
 
 use core::mem::MaybeUninit;
 
@@ -27,7 +27,7 @@ use crate::thread::Thread;
 /// use ferrogrid_device::{Shared, TensorMap, Thread};
 ///
 /// fn multiply(t: &Thread<1>, a: TensorMap<f16, 64, 64>, memory: Shared<TwoProducts<f16, 64, 96, 64, 2>>) {
-///     t.multiply_twice(memory, [a, a, a], [0, 0], 1, |_, _, _| ());
+///     t.multiply_twice(memory, [a, a, a], [0, 0], 1, (), |_, _, _, _| (), |_, _| ());
 /// }
 /// # let used: fn(&Thread<1>, TensorMap<f16, 64, 64>, Shared<TwoProducts<f16, 64, 96, 64, 2>>) = multiply;
 /// # assert!(used as usize != 0);
@@ -75,14 +75,15 @@ struct Way {
 
 impl Thread<'_, 1> {
     /// Multiplies, and multiplies by what comes of it, as a block: for each of `steps` tiles the sums of `N` rows of `b` with the `M` rows
-    /// of `a` from `row` on, `a b^T`; then `between` gets the number of the step, these sums, and those of the second product; then the
-    /// first ones, rounded to `T`, times the tile's rows of `c` are added to the second ones, which are returned after all steps. `b` and
-    /// `c` begin at row `first`. The first thread says `[row, first]` and `steps`; those of the others do not count. The 128 threads that
-    /// copy get `None`.
+    /// of `a` from `row` on, `a b^T`; then `between` gets what is kept, the number of the step, these sums, and those of the second product;
+    /// then the first ones, rounded to `T`, times the tile's rows of `c` are added to the second ones, which `finish` gets after all steps
+    /// with what `between` kept. `b` and `c` begin at row `first`. The first thread says `[row, first]` and `steps`; those of the others do not count. The 128 threads that
+    /// copy call neither `between` nor `finish`.
     ///
     /// Rows of the three planes have at most `D` elements. What lies beyond their edges is zero. Blocks have as many threads, and these the
     /// same parts of the sums, as in [`multiply_tiles`](Thread::multiply_tiles), which says more, also of what runs on which GPU. Groups of
-    /// four warps take turns in multiplying, if they have the registers for it, so that one multiplies while another is in `between`.
+    /// four warps take turns in multiplying, if they have the registers for it, so that one multiplies while another is in `between`. With
+    /// `min_blocks = 1` the threads that copy leave theirs to the others (PTX `setmaxnreg`), so a thread has up to 240.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -101,12 +102,13 @@ impl Thread<'_, 1> {
     /// ) {
     ///     let row = t.block_idx()[0] as usize * 64;
     ///     let steps = b.height() / 64;
-    ///     let positive = |_, units: &mut ProductSums<64>, _: &mut _| units.map_places(|_, _, unit| unit.max(0.0));
-    ///     let Some(sums) = t.multiply_twice(memory, [a, b, c], [row, 0], steps, positive) else { return };
-    ///     sums.for_each_pair(|i, column, pair| {
-    ///         for (column, sum) in (column..).zip(pair) {
-    ///             y[(row + i) * 64 + column].store(sum, Relaxed);
-    ///         }
+    ///     let positive = |_: &mut _, _, units: &mut ProductSums<64>, _: &mut _| units.map_places(|_, _, unit| unit.max(0.0));
+    ///     t.multiply_twice(memory, [a, b, c], [row, 0], steps, (), positive, |(), sums| {
+    ///         sums.for_each_pair(|i, column, pair| {
+    ///             for (column, sum) in (column..).zip(pair) {
+    ///                 y[(row + i) * 64 + column].store(sum, Relaxed);
+    ///             }
+    ///         });
     ///     });
     /// }
     /// # }
@@ -127,9 +129,11 @@ impl Thread<'_, 1> {
     /// If the block has another number of threads, a plane's rows have more than `D` elements, or a place is 2^31 or more.
     #[track_caller]
     #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
     pub fn multiply_twice<
         T: ProductElement + HalfFloat,
         F: TiledFactor<T>,
+        K,
         const M: usize,
         const N: usize,
         const D: usize,
@@ -141,8 +145,10 @@ impl Thread<'_, 1> {
         factors: [F; 3],
         [row, first]: [usize; 2],
         steps: usize,
-        between: impl FnMut(usize, &mut ProductSums<N>, &mut ProductSums<D>),
-    ) -> Option<ProductSums<D>> {
+        kept: K,
+        between: impl FnMut(&mut K, usize, &mut ProductSums<N>, &mut ProductSums<D>),
+        finish: impl FnOnce(K, ProductSums<D>),
+    ) {
         const {
             assert!(!F::IS_TRANSPOSED, "the factors of two products are planes as they are");
             assert!(
@@ -163,8 +169,8 @@ impl Thread<'_, 1> {
         assert!(row >> 31 == 0 && end_of >> 31 == 0, "a product's place is less than 2^31");
         let way = Way { row: row as u32, first: first as u32, steps: steps as u32 };
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        return hopper::multiply(self, memory, factors, way, between);
+        hopper::multiply(self, memory, factors, way, kept, between, finish);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        return steps::multiply(self, memory, factors, way, between);
+        steps::multiply(self, memory, factors, way, kept, between, finish);
     }
 }

@@ -12,6 +12,7 @@ use crate::thread::Thread;
 pub(super) fn multiply<
     T: ProductElement + HalfFloat,
     F: TiledFactor<T>,
+    K,
     const M: usize,
     const N: usize,
     const D: usize,
@@ -22,8 +23,10 @@ pub(super) fn multiply<
     memory: Shared<'_, TwoProducts<T, M, N, D, S>, ID>,
     [a, b, c]: [F; 3],
     way: Way,
-    mut between: impl FnMut(usize, &mut ProductSums<N>, &mut ProductSums<D>),
-) -> Option<ProductSums<D>> {
+    mut kept: K,
+    mut between: impl FnMut(&mut K, usize, &mut ProductSums<N>, &mut ProductSums<D>),
+    finish: impl FnOnce(K, ProductSums<D>),
+) {
     let rank = thread.thread_rank() as usize;
     // SAFETY: fields of the region, which this call owns.
     let (left, right, said) = unsafe {
@@ -54,13 +57,15 @@ pub(super) fn multiply<
             copy(thread, right, c, first + step * N);
             thread.sync_threads();
             if rank >= GROUP {
-                between(step, &mut scores, &mut sums);
+                between(&mut kept, step, &mut scores, &mut sums);
                 add_rounded::<T, N, D>(thread, &scores, &*right, &mut sums);
             }
             thread.sync_threads();
         }
     }
-    (rank >= GROUP).then_some(sums)
+    if rank >= GROUP {
+        finish(kept, sums);
+    }
 }
 
 /// Copies the thread's elements of the rows from `row` on.
@@ -68,7 +73,7 @@ pub(super) fn multiply<
 /// # Safety
 /// No other thread uses these elements.
 #[inline(always)]
-unsafe fn copy<T: ProductElement, F: TiledFactor<T>, const R: usize, const D: usize>(
+pub(in super::super) unsafe fn copy<T: ProductElement, F: TiledFactor<T>, const R: usize, const D: usize>(
     thread: &Thread<'_, 1>,
     to: *mut [[T; D]; R],
     from: F,
@@ -83,7 +88,7 @@ unsafe fn copy<T: ProductElement, F: TiledFactor<T>, const R: usize, const D: us
 
 /// Adds the products of rows of both, which are exact, to the thread's sums.
 #[inline(always)]
-fn add<T: ProductElement + HalfFloat, const M: usize, const N: usize, const D: usize>(
+pub(in super::super) fn add<T: ProductElement + HalfFloat, const M: usize, const N: usize, const D: usize>(
     left: &[[T; D]; M],
     right: &[[T; D]; N],
     sums: &mut ProductSums<N>,
@@ -103,7 +108,7 @@ fn add<T: ProductElement + HalfFloat, const M: usize, const N: usize, const D: u
 /// Adds the products of rounded sums, which the threads of a row tell each other, and rows.
 #[track_caller]
 #[inline(always)]
-fn add_rounded<T: ProductElement + HalfFloat, const N: usize, const D: usize>(
+pub(in super::super) fn add_rounded<T: ProductElement + HalfFloat, const N: usize, const D: usize>(
     thread: &Thread<'_, 1>,
     scores: &ProductSums<N>,
     right: &[[T; D]; N],

@@ -1,0 +1,591 @@
+//! The kernels of attention's gradients.
+
+/// What the kernels do.
+#[ferrogrid::module(arch = ["sm_80"])]
+pub mod steps {
+    use core::f32::consts::LOG2_E;
+
+    use atomic::Ordering::Relaxed;
+    use ferrogrid::device::half::{bf16, f16};
+    use ferrogrid::device::matrix::{Accumulator, FragmentA, FragmentB, MatrixRow};
+    use ferrogrid::device::prelude::*;
+
+    use crate::attention::kernels::steps::{Group, Sizes, TensorElement, Tile};
+
+    /// The threads of a block.
+    pub const THREADS: usize = 128;
+    /// The rows of a block, of which each warp has 16.
+    pub const ROWS: usize = 64;
+    /// The rows that are read at once.
+    pub const OTHERS: usize = 32;
+    /// The threads that have a row of a tensor: one for each group that a row may have.
+    pub const LANES: usize = 16;
+
+    /// The weight of a score whose query has the sum of weights `2^log_sum`, and infinity for a query without weights. `scale` is that of
+    /// scores as exponents of 2.
+    #[inline(always)]
+    pub fn weight(score: f32, scale: f32, log_sum: f32) -> f32 {
+        Float::mul_add(score, scale, -log_sum).fast_exp2()
+    }
+
+    /// The gradient of a score, of which the weight's is given, and the mean of those of all weights of the query.
+    #[inline(always)]
+    pub fn of_score(weight: f32, of_weight: f32, mean: f32) -> f32 {
+        weight * (of_weight - mean)
+    }
+
+    /// Finds of each query the logarithm of its sum of weights to base 2, and the mean of the weights' gradients: [`LANES`] threads have a
+    /// row. Queries beyond the last one have no weights.
+    #[inline(always)]
+    #[kernel(block = THREADS, T = [f16, bf16])]
+    pub fn prepare<T: TensorElement>(
+        t: Thread<1>,
+        groups: u32,
+        y: &[Group<T>],
+        dy: &[Group<T>],
+        log_sums: &[f32],
+        binary: &[DeviceAtomic<f32>],
+        means: &[DeviceAtomic<f32>],
+    ) {
+        let thread = t.block_idx()[0] as usize * THREADS + t.thread_rank() as usize;
+        let (row, lane) = (thread / LANES, thread % LANES);
+        let group = Some(row * groups as usize + lane).filter(|_| lane < groups as usize);
+        let pair = group.and_then(|group| y.get(group).zip(dy.get(group)));
+        let mut mean = pair.map_or(0.0, |(y, dy)| {
+            (0..8).fold(0.0, |sum, i| Float::mul_add(y[i].to_f32(), dy[i].to_f32(), sum))
+        });
+        let warp = t.warp();
+        for distance in [8, 4, 2, 1] {
+            mean += warp.shuffle_xor(mean, distance);
+        }
+        if lane == 0
+            && let (Some(to), Some(mean_of_row)) = (binary.get(row), means.get(row))
+        {
+            let log_sum = log_sums.get(row).copied().unwrap_or(f32::NEG_INFINITY);
+            to.store(if log_sum == f32::NEG_INFINITY { f32::INFINITY } else { log_sum * LOG2_E }, Relaxed);
+            mean_of_row.store(mean, Relaxed);
+        }
+    }
+
+    /// The rows of a head from one on.
+    #[derive(Clone, Copy)]
+    struct Rows {
+        /// The first one within the tensor.
+        first: usize,
+        /// How many the head has from there.
+        len: usize,
+        /// The groups of each.
+        groups: usize,
+    }
+
+    impl Rows {
+        #[inline(always)]
+        fn group<T: TensorElement>(self, from: &[Group<T>], [row, group]: [usize; 2]) -> Option<&Group<T>> {
+            from.get((self.first + row) * self.groups + group)
+                .filter(|_| row < self.len && group < self.groups)
+        }
+
+        #[inline(always)]
+        fn write<T: TensorElement>(
+            self,
+            to: &[DeviceAtomic<u32>],
+            [row, column]: [usize; 2],
+            pair: [f32; 2],
+        ) {
+            let place = ((self.first + row) * self.groups * 8 + column) / 2;
+            if let Some(to) = to.get(place).filter(|_| row < self.len && column < self.groups * 8) {
+                to.store(T::pair_to_bits(pair), Relaxed);
+            }
+        }
+    }
+
+    /// Which rows a block has, and which others it multiplies them by.
+    #[derive(Clone, Copy)]
+    pub struct Way {
+        pub head: usize,
+        pub first: usize,
+        /// The steps in all heads, and in each.
+        pub steps: usize,
+        steps_of_head: usize,
+        /// The first of the others in each head.
+        first_other: usize,
+    }
+
+    impl Way {
+        /// The way of a block that has keys: `rows` of them, which it multiplies by all queries that see them, of all heads that share them.
+        #[inline(always)]
+        pub fn of_keys(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
+            let (block, tiles, queries) =
+                (block as usize, (s.keys as usize).div_ceil(rows), s.queries as usize);
+            let (head, first) = (block / tiles, block % tiles * rows);
+            // The first query that sees a key.
+            let first_query = (first as i64 - s.ahead()).clamp(0, queries as i64) as usize;
+            let first_other = first_query / others * others;
+            let steps_of_head = (queries - first_other).div_ceil(others);
+            Way { head, first, steps: steps_of_head * s.sharing as usize, steps_of_head, first_other }
+        }
+
+        /// The way of a block that has queries: `rows` of them, which it multiplies by all keys that they see.
+        #[inline(always)]
+        pub fn of_queries(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
+            let place = s.place(block, rows);
+            let steps = place.seen.div_ceil(others);
+            Way { head: place.head, first: place.first, steps, steps_of_head: steps, first_other: 0 }
+        }
+
+        /// The head of the others in a step, of keys' `sharing` ones, and the first of them within it.
+        #[inline(always)]
+        pub fn others<const OF_KEYS: bool>(self, s: Sizes, others: usize, step: usize) -> [usize; 2] {
+            let sharing = s.sharing as usize;
+            if OF_KEYS {
+                // Of 32 bits: a longer division would be a call.
+                let (step, steps) = (step as u32, (self.steps_of_head as u32).max(1));
+                let (head, step) = (step / steps, step % steps);
+                let [head, step] = [head, step].map(|it| it as usize);
+                [self.head * sharing + head, self.first_other + step * others]
+            } else {
+                [self.head / sharing, step * others]
+            }
+        }
+    }
+
+    /// What a block reads: both tensors of its own rows and both of the others, keys and values or queries and the results' gradients.
+    #[derive(Clone, Copy)]
+    pub struct Tensors<'b, T: TensorElement> {
+        pub own: [&'b [Group<T>]; 2],
+        pub others: [&'b [Group<T>]; 2],
+        /// Of each query, what `prepare` finds.
+        pub log_sums: &'b [f32],
+        pub means: &'b [f32],
+    }
+
+    /// The gradients of a block's rows, of keys and values or of queries: scores and the gradients of weights are multiplied again, step
+    /// by step, and then both, rounded to `T`, by what they were multiplied with. `W` and `H` as those of attention.
+    #[inline(always)]
+    pub fn differentiate<
+        'b,
+        T: TensorElement,
+        const OF_KEYS: bool,
+        const W: usize,
+        const H: usize,
+        const A: usize,
+        const B: usize,
+        const C: usize,
+        const D: usize,
+    >(
+        t: &Thread<'b, 1>,
+        s: Sizes,
+        tensors: Tensors<'b, T>,
+        results: [&[DeviceAtomic<u32>]; 2],
+        (mut first_own, mut second_own): (Shared<'b, Tile<T, W, ROWS>, A>, Shared<'b, Tile<T, W, ROWS>, B>),
+        (first_others, second_others): (
+            Shared<'b, Stages<Tile<T, W, OTHERS>, 2>, C>,
+            Shared<'b, Stages<Tile<T, W, OTHERS>, 2>, D>,
+        ),
+    ) {
+        let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * 16);
+        let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
+        let (block, sizes) = (t.block_idx()[0], [ROWS, OTHERS]);
+        let way = if OF_KEYS { Way::of_keys(s, block, sizes) } else { Way::of_queries(s, block, sizes) };
+        let [of_own, of_others] = if OF_KEYS { [keys, queries] } else { [queries, keys] };
+        let rows = Rows { first: way.head * of_own + way.first, len: of_own - way.first, groups };
+        let zeros = Aligned16::new([T::ZERO; 8]);
+        first_own.fill_with(t, |place| rows.group(tensors.own[0], place).copied().unwrap_or(zeros));
+        second_own.fill_with(t, |place| rows.group(tensors.own[1], place).copied().unwrap_or(zeros));
+        let (first_own, second_own) = t.publish((first_own, second_own));
+
+        let others = |step: usize| {
+            let [head, first] = way.others::<OF_KEYS>(s, OTHERS, step);
+            (head, Rows { first: head * of_others + first, len: of_others - first, groups }, first)
+        };
+        let (mut first_others, mut second_others) = (first_others.into_stages(), second_others.into_stages());
+        let mut sums = [[Accumulator::<T, 1, 8>::zero(); H]; 2];
+        for step in 0..=way.steps {
+            // The tiles of this step are copied while those of the one before are multiplied.
+            if step < way.steps {
+                let (_, rows, _) = others(step);
+                first_others.copy_with(t, |place| rows.group(tensors.others[0], place));
+                second_others.copy_with(t, |place| rows.group(tensors.others[1], place));
+            }
+            if step > 0 {
+                let (head, _, first) = others(step - 1);
+                let (first_tile, second_tile) =
+                    (first_others.current().rows(), second_others.current().rows());
+                let mut scores = Accumulator::<T, 1, 4>::zero();
+                let mut products = Accumulator::<T, 1, 4>::zero();
+                for depth in (0..W * 8).step_by(T::DEPTH) {
+                    let a = FragmentA::load(&warp, first_own.rows(), [own, depth]);
+                    scores.add_product(&warp, &a, &FragmentB::load_transposed(&warp, first_tile, [0, depth]));
+                    let a = FragmentA::load(&warp, second_own.rows(), [own, depth]);
+                    products.add_product(
+                        &warp,
+                        &a,
+                        &FragmentB::load_transposed(&warp, second_tile, [0, depth]),
+                    );
+                }
+                let head = if OF_KEYS { head } else { way.head };
+                let place = |row: usize, column: usize| {
+                    let (row, column) = (way.first + own + row, first + column);
+                    if OF_KEYS { [column, row] } else { [row, column] }
+                };
+                let ([first_query, _], [_, last_key]) = (place(0, 0), place(15, OTHERS - 1));
+                if !s.all_see(first_query, last_key + 1) {
+                    scores.map_places(&warp, |row, column, score| s.masked(place(row, column), score));
+                }
+                let of_query = |values: &[f32], row: usize, column: usize| {
+                    let [query, _] = place(row, column);
+                    values.get(head * queries + query).copied().filter(|_| query < queries)
+                };
+                scores.map_places(&warp, |row, column, score| {
+                    let log_sum = of_query(tensors.log_sums, row, column).unwrap_or(f32::INFINITY);
+                    weight(score, s.scale * LOG2_E, log_sum)
+                });
+                products.zip_places(&warp, &scores, |row, column, [of_weight, weight]| {
+                    of_score(weight, of_weight, of_query(tensors.means, row, column).unwrap_or(0.0))
+                });
+                let (weights, of_scores) =
+                    (FragmentA::from_sums::<4, 2>(&scores), FragmentA::from_sums::<4, 2>(&products));
+                add(&warp, &mut sums[0], &of_scores, first_tile);
+                if OF_KEYS {
+                    add(&warp, &mut sums[1], &weights, second_tile);
+                }
+            }
+            t.advance((&mut first_others, &mut second_others));
+        }
+        write(&warp, &sums[0], |[row, column], pair| {
+            rows.write::<T>(results[0], [own + row, column], pair.map(|sum| sum * s.scale));
+        });
+        if OF_KEYS {
+            write(&warp, &sums[1], |[row, column], pair| {
+                rows.write::<T>(results[1], [own + row, column], pair);
+            });
+        }
+    }
+
+    /// Adds weighted rows of a tile.
+    #[inline(always)]
+    fn add<T: TensorElement, R: MatrixRow<T>, const H: usize>(
+        warp: &Warp,
+        sums: &mut [Accumulator<T, 1, 8>; H],
+        weights: &[FragmentA<T>; 2],
+        rows: &[R],
+    ) {
+        sums[0].add_products(warp, weights, |k| FragmentB::load(warp, rows, [16 * k, 0]));
+        if H == 2 {
+            sums[H - 1].add_products(warp, weights, |k| FragmentB::load(warp, rows, [16 * k, 64]));
+        }
+    }
+
+    /// Calls `f` with row, column and value of each pair of neighbours.
+    #[inline(always)]
+    fn write<T: TensorElement, const H: usize>(
+        warp: &Warp,
+        sums: &[Accumulator<T, 1, 8>; H],
+        mut f: impl FnMut([usize; 2], [f32; 2]),
+    ) {
+        sums[0].for_each_pair(warp, |row, column, pair| f([row, column], pair));
+        if H == 2 {
+            sums[H - 1].for_each_pair(warp, |row, column, pair| f([row, 64 + column], pair));
+        }
+    }
+}
+
+/// The kernels, by the greatest size of a head.
+#[ferrogrid::module(arch = ["sm_80"])]
+pub mod kernels {
+    use ferrogrid::device::half::{bf16, f16};
+    use ferrogrid::device::prelude::*;
+
+    use super::steps::{OTHERS, ROWS, THREADS, Tensors, differentiate};
+    use crate::attention::kernels::steps::{Group, Sizes, TensorElement, Tile};
+
+    /// dk and dv, of heads of up to 64 elements.
+    #[inline(always)]
+    #[kernel(block = THREADS, T = [f16, bf16])]
+    pub fn of_keys_64<T: TensorElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: &[Group<T>],
+        k: &[Group<T>],
+        v: &[Group<T>],
+        dy: &[Group<T>],
+        log_sums: &[f32],
+        means: &[f32],
+        dk: &[DeviceAtomic<u32>],
+        dv: &[DeviceAtomic<u32>],
+        first_own: Shared<Tile<T, 8, ROWS>>,
+        second_own: Shared<Tile<T, 8, ROWS>>,
+        first_others: Shared<Stages<Tile<T, 8, OTHERS>, 2>>,
+        second_others: Shared<Stages<Tile<T, 8, OTHERS>, 2>>,
+    ) {
+        let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
+        let (own, others) = ((first_own, second_own), (first_others, second_others));
+        differentiate::<T, true, 8, 1, _, _, _, _>(&t, s, tensors, [dk, dv], own, others);
+    }
+
+    /// dq, of heads of up to 64 elements.
+    #[inline(always)]
+    #[kernel(block = THREADS, T = [f16, bf16])]
+    pub fn of_queries_64<T: TensorElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: &[Group<T>],
+        k: &[Group<T>],
+        v: &[Group<T>],
+        dy: &[Group<T>],
+        log_sums: &[f32],
+        means: &[f32],
+        dq: &[DeviceAtomic<u32>],
+        first_own: Shared<Tile<T, 8, ROWS>>,
+        second_own: Shared<Tile<T, 8, ROWS>>,
+        first_others: Shared<Stages<Tile<T, 8, OTHERS>, 2>>,
+        second_others: Shared<Stages<Tile<T, 8, OTHERS>, 2>>,
+    ) {
+        let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
+        let (own, others) = ((first_own, second_own), (first_others, second_others));
+        differentiate::<T, false, 8, 1, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
+    }
+
+    /// dk and dv, of heads of up to 128 elements.
+    #[inline(always)]
+    #[kernel(block = THREADS, T = [f16, bf16])]
+    pub fn of_keys_128<T: TensorElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: &[Group<T>],
+        k: &[Group<T>],
+        v: &[Group<T>],
+        dy: &[Group<T>],
+        log_sums: &[f32],
+        means: &[f32],
+        dk: &[DeviceAtomic<u32>],
+        dv: &[DeviceAtomic<u32>],
+        first_own: Shared<Tile<T, 16, ROWS>>,
+        second_own: Shared<Tile<T, 16, ROWS>>,
+        first_others: Shared<Stages<Tile<T, 16, OTHERS>, 2>>,
+        second_others: Shared<Stages<Tile<T, 16, OTHERS>, 2>>,
+    ) {
+        let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
+        let (own, others) = ((first_own, second_own), (first_others, second_others));
+        differentiate::<T, true, 16, 2, _, _, _, _>(&t, s, tensors, [dk, dv], own, others);
+    }
+
+    /// dq, of heads of up to 128 elements.
+    #[inline(always)]
+    #[kernel(block = THREADS, T = [f16, bf16])]
+    pub fn of_queries_128<T: TensorElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: &[Group<T>],
+        k: &[Group<T>],
+        v: &[Group<T>],
+        dy: &[Group<T>],
+        log_sums: &[f32],
+        means: &[f32],
+        dq: &[DeviceAtomic<u32>],
+        first_own: Shared<Tile<T, 16, ROWS>>,
+        second_own: Shared<Tile<T, 16, ROWS>>,
+        first_others: Shared<Stages<Tile<T, 16, OTHERS>, 2>>,
+        second_others: Shared<Stages<Tile<T, 16, OTHERS>, 2>>,
+    ) {
+        let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
+        let (own, others) = ((first_own, second_own), (first_others, second_others));
+        differentiate::<T, false, 16, 2, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
+    }
+}
+
+/// The kernels of GPUs that multiply tiles: for heads whose queries are a multiple of [`QUERIES`](tiled::QUERIES), and keys of
+/// [`KEYS_64`](tiled::KEYS_64) or [`KEYS_128`](tiled::KEYS_128).
+#[ferrogrid::module(arch = ["sm_90a"])]
+pub mod tiled {
+    use core::f32::consts::LOG2_E;
+
+    use ferrogrid::device::half::{bf16, f16};
+    use ferrogrid::device::matrix::{PairedProducts, ProductSums};
+    use ferrogrid::device::prelude::*;
+
+    use super::steps::{Way, of_score, weight};
+    use crate::attention::kernels::steps::Sizes;
+    use crate::attention::kernels::tiled::{TiledElement, write_rows};
+
+    /// The rows of a block.
+    pub const ROWS: usize = 128;
+    /// The queries that are read at once.
+    pub const QUERIES: usize = 64;
+    /// The keys that are read at once, of heads of up to 64 elements.
+    pub const KEYS_64: usize = 128;
+    /// Those of heads of up to 128 elements.
+    pub const KEYS_128: usize = 64;
+
+    /// As `steps::differentiate`; rows of the results are fours of elements. What is known of queries lies in pairs, and a block or a step
+    /// reads `P` of them.
+    #[inline(always)]
+    fn differentiate<
+        'b,
+        T: TiledElement,
+        const OF_KEYS: bool,
+        const N: usize,
+        const P: usize,
+        const D: usize,
+        const R: usize,
+        const ID: usize,
+    >(
+        t: &Thread<1>,
+        s: Sizes,
+        [own, others]: [[TensorMap<T, 64, 64>; 2]; 2],
+        [log_sums, means]: [&'b [u64]; 2],
+        results: [&[DeviceAtomic<u64>]; R],
+        memory: Shared<PairedProducts<T, ROWS, N, D, 4>, ID>,
+    ) {
+        let (block, sizes) = (t.block_idx()[0], [ROWS, N]);
+        let way = if OF_KEYS { Way::of_keys(s, block, sizes) } else { Way::of_queries(s, block, sizes) };
+        let [of_queries, of_keys] = [s.queries as usize, s.keys as usize];
+        let [of_own, of_others] = if OF_KEYS { [of_keys, of_queries] } else { [of_queries, of_keys] };
+        let row = way.head * of_own + way.first;
+        let row_of = |step: usize| {
+            let [head, first] = way.others::<OF_KEYS>(s, N, step);
+            head * of_others + first
+        };
+        // While products are on their way no thread may branch on its own: there are values for all threads, or for none.
+        let values = |of: &'b [u64], step: usize| -> Option<&'b [u64; P]> {
+            let first = if OF_KEYS { row_of(step) } else { row };
+            of.get(first / 2..).and_then(|of| of.first_chunk())
+        };
+        let of_query = |values: &[u64; P], row: usize, column: usize| {
+            let number = if OF_KEYS { column } else { row } % (2 * P);
+            f32::from_bits((values[number / 2] >> (number % 2 * 32)) as u32)
+        };
+        let weigh = |step: usize, scores: &mut ProductSums<N>| {
+            let [_, first] = way.others::<OF_KEYS>(s, N, step);
+            let place = |row: usize, column: usize| {
+                let (row, column) = (way.first + row, first + column);
+                if OF_KEYS { [column, row] } else { [row, column] }
+            };
+            let ([first_query, _], [_, last_key]) = (place(0, 0), place(ROWS - 1, N - 1));
+            if !s.all_see(first_query, last_key + 1) {
+                scores.map_places(|row, column, score| s.masked(place(row, column), score));
+            }
+            let Some(log_sums) = values(log_sums, step) else { return };
+            scores.map_places(|row, column, score| {
+                weight(score, s.scale * LOG2_E, of_query(log_sums, row, column))
+            });
+        };
+        let of_scores = |step: usize, weights: &ProductSums<N>, products: &mut ProductSums<N>| {
+            let Some(means) = values(means, step) else { return };
+            products.zip_places(weights, |row, column, [of_weight, weight]| {
+                of_score(weight, of_weight, of_query(means, row, column))
+            });
+        };
+        let finish = |mut sums: [ProductSums<D>; R]| {
+            let rows = [row, of_own - way.first];
+            sums[0].map_places(|_, _, sum| sum * s.scale);
+            write_rows::<T, D>(t, s, rows, &sums[0], results[0]);
+            if R == 2 {
+                write_rows::<T, D>(t, s, rows, &sums[R - 1], results[R - 1]);
+            }
+        };
+        t.multiply_pairs(memory, own, others, row, way.steps, row_of, weigh, of_scores, finish);
+    }
+
+    /// dk and dv, of heads of up to 64 elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
+    pub fn of_keys_tiles_64<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        dy: TensorMap<T, 64, 64>,
+        log_sums: &[u64],
+        means: &[u64],
+        dk: &[DeviceAtomic<u64>],
+        dv: &[DeviceAtomic<u64>],
+        memory: Shared<PairedProducts<T, ROWS, QUERIES, 64, 4>>,
+    ) {
+        differentiate::<T, true, QUERIES, 32, 64, 2, _>(
+            &t,
+            s,
+            [[k, v], [q, dy]],
+            [log_sums, means],
+            [dk, dv],
+            memory,
+        );
+    }
+
+    /// dq, of heads of up to 64 elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
+    pub fn of_queries_tiles_64<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        dy: TensorMap<T, 64, 64>,
+        log_sums: &[u64],
+        means: &[u64],
+        dq: &[DeviceAtomic<u64>],
+        memory: Shared<PairedProducts<T, ROWS, KEYS_64, 64, 4>>,
+    ) {
+        differentiate::<T, false, KEYS_64, 64, 64, 1, _>(
+            &t,
+            s,
+            [[q, dy], [k, v]],
+            [log_sums, means],
+            [dq],
+            memory,
+        );
+    }
+
+    /// dk and dv, of heads of up to 128 elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
+    pub fn of_keys_tiles_128<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        dy: TensorMap<T, 64, 64>,
+        log_sums: &[u64],
+        means: &[u64],
+        dk: &[DeviceAtomic<u64>],
+        dv: &[DeviceAtomic<u64>],
+        memory: Shared<PairedProducts<T, ROWS, QUERIES, 128, 4>>,
+    ) {
+        differentiate::<T, true, QUERIES, 32, 128, 2, _>(
+            &t,
+            s,
+            [[k, v], [q, dy]],
+            [log_sums, means],
+            [dk, dv],
+            memory,
+        );
+    }
+
+    /// dq, of heads of up to 128 elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
+    pub fn of_queries_tiles_128<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        dy: TensorMap<T, 64, 64>,
+        log_sums: &[u64],
+        means: &[u64],
+        dq: &[DeviceAtomic<u64>],
+        memory: Shared<PairedProducts<T, ROWS, KEYS_128, 128, 4>>,
+    ) {
+        differentiate::<T, false, KEYS_128, 64, 128, 1, _>(
+            &t,
+            s,
+            [[q, dy], [k, v]],
+            [log_sums, means],
+            [dq],
+            memory,
+        );
+    }
+}

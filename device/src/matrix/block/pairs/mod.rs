@@ -1,0 +1,188 @@
+//! Two products by a whole block, and two more of what comes of them with the same tiles: [`PairedProducts`]. `hopper` has the
+//! instructions of `sm_90a`, `steps` what computes the same elsewhere.
+
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+mod hopper;
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+mod steps;
+
+use core::mem::MaybeUninit;
+
+use super::{
+    ALIGNMENT, Barriers, GROUP, GROUP_ROWS, MOST_GROUPS, MatrixElement, ProductElement, ProductSums,
+    TiledFactor, has_whole_copies,
+};
+use crate::number::half::HalfFloat;
+use crate::shared::{Shared, without_elements};
+use crate::thread::Thread;
+
+/// Shared memory for pairs of products of a block, of `M` rows: the first two have `N` columns and are `D` deep, the second two are `N` deep
+/// and have `D` columns. `S` stages each have a tile of either right factor. See [`multiply_pairs`](Thread::multiply_pairs).
+///
+/// `M` is 64, 128 or 192, and `N` and `D` are 64 or 128: other numbers are compile errors. It takes `4 * D * (M + S * N)` bytes, and 1.2 KiB.
+///
+/// ```compile_fail,E0080
+/// use ferrogrid_device::half::f16;
+/// use ferrogrid_device::matrix::PairedProducts;
+/// use ferrogrid_device::{Shared, TensorMap, Thread};
+///
+/// fn multiply(t: &Thread<1>, a: TensorMap<f16, 64, 64>, memory: Shared<PairedProducts<f16, 64, 96, 64, 2>>) {
+///     t.multiply_pairs(memory, [a, a], [a, a], 0, 1, |_| 0, |_, _| (), |_, _, _| (), |[_, _]| ());
+/// }
+/// # let used: fn(&Thread<1>, TensorMap<f16, 64, 64>, Shared<PairedProducts<f16, 64, 96, 64, 2>>) = multiply;
+/// # assert!(used as usize != 0);
+/// ```
+#[repr(C)]
+pub struct PairedProducts<T, const M: usize, const N: usize, const D: usize, const S: usize> {
+    /// The tiles begin at the first multiple of 1024 bytes.
+    before: MaybeUninit<[u8; ALIGNMENT]>,
+    left: [[[T; D]; M]; 2],
+    right: [[[[T; D]; N]; 2]; S],
+    barriers: [Barriers; S],
+    /// What the warps of a group wait for before a second pair.
+    agreed: [u64; MOST_GROUPS],
+    /// Whether the left factors have arrived.
+    have_left: u64,
+    /// What the first thread says: the row and the number of steps, and a step's row.
+    said: [u32; 4],
+}
+
+without_elements!([T: MatrixElement, const M: usize, const N: usize, const D: usize, const S: usize] PairedProducts<T, M, N, D, S>, T);
+
+impl<T: ProductElement, const M: usize, const N: usize, const D: usize, const S: usize>
+    PairedProducts<T, M, N, D, S>
+{
+    /// The threads of a block.
+    const THREADS: usize = {
+        assert!(M > 0 && M.is_multiple_of(GROUP_ROWS), "the rows of `PairedProducts` are a multiple of 64");
+        assert!(M <= 3 * GROUP_ROWS, "`PairedProducts` have at most 192 rows");
+        assert!(matches!(N, 64 | 128), "the columns of the first of `PairedProducts` are 64 or 128");
+        assert!(matches!(D, 64 | 128), "the columns of the second of `PairedProducts` are 64 or 128");
+        assert!(
+            S >= 2,
+            "one stage is written while another is multiplied: `PairedProducts` have at least two"
+        );
+        GROUP + M / GROUP_ROWS * GROUP
+    };
+}
+
+/// Where to begin, and how many steps there are.
+#[derive(Clone, Copy)]
+struct Way {
+    row: u32,
+    steps: u32,
+}
+
+impl Thread<'_, 1> {
+    /// Multiplies two pairs of matrices, and then what comes of it by the right ones, as a block. In each of `steps`:
+    ///
+    /// - `p` are the sums of `N` rows of `c` with the `M` rows of `a` from `row` on, `a c^T`, and `q` those of `d` with those of `b`,
+    ///   `b d^T`. `rows(step)` is the first row of the step in `c` and `d`.
+    /// - `first` gets the number of the step and `p`, and `second` the number, `p`, and `q`.
+    /// - `q`, rounded to `T`, times the rows of `c` is added to the first result; and `p`, as `first` left it, times those of `d` to the
+    ///   second, if there are two.
+    ///
+    /// `finish` gets the results after all steps.
+    ///
+    /// Gradients of attention are such products: `left` are keys and values, `right` queries and results' gradients, or the other way
+    /// round, `first` makes weights of scores, and `second` gradients of scores of those of weights. The first thread alone calls `rows`, and says `row` and `steps`; those of the others do not count. All else is as in [`multiply_twice`](Thread::multiply_twice).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    /// use ferrogrid::device::half::bf16;
+    /// use ferrogrid::device::matrix::{PairedProducts, ProductSums};
+    ///
+    /// /// y <- (a c^T o b d^T) c, of 64 rows: both products are multiplied element by element.
+    /// #[kernel(block = 256)]
+    /// pub fn gated(
+    ///     t: Thread<1>, a: TensorMap<bf16, 64, 64>, b: TensorMap<bf16, 64, 64>, c: TensorMap<bf16, 64, 64>,
+    ///     d: TensorMap<bf16, 64, 64>, y: &[DeviceAtomic<f32>], memory: Shared<PairedProducts<bf16, 64, 64, 64, 2>>,
+    /// ) {
+    ///     let row = t.block_idx()[0] as usize * 64;
+    ///     let steps = c.height() / 64;
+    ///     let gate = |_, gates: &ProductSums<64>, units: &mut ProductSums<64>| {
+    ///         units.zip_places(gates, |_, _, [unit, gate]| unit * gate);
+    ///     };
+    ///     t.multiply_pairs(memory, [a, b], [c, d], row, steps, |step| step * 64, |_, _| (), gate, |[sums]| {
+    ///         sums.for_each_pair(|i, column, pair| {
+    ///             for (column, sum) in (column..).zip(pair) {
+    ///                 y[(row + i) * 64 + column].store(sum, Relaxed);
+    ///             }
+    ///         });
+    ///     });
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::device::half::bf16;
+    ///
+    /// let ones = stream.fill(bf16::ONE, 128 * 64)?;
+    /// let c = stream.upload(&(0..128 * 64).map(|i| bf16::from_f32((i / 64) as f32 / 64.0)).collect::<Vec<_>>())?;
+    /// let mut y = stream.zeros(64 * 64)?;
+    /// let (a, c, d) = (ones.view().slice(..64 * 64)?.into_2d(64, 64)?, c.view_2d(64, 128)?, ones.view_2d(64, 128)?);
+    /// kernels::gated(&stream, Grid::blocks(1), a, a, c, d, y.as_atomic())?;
+    /// // Gates 0 to 127, units 64.
+    /// assert_eq!(stream.download(&y)?[0], (0..128).map(|i| (i * i) as f32).sum::<f32>());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// If the block has another number of threads, a plane's rows have more than `D` elements, or a place is 2^31 or more.
+    #[track_caller]
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    pub fn multiply_pairs<
+        T: ProductElement + HalfFloat,
+        F: TiledFactor<T>,
+        const M: usize,
+        const N: usize,
+        const D: usize,
+        const S: usize,
+        const R: usize,
+        const ID: usize,
+    >(
+        &self,
+        memory: Shared<'_, PairedProducts<T, M, N, D, S>, ID>,
+        left: [F; 2],
+        right: [F; 2],
+        row: usize,
+        steps: usize,
+        mut rows: impl FnMut(usize) -> usize,
+        first: impl FnMut(usize, &mut ProductSums<N>),
+        second: impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
+        finish: impl FnOnce([ProductSums<D>; R]),
+    ) {
+        const {
+            assert!(matches!(R, 1 | 2), "pairs of products have one result or two");
+            assert!(!F::IS_TRANSPOSED, "the factors of pairs of products are planes as they are");
+            assert!(
+                has_whole_copies::<F>(M) && has_whole_copies::<F>(N),
+                "tiles are copied in parts that have not their size"
+            );
+        };
+        let threads = const { PairedProducts::<T, M, N, D, S>::THREADS };
+        assert!(
+            self.block_threads() as usize == threads,
+            "`PairedProducts` of this size need a block of {threads} threads"
+        );
+        assert!(
+            left.iter().chain(&right).all(|it| it.extent()[1] <= D),
+            "rows of pairs of products have at most {D} elements"
+        );
+        assert!(row >> 31 == 0 && steps >> 31 == 0, "a product's place is less than 2^31");
+        let way = Way { row: row as u32, steps: steps as u32 };
+        let rows = |step| {
+            let row = rows(step);
+            assert!(row >> 31 == 0, "a product's place is less than 2^31");
+            row as u32
+        };
+        #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+        hopper::multiply(self, memory, left, right, way, rows, first, second, finish);
+        #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+        steps::multiply(self, memory, left, right, way, rows, first, second, finish);
+    }
+}

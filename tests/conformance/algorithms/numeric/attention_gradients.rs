@@ -1,0 +1,271 @@
+//! Gradients of attention, beside exact ones.
+
+use ferrogrid::algorithms::{self, Attended, Attention, AttentionGradients, AttentionPass};
+use ferrogrid::device::half::{HalfFloat, bf16, f16};
+use ferrogrid::prelude::*;
+use ferrogrid::{DeviceAttribute, LaunchError};
+
+use crate::{Case, Outcome, expect, expect_error, names};
+
+pub(crate) const CASES: &[Case] = &[
+    ("gradients_of_attention_are_close_to_exact", gradients_of_attention_are_close_to_exact),
+    ("gradients_of_unseen_rows_are_zero", gradients_of_unseen_rows_are_zero),
+    ("gradients_of_attention_are_the_same_in_every_run", gradients_of_attention_are_the_same_in_every_run),
+    ("gradients_that_do_not_fit_are_refused", gradients_that_do_not_fit_are_refused),
+    ("gradients_of_attention_are_recorded", gradients_of_attention_are_recorded),
+];
+
+trait Number: Attended + HalfFloat {}
+impl<T: Attended + HalfFloat> Number for T {}
+
+/// Heads of queries and of keys, queries, keys, and the size of a head.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    heads: [usize; 2],
+    rows: [usize; 2],
+    size: usize,
+}
+
+impl Shape {
+    const fn new(heads: [usize; 2], rows: [usize; 2], size: usize) -> Self {
+        Shape { heads, rows, size }
+    }
+
+    fn attention(self, is_causal: bool) -> Attention {
+        let attention = Attention::new(self.heads[0], self.size).key_heads(self.heads[1]);
+        if is_causal { attention.causal() } else { attention }
+    }
+
+    /// The elements of queries, and of keys.
+    fn lengths(self) -> [usize; 2] {
+        [0, 1].map(|i| self.heads[i] * self.rows[i] * self.size)
+    }
+}
+
+/// q, k, v, and dy.
+type Inputs<T> = [Vec<T>; 4];
+
+/// A number, and the sum of magnitudes that its rounding errors are parts of.
+#[derive(Clone, Copy, Default)]
+struct Exact {
+    value: f64,
+    magnitude: f64,
+}
+
+impl Exact {
+    fn add(&mut self, value: f64, magnitude: f64) {
+        self.value += value;
+        self.magnitude += magnitude;
+    }
+}
+
+fn random<T: Number>(shape: Shape, seed: u64) -> Inputs<T> {
+    let ([queries, keys], mut random) = (shape.lengths(), fastrand::Rng::with_seed(seed));
+    [queries, keys, keys, queries].map(|n| (0..n).map(|_| T::from_f32(random.f32() * 3.0 - 1.5)).collect())
+}
+
+/// dq, dk, dv, and the logarithms of sums, exact but for rounding of `f64`.
+fn exact<T: Number>(shape: Shape, is_causal: bool, inputs: &Inputs<T>) -> ([Vec<Exact>; 3], Vec<f64>) {
+    let Shape { heads, rows: [queries, keys], size } = shape;
+    let [q, k, v, dy] =
+        inputs.each_ref().map(|x| x.iter().map(|it| f64::from(it.to_f32())).collect::<Vec<_>>());
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let [of_queries, of_keys] = shape.lengths();
+    let [mut dq, mut dk, mut dv] = [of_queries, of_keys, of_keys].map(|n| vec![Exact::default(); n]);
+    let (scale, mut log_sums) = (1.0 / (size as f64).sqrt(), Vec::new());
+    for row in 0..heads[0] * queries {
+        let (head, query) = (row / queries, row % queries);
+        let first_key = head / (heads[0] / heads[1]) * keys;
+        let seen = if is_causal { (query + 1 + keys).saturating_sub(queries).min(keys) } else { keys };
+        let of = |x: &[f64], row: usize| x[row * size..][..size].to_vec();
+        let (query, of_result) = (of(&q, row), of(&dy, row));
+        let scores: Vec<f64> = (0..seen).map(|key| scale * dot(&query, &of(&k, first_key + key))).collect();
+        let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = scores.iter().map(|score| (score - greatest).exp()).sum();
+        log_sums.push(if seen == 0 { f64::NEG_INFINITY } else { greatest + total.ln() });
+        let weights: Vec<f64> = scores.iter().map(|score| (score - greatest).exp() / total).collect();
+        let of_weights: Vec<f64> = (0..seen).map(|key| dot(&of_result, &of(&v, first_key + key))).collect();
+        let mean = dot(&weights, &of_weights);
+        // The mean is computed of results, which are rounded.
+        let y = |i: usize| (0..seen).map(|key| weights[key] * v[(first_key + key) * size + i]).sum::<f64>();
+        let of_mean: f64 = (0..size).map(|i| (of_result[i] * y(i)).abs()).sum();
+        for key in 0..seen {
+            let (at, weight) = ((first_key + key) * size, weights[key]);
+            let of_score = scale * weight * (of_weights[key] - mean);
+            let most = scale * weight * (of_weights[key].abs() + of_mean + mean.abs());
+            for i in 0..size {
+                dq[row * size + i].add(of_score * k[at + i], most * k[at + i].abs());
+                dk[at + i].add(of_score * query[i], most * query[i].abs());
+                dv[at + i].add(weight * of_result[i], weight * of_result[i].abs());
+            }
+        }
+    }
+    ([dq, dk, dv], log_sums)
+}
+
+/// dq, dk, dv, and the logarithms of sums.
+fn computed<T: Number>(
+    stream: &Stream,
+    attention: Attention,
+    queries: usize,
+    inputs: &Inputs<T>,
+) -> Result<([Vec<T>; 3], Vec<f32>), Error> {
+    let [q, k, v, dy] = inputs.each_ref().map(|x| stream.upload(x));
+    let (q, k, v, dy) = (q?, k?, v?, dy?);
+    let (mut y, mut log_sums) = (stream.fill(T::NAN, q.len())?, stream.fill(f32::NAN, queries)?);
+    algorithms::attention_with_log_sums(stream, &q, &k, &v, &mut y, &mut log_sums, attention)?;
+    let [mut dq, mut dk, mut dv] =
+        [stream.fill(T::NAN, q.len())?, stream.fill(T::NAN, k.len())?, stream.fill(T::NAN, v.len())?];
+    let (y, sums) = (y.view(), log_sums.view());
+    let pass = AttentionPass { q: q.view(), k: k.view(), v: v.view(), y, log_sums: sums, dy: dy.view() };
+    let gradients = AttentionGradients { dq: dq.view_mut(), dk: dk.view_mut(), dv: dv.view_mut() };
+    algorithms::attention_gradients(stream, pass, gradients, attention)?;
+    let gradients = [stream.download(&dq)?, stream.download(&dk)?, stream.download(&dv)?];
+    Ok((gradients, stream.download(&log_sums)?))
+}
+
+fn check<T: Number>(stream: &Stream, shape: Shape) -> Outcome {
+    for is_causal in [false, true] {
+        let inputs = random::<T>(shape, 402);
+        let queries = shape.heads[0] * shape.rows[0];
+        let (found, sums) = computed(stream, shape.attention(is_causal), queries, &inputs)?;
+        let (expected, exact_sums) = exact(shape, is_causal, &inputs);
+        let epsilon = f64::from(T::EPSILON.to_f32());
+        for (name, (found, exact)) in ["dq", "dk", "dv"].into_iter().zip(found.iter().zip(&expected)) {
+            for (place, (found, exact)) in found.iter().zip(exact).enumerate() {
+                let error = (f64::from(found.to_f32()) - exact.value).abs();
+                let is_near = error <= epsilon * (exact.magnitude + exact.value.abs() + 1e-4);
+                let what = format!(
+                    "{shape:?}, causal {is_causal}, {name}[{place}]: {found:?} for {}, of {}",
+                    exact.value, exact.magnitude
+                );
+                expect(&what, is_near, true)?;
+            }
+        }
+        for (row, (found, exact)) in sums.into_iter().zip(exact_sums).enumerate() {
+            let is_near = f64::from(found) == exact || (f64::from(found) - exact).abs() < 1e-4;
+            let what = format!("{shape:?}, causal {is_causal}, log_sums[{row}]: {found} for {exact}");
+            expect(&what, is_near, true)?;
+        }
+    }
+    Ok(())
+}
+
+fn gradients_of_attention_are_close_to_exact(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    // Around the tiles of 64 rows and 32 others, of 16 rows of a warp, and of 64 columns.
+    let few =
+        [Shape::new([1, 1], [1, 1], 8), Shape::new([2, 1], [33, 65], 16), Shape::new([1, 1], [20, 40], 72)];
+    let many = [
+        Shape::new([1, 1], [64, 32], 64),
+        Shape::new([3, 1], [65, 97], 64),
+        Shape::new([2, 2], [31, 200], 128),
+        Shape::new([2, 1], [128, 128], 64),
+        Shape::new([2, 2], [256, 384], 128),
+        Shape::new([4, 2], [384, 256], 64),
+        Shape::new([6, 2], [640, 640], 128),
+        Shape::new([2, 2], [300, 1000], 120),
+    ];
+    let many = if device.is_cuda() { &many[..] } else { &many[..0] };
+    let memory = device.attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    for (number, shape) in few.iter().chain(many).enumerate() {
+        if shape.size > 64 && memory < 87 << 10 {
+            let found = computed(&stream, shape.attention(false), shape.rows[0], &random::<f16>(*shape, 1));
+            let is_shared =
+                |error: &Error| matches!(error, Error::Launch(LaunchError::SharedMemoryTooLarge { .. }));
+            expect_error("little shared memory", found, is_shared)?;
+            continue;
+        }
+        check::<f16>(&stream, *shape)?;
+        if number < 1 || device.is_cuda() {
+            check::<bf16>(&stream, *shape)?;
+        }
+    }
+    Ok(())
+}
+
+fn gradients_of_unseen_rows_are_zero(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    // Of 40 queries the last 3 see keys, so those before have no gradient.
+    let shape = Shape::new([1, 1], [40, 3], 8);
+    let ([dq, ..], sums) = computed(&stream, shape.attention(true), 40, &random::<f16>(shape, 403))?;
+    expect("queries", dq[..37 * 8].iter().all(|it| it.to_f32() == 0.0), true)?;
+    expect("sums", sums[..37].iter().all(|it| *it == f32::NEG_INFINITY), true)?;
+    // No keys, and no queries: then keys have no gradient.
+    let shape = Shape::new([1, 1], [5, 0], 8);
+    let ([dq, ..], _) = computed(&stream, shape.attention(false), 5, &random::<f16>(shape, 404))?;
+    expect("no keys", dq, vec![f16::ZERO; 40])?;
+    let shape = Shape::new([1, 1], [0, 5], 8);
+    let ([_, dk, dv], _) = computed(&stream, shape.attention(false), 0, &random::<f16>(shape, 405))?;
+    expect("no queries", [dk, dv], [(); 2].map(|()| vec![f16::ZERO; 40]))
+}
+
+fn gradients_of_attention_are_the_same_in_every_run(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (rows, size) = if device.is_cuda() { ([512, 384], 64) } else { ([20, 40], 8) };
+    let shape = Shape::new([4, 2], rows, size);
+    let inputs = random::<bf16>(shape, 406);
+    let queries = shape.heads[0] * rows[0];
+    let first = computed(&stream, shape.attention(true), queries, &inputs)?;
+    for _ in 0..if device.is_cuda() { 20 } else { 1 } {
+        expect("bits", computed(&stream, shape.attention(true), queries, &inputs)? == first, true)?;
+    }
+    Ok(())
+}
+
+fn gradients_that_do_not_fit_are_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (x, few) = (stream.zeros::<f16>(96)?, stream.zeros::<f16>(88)?);
+    let (sums, few_sums) = (stream.zeros::<f32>(12)?, stream.zeros::<f32>(11)?);
+    let refused = |[k, v, y, dy]: [&DeviceBuffer<f16>; 4], sums: &DeviceBuffer<f32>, of, words: &[&str]| {
+        let lengths: [usize; 3] = of;
+        let [mut dq, mut dk, mut dv] =
+            [stream.zeros(lengths[0])?, stream.zeros(lengths[1])?, stream.zeros(lengths[2])?];
+        let [q, k, v, y, dy] = [&x, k, v, y, dy].map(|it| it.view());
+        let pass = AttentionPass { q, k, v, y, log_sums: sums.view(), dy };
+        let gradients = AttentionGradients { dq: dq.view_mut(), dk: dk.view_mut(), dv: dv.view_mut() };
+        let found = algorithms::attention_gradients(&stream, pass, gradients, Attention::new(1, 8));
+        let is_length = |error: &Error| matches!(error, Error::LengthMismatch { .. });
+        names(&expect_error("another length", found, is_length)?, words)
+    };
+    let all = [96; 3];
+    refused([&x, &few, &x, &x], &sums, all, &["keys and values", "96", "88"])?;
+    refused([&x, &x, &few, &x], &sums, all, &["queries and results", "96", "88"])?;
+    refused([&x, &x, &x, &few], &sums, all, &["results and their gradient", "96", "88"])?;
+    refused([&x; 4], &few_sums, all, &["logarithms of sums", "12", "11"])?;
+    refused([&x; 4], &sums, [88, 96, 96], &["queries and their gradient", "96", "88"])?;
+    refused([&x; 4], &sums, [96, 88, 96], &["keys and their gradient", "96", "88"])?;
+    refused([&x; 4], &sums, [96, 96, 88], &["values and their gradient", "96", "88"])?;
+    let (mut y, mut few_sums) = (stream.zeros(96)?, few_sums);
+    let attention = Attention::new(1, 8);
+    let found = algorithms::attention_with_log_sums(&stream, &x, &x, &x, &mut y, &mut few_sums, attention);
+    let is_length = |error: &Error| matches!(error, Error::LengthMismatch { .. });
+    names(&expect_error("few sums", found, is_length)?, &["queries and logarithms of sums", "12", "11"])
+}
+
+fn gradients_of_attention_are_recorded(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (x, sums) = (stream.fill(f16::ONE, 40 * 8)?, stream.zeros::<f32>(40)?);
+    let (y, dv) = (stream.zeros::<f16>(40 * 8)?, stream.zeros::<f16>(40 * 8)?);
+    let (graph, (x, dv)) = stream.capture(|capture| {
+        let (x, mut sums) = (capture.keep(x)?, capture.keep(sums)?);
+        let (mut y, mut dv) = (capture.keep(y)?, capture.keep(dv)?);
+        let (mut dq, mut dk) = (capture.zeros(40 * 8)?, capture.zeros(40 * 8)?);
+        let attention = Attention::new(1, 8);
+        algorithms::attention_with_log_sums(capture, &x, &x, &x, &mut y, &mut sums, attention)?;
+        let (input, y, log_sums) = (x.view(), y.view(), sums.view());
+        let pass = AttentionPass { q: input, k: input, v: input, y, log_sums, dy: input };
+        let gradients = AttentionGradients { dq: dq.view_mut(), dk: dk.view_mut(), dv: dv.view_mut() };
+        algorithms::attention_gradients(capture, pass, gradients, attention)?;
+        Ok((x.key(), dv.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    for value in [f16::ONE, f16::from_f32(-2.0)] {
+        stream.fill_into(value, graph.view_mut(x)?)?;
+        graph.launch(&stream)?;
+        // All keys have the same weight, so values have the gradient of a result.
+        let is_near = |found: &f16| (found.to_f32() - value.to_f32()).abs() < 2e-3;
+        expect("recorded", stream.download(graph.view(dv)?)?.iter().all(is_near), true)?;
+    }
+    Ok(())
+}
