@@ -73,9 +73,9 @@ impl Kind {
         }
     }
 
-    /// Whether NCCL has it as messages.
-    pub(crate) fn is_messages(self) -> bool {
-        self.number() >= Kind::AllToAll.number()
+    /// Whether it is several calls to NCCL.
+    pub(crate) fn is_several(self) -> bool {
+        matches!(self, Kind::AllToAll | Kind::Gather(_) | Kind::Scatter(_))
     }
 
     pub(crate) fn reduction(self) -> Option<Reduction> {

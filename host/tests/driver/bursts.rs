@@ -8,7 +8,13 @@ use crate::scenario::{Scenario, run, run_requested};
 use ferrogrid_host::__private::{ExternalWork, PendingWork, WorkLine};
 use ferrogrid_host::{Device, DeviceBuffer, Grid, Result, Stream};
 
-const SCENARIOS: &[Scenario] = &[("events", events), ("ends", ends), ("handed_out", handed_out)];
+const SCENARIOS: &[Scenario] = &[
+    ("events", events),
+    ("ends", ends),
+    ("handed_out", handed_out),
+    ("captured", captured),
+    ("failing_query", failing_query),
+];
 
 const FILL: &str = "cuMemsetD32Async";
 const EVENT: &str = "cuEventRecord";
@@ -150,4 +156,34 @@ fn handed_out() -> Result<()> {
     stream.synchronize()?;
     assert_eq!((first.is_complete(), second.is_complete()), (Ok(true), Ok(true)));
     Ok(())
+}
+
+#[test]
+fn a_stream_that_is_captured_is_not_queried() {
+    let calls = run("captured", "capturing=1");
+    assert!(!after(&calls, "asked").contains(&"cuStreamQuery"));
+}
+
+fn captured() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let work = Library::new(&stream)?.work(&stream, &WorkLine::new())?.unwrap();
+    mark("asked");
+    assert_eq!(work.is_complete(), Ok(false));
+    mark("end");
+    stream.synchronize()
+}
+
+/// The one who asked has let go of it.
+#[test]
+fn a_burst_takes_no_more_work_after_a_query_that_failed() {
+    run("failing_query", "fail=cuStreamQuery:1:1:1");
+}
+
+fn failing_query() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (library, line) = (Library::new(&stream)?, WorkLine::new());
+    let first = library.work(&stream, &line)?.unwrap();
+    first.is_complete().unwrap_err();
+    assert!(library.work(&stream, &line)?.is_some());
+    stream.synchronize()
 }

@@ -9,15 +9,15 @@ use ferrogrid_host::__private::PendingWork;
 
 use crate::call::Kind;
 
-/// The bits of a call that tell its kind.
+/// The bits of a call that have its kind.
 const KIND: u64 = 15;
 
 const _: () = assert!(Kind::NAMES.len() < KIND as usize);
 
-/// What the watchdog knows of a rank. Each operation takes part, and takes no lock for that.
+/// What the watchdog knows of a rank. An operation that is part of a burst takes no lock here.
 pub(super) struct Activity {
-    /// The call of NCCL: how many came before it, and above 0 what it is, until it has returned. It is changed while operations are
-    /// locked.
+    /// The number of the last call of NCCL, and in the bits of `KIND` its kind, from 1 on; 0 when the call has returned. It is changed
+    /// while operations are locked.
     call: AtomicU64,
     /// Whether the watchdog looks at the rank. It is changed while operations are locked.
     pub(super) is_listed: AtomicBool,
@@ -33,7 +33,7 @@ pub(super) struct Works {
     seen: (u64, Instant),
 }
 
-/// Operations that have been enqueued, and end together; and the name of the first.
+/// Operations that have been enqueued and end together. The name and the time are those of the first.
 pub(super) struct Watched {
     pub(super) operation: &'static str,
     pub(super) work: PendingWork,
@@ -76,8 +76,8 @@ impl Activity {
         }
     }
 
-    /// The call that has not returned, and the operation that is to end next; since when they can have waited. To be called
-    /// again and again.
+    /// The call that has not returned and the operation that ends next, each with the time since when it can have waited. A call
+    /// counts from when this finds it first.
     pub(super) fn waiting(&self) -> [Option<(&'static str, Instant)>; 2] {
         let (call, mut works) = (self.call.load(Ordering::Relaxed), self.works());
         if works.seen.0 != call {

@@ -155,7 +155,7 @@ fn give(calls: &[Enqueued<'_>], operators: &[Operator<'_>]) -> Result<()> {
         })
     };
     match calls {
-        [call] if !call.call.kind.is_messages() => give(),
+        [call] if !call.call.kind.is_several() => give(),
         _ => in_group(nccl, calls[0].rank.rank(), give),
     }
 }

@@ -47,7 +47,8 @@ impl All {
     }
 }
 
-/// Watches over a call of NCCL by these ranks, which are locked: if it waits for longer than their time-outs, it is ended.
+/// Watches over a call of NCCL by these ranks, which are locked: if it waits for longer than their time-outs, it is ended. Costs no
+/// lock while the threads look at the ranks.
 ///
 /// # Errors
 /// [`Error::WorkerThread`] if there can be no watchdog.
@@ -79,7 +80,7 @@ fn look_at(rank: &Arc<Rank>) {
     }
 }
 
-/// Watches over `work` of `rank`, which is locked, from now on. None if it is part of earlier work.
+/// Watches over `work` of `rank`, which is locked, from now on; `None` is part of earlier work.
 ///
 /// # Errors
 /// What the rank has failed with meanwhile; then the work fails, too.

@@ -1,6 +1,6 @@
-//! Bursts: works of a library that follow each other on a stream and end as one. An event behind each of them would take as long as
-//! an eighth of a small collective operation. So a burst has one only when other work is about to follow; until then it
-//! has ended when the stream has.
+//! Bursts: works of a library that follow each other on a stream and end as one. An event behind each work would cost more than all
+//! else that a small collective operation takes here. So a burst gets one only when other work is about to follow; until then the
+//! burst has ended when the stream is idle.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,14 +11,14 @@ use crate::backend::writers::{Line, Outcome};
 use crate::error::Result;
 use crate::sync::lock;
 
-/// The most works of a burst. What a failure, or a time-out, of one of them says is said of all.
+/// The most works of a burst. If one of them fails, so do all.
 const MOST: usize = 32;
 
 /// Works of one line that follow each other on a stream.
 pub(crate) struct Burst {
     outcome: Arc<Outcome>,
     works: AtomicUsize,
-    /// Whether it was asked for its end in vain.
+    /// Whether it had not ended when that was asked.
     is_old: AtomicBool,
     /// Marks its end, once other work may have followed.
     end: OnceLock<Result<Tail>>,
@@ -44,7 +44,7 @@ impl Burst {
     }
 
     fn end_at(&self, tail: Result<Tail>) {
-        // Nobody else does: it is no longer the stream's.
+        // Set once: the burst is no longer the stream's.
         let _ended_before = self.end.set(tail);
     }
 }
@@ -96,8 +96,12 @@ impl CudaStream {
         (burst, true)
     }
 
-    /// Whether a burst that was enqueued here has run. Does not wait.
+    /// Whether a burst that was enqueued here has run. Does not wait; unless the answer is no, later work is not part of it.
     pub(super) fn has_ended(&self, burst: &Burst) -> Result<bool> {
+        self.query_burst(burst).inspect_err(|_| self.end_this(burst))
+    }
+
+    fn query_burst(&self, burst: &Burst) -> Result<bool> {
         if let Some(end) = burst.end.get() {
             return end.as_ref().map_err(Clone::clone)?.is_complete();
         }
@@ -109,7 +113,7 @@ impl CudaStream {
             self.note_old(burst);
             return Ok(false);
         }
-        // Not locked before: the driver may let queries wait.
+        // Locked only now: queries may wait in the driver.
         let mut current = lock(&self.burst);
         if burst.works() > works {
             return Ok(false);
@@ -120,12 +124,16 @@ impl CudaStream {
         Ok(true)
     }
 
-    /// Lets later work be of another burst. If others may enqueue work that this crate is not told of, what they enqueue from the
-    /// second time on does not count.
+    /// Notes that a burst has not ended: later work is of another one. Where others may enqueue work that this crate is not told of,
+    /// the second note marks the end, so that what they enqueue from then on does not count.
     fn note_old(&self, burst: &Burst) {
         let was_old = burst.is_old.swap(true, Ordering::Relaxed);
         if was_old && self.is_handed_out.load(Ordering::Relaxed) {
-            self.end_burst_if(|current| std::ptr::eq(current, burst));
+            self.end_this(burst);
         }
+    }
+
+    fn end_this(&self, burst: &Burst) {
+        self.end_burst_if(|current| std::ptr::eq(current, burst));
     }
 }

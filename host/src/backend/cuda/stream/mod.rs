@@ -63,9 +63,9 @@ pub(crate) struct CudaStream {
     owner: Owner,
     /// Whether it was given functions of the host.
     calls: AtomicBool,
-    /// Whether others may know its handle.
+    /// Whether the program has been given its handle.
     is_handed_out: AtomicBool,
-    /// A library's work that nothing has followed.
+    /// Works of a library that nothing has followed.
     burst: Mutex<Option<Arc<Burst>>>,
     /// Shared by those who enqueue a wait, held alone to launch a graph: the driver loses a wait that one thread asks for
     /// while another launches a graph on the same stream (seen with 580.159; `benches/cuda/lost_waits.cu` shows it).
