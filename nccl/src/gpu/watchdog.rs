@@ -53,6 +53,15 @@ impl All {
 /// # Errors
 /// [`Error::WorkerThread`] if there can be no watchdog.
 pub(super) fn during<R>(ranks: &[&Arc<Rank>], kind: Kind, call: impl FnOnce() -> Result<R>) -> Result<R> {
+    ranks.iter().try_for_each(|rank| look_at(rank))?;
+    ranks.iter().for_each(|rank| rank.activity().begin(kind));
+    let result = call();
+    ranks.iter().for_each(|rank| rank.activity().end());
+    result
+}
+
+/// Lets the threads look at a rank, which is locked, from now on.
+fn look_at(rank: &Arc<Rank>) -> Result<()> {
     static THREADS: LazyLock<Result<()>> = LazyLock::new(|| {
         let start = |name: &str, look: fn()| {
             let started = thread::Builder::new().name(name.into()).spawn(move || run(look));
@@ -62,22 +71,13 @@ pub(super) fn during<R>(ranks: &[&Arc<Rank>], kind: Kind, call: impl FnOnce() ->
         start("nccl-time-outs", || fail_all(&lost()))?;
         Ok(())
     });
+    if rank.activity().is_listed.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     THREADS.clone()?;
-    for rank in ranks {
-        rank.activity().begin(kind);
-        look_at(rank);
-    }
-    let result = call();
-    ranks.iter().for_each(|rank| rank.activity().end());
-    result
-}
-
-/// Lets the threads look at a rank, which is locked, from now on.
-fn look_at(rank: &Arc<Rank>) {
-    if !rank.activity().is_listed.load(Ordering::Relaxed) {
-        rank.activity().is_listed.store(true, Ordering::Relaxed);
-        lock().add(|all| all.ranks.push(rank.clone()));
-    }
+    rank.activity().is_listed.store(true, Ordering::Relaxed);
+    lock().add(|all| all.ranks.push(rank.clone()));
+    Ok(())
 }
 
 /// Watches over `work` of `rank`, which is locked, from now on; `None` is part of earlier work.
@@ -86,12 +86,11 @@ fn look_at(rank: &Arc<Rank>) {
 /// What the rank has failed with meanwhile; then the work fails, too.
 pub(super) fn watch(rank: &Arc<Rank>, operation: &'static str, work: Option<PendingWork>) -> Result<()> {
     let Some(work) = work else { return rank.works() };
+    look_at(rank)?;
     let watched = Arc::new(Watched { operation, work, enqueued: Instant::now() });
     let mut works = rank.activity().works();
     let Err(error) = rank.works() else {
         works.pending.push_back(watched);
-        drop(works);
-        look_at(rank);
         return Ok(());
     };
     drop(works);
