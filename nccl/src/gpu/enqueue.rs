@@ -53,12 +53,12 @@ pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
     give_all(&targets, || watch(ready))
 }
 
-/// Enqueues one call whose memory is ordered: as `enqueue`, without what several calls take.
+/// As `enqueue`, of one call: without lists, and without a group if NCCL has a function for it.
 pub(crate) fn enqueue_one(rank: &Arc<Rank>, call: Call, work: ExternalWork<'_>) -> Result<()> {
     let guard = rank.lock_operations();
     rank.end_returned(&guard);
-    let (stream, comm) = (work.handle(rank.line())?, rank.handle(&guard)?.0);
-    let enqueued = Enqueued { rank, comm: Handle(comm), stream, call: &call };
+    let (stream, comm) = (work.handle(rank.line())?, rank.handle(&guard)?);
+    let enqueued = Enqueued { rank, comm, stream, call: &call };
     let result = Operator::of(&enqueued).and_then(|operator| {
         watchdog::during(&[rank], call.kind, || give(from_ref(&enqueued), from_ref(&operator)))
     });
