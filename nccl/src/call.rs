@@ -39,20 +39,43 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The names of the functions, by `number`.
+    pub(crate) const NAMES: [&str; 10] = [
+        "all_reduce",
+        "reduce",
+        "broadcast",
+        "all_gather",
+        "reduce_scatter",
+        "all_to_all",
+        "gather",
+        "scatter",
+        "send",
+        "recv",
+    ];
+
     /// The name of the function.
     pub(crate) fn name(self) -> &'static str {
+        Kind::NAMES[self.number()]
+    }
+
+    pub(crate) fn number(self) -> usize {
         match self {
-            Kind::AllReduce(_) => "all_reduce",
-            Kind::Reduce(..) => "reduce",
-            Kind::Broadcast(_) => "broadcast",
-            Kind::AllGather => "all_gather",
-            Kind::ReduceScatter(_) => "reduce_scatter",
-            Kind::AllToAll => "all_to_all",
-            Kind::Gather(_) => "gather",
-            Kind::Scatter(_) => "scatter",
-            Kind::Send(_) => "send",
-            Kind::Recv(_) => "recv",
+            Kind::AllReduce(_) => 0,
+            Kind::Reduce(..) => 1,
+            Kind::Broadcast(_) => 2,
+            Kind::AllGather => 3,
+            Kind::ReduceScatter(_) => 4,
+            Kind::AllToAll => 5,
+            Kind::Gather(_) => 6,
+            Kind::Scatter(_) => 7,
+            Kind::Send(_) => 8,
+            Kind::Recv(_) => 9,
         }
+    }
+
+    /// Whether it is several calls to NCCL.
+    pub(crate) fn is_several(self) -> bool {
+        matches!(self, Kind::AllToAll | Kind::Gather(_) | Kind::Scatter(_))
     }
 
     pub(crate) fn reduction(self) -> Option<Reduction> {

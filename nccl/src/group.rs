@@ -87,8 +87,8 @@ impl<'a> Group<'a> {
         }
         let places = prepared.iter().map(|(communicator, stream, _)| (*communicator, *stream));
         let is_recorded = check_recordings(&places.collect::<Vec<_>>())?;
-        let begin = |(communicator, stream, Prepared { call, accesses })| {
-            Ok(Ready { communicator, call, work: ExternalWork::begin(stream, accesses)? })
+        let begin = |(communicator, stream, prepared): (_, _, Prepared<'a>)| {
+            Ok(Ready { communicator, call: prepared.call, work: prepared.begin(stream)? })
         };
         let ready = prepared.into_iter().map(begin).collect::<Result<Vec<_>>>()?;
         let is_of_gpu = |ready: &Ready<'_>| matches!(ready.communicator.backend(), Backend::Gpu(_));
@@ -164,6 +164,15 @@ fn check_recordings(operations: &[(&Communicator, &Stream)]) -> Result<bool> {
 /// That the communicator works, and the stream is of its device.
 pub(crate) fn check(communicator: &Communicator, stream: &Stream, operation: &'static str) -> Result<()> {
     communicator.check()?;
+    check_stream(communicator, stream, operation)
+}
+
+/// That the stream is of the communicator's device.
+pub(crate) fn check_stream(
+    communicator: &Communicator,
+    stream: &Stream,
+    operation: &'static str,
+) -> Result<()> {
     if stream.device() == communicator.device() {
         return Ok(());
     }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use ferrogrid_host::__private::{Access, DeviceView, DeviceViewMut};
+use ferrogrid_host::__private::{Access, DeviceView, DeviceViewMut, ExternalWork};
 use ferrogrid_host::{NcclError, Result, Stream};
 
 use crate::call::{Call, Kind};
-use crate::communicator::Communicator;
+use crate::communicator::{Backend, Communicator};
 use crate::element::Element;
-use crate::group::Group;
+use crate::gpu;
+use crate::group::{Group, check_stream};
 
 /// One rank's part of an operation among all ranks, or of a message between two. It borrows its buffers, and does nothing until
 /// it is enqueued, by itself or in a [`Group`]. Wrong lengths and ranks are errors then.
@@ -39,7 +40,14 @@ pub struct Operation<'a> {
 /// A call that has been checked, and the memory that it uses.
 pub(crate) struct Prepared<'a> {
     pub(crate) call: Call,
-    pub(crate) accesses: Vec<Access<'a>>,
+    accesses: [Option<Access<'a>>; 2],
+}
+
+impl<'a> Prepared<'a> {
+    /// Orders the memory on `stream`.
+    pub(crate) fn begin(&self, stream: &'a Stream) -> Result<ExternalWork<'a>> {
+        ExternalWork::begin(stream, self.accesses.into_iter().flatten())
+    }
 }
 
 impl Operation<'_> {
@@ -55,6 +63,14 @@ impl Operation<'_> {
     /// ranks do wrong, or fail to do, is an error of the next call that waits for the stream, within the communicator's
     /// time-out.
     pub fn enqueue(self, stream: &Stream) -> Result<()> {
+        if let Backend::Gpu(rank) = self.communicator.backend()
+            && ExternalWork::recording_of(stream).is_none()
+        {
+            let prepared = self.prepared?;
+            rank.works()?;
+            check_stream(self.communicator, stream, prepared.call.kind.name())?;
+            return gpu::enqueue_one(rank, prepared.call, prepared.begin(stream)?);
+        }
         let mut group = Group::new();
         group.push(stream, self);
         group.run()
@@ -77,14 +93,14 @@ impl fmt::Debug for Operation<'_> {
 pub(crate) struct Buffers<'a> {
     source: Option<(*const u8, usize)>,
     target: Option<(*mut u8, usize)>,
-    accesses: Vec<Access<'a>>,
+    accesses: [Option<Access<'a>>; 2],
 }
 
 impl<'a> Buffers<'a> {
     /// Of elements that are read and written.
     pub(crate) fn in_place<T: Element>(mut data: DeviceViewMut<'a, T>) -> Self {
         let (start, len) = (data.as_device_ptr_mut().as_raw().cast::<u8>(), data.len());
-        let accesses = vec![data.into_access()];
+        let accesses = [Some(data.into_access()), None];
         Buffers { source: Some((start, len)), target: Some((start, len)), accesses }
     }
 
@@ -93,15 +109,15 @@ impl<'a> Buffers<'a> {
         source: Option<DeviceView<'a, T>>,
         target: Option<DeviceViewMut<'a, T>>,
     ) -> Self {
-        let mut accesses = Vec::new();
+        let mut accesses = [None, None];
         let source = source.map(|view| {
-            accesses.push(view.into_access());
+            accesses[0] = Some(view.into_access());
             (view.as_device_ptr().as_raw().cast::<u8>(), view.len())
         });
         let target = target.map(|mut view| {
             let start = view.as_device_ptr_mut().as_raw().cast::<u8>();
             let len = view.len();
-            accesses.push(view.into_access());
+            accesses[1] = Some(view.into_access());
             (start, len)
         });
         Buffers { source, target, accesses }
@@ -175,19 +191,21 @@ impl Communicator {
             return Err(error(buffer, length, format!("a multiple of {size}, the same for each rank")).into());
         }
         let count = if extent == Extent::PerRank { length / size } else { length };
-        if let (Some(source), Some(length)) = (source, target) {
-            let (expected, reason) = match (lengths[0].1, lengths[1].1) {
-                (Extent::Whole, Extent::PerRank) => {
-                    // As many as memory can have are a wrong length, too.
-                    (count.saturating_mul(size), format!("{size} times the source's {source}"))
-                }
-                (Extent::PerRank, Extent::Whole) => (count, format!("one part of the source's {source}")),
-                _ => (source, "as the source has".to_owned()),
-            };
-            if length != expected {
-                return Err(error("target", length, format!("{expected}, {reason}")).into());
-            }
+        let (Some(source), Some(length)) = (source, target) else { return Ok(count) };
+        let expected = match (lengths[0].1, lengths[1].1) {
+            // As many as memory can have are a wrong length, too.
+            (Extent::Whole, Extent::PerRank) => count.saturating_mul(size),
+            (Extent::PerRank, Extent::Whole) => count,
+            _ => source,
+        };
+        if length == expected {
+            return Ok(count);
         }
-        Ok(count)
+        let reason = match (lengths[0].1, lengths[1].1) {
+            (Extent::Whole, Extent::PerRank) => format!("{size} times the source's {source}"),
+            (Extent::PerRank, Extent::Whole) => format!("one part of the source's {source}"),
+            _ => "as the source has".to_owned(),
+        };
+        Err(error("target", length, format!("{expected}, {reason}")).into())
     }
 }

@@ -6,9 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::Fault;
+use super::cuda::Burst;
 use super::host_fn;
 use super::recording::refusal::not_recordable;
-use super::writers::{Flow, Sources};
+use super::writers::{Flow, Line, Sources};
 use crate::error::{Error, Result};
 use crate::sync::lock;
 
@@ -22,8 +23,23 @@ pub(crate) trait ExternalStream {
         Err(refused())
     }
 
-    /// The driver's handle, for a library that enqueues on it from any thread; the stream's context is current.
-    fn external_handle(&self) -> Result<*mut c_void> {
+    /// The driver's handle, for a library that enqueues the next work in `line` on it from any thread; the stream's context is
+    /// current.
+    fn external_handle(&self, _line: &Line) -> Result<*mut c_void> {
+        Err(refused())
+    }
+
+    /// To be called when a library has enqueued the next work in `line`. Gives the burst that it is part of, and whether that is
+    /// new.
+    fn extend_burst(&self, _line: &Line) -> Result<(Arc<Burst>, bool)> {
+        Err(refused())
+    }
+
+    /// Lets later work be of another burst.
+    fn end_burst(&self) {}
+
+    /// Whether a burst that was enqueued here has run.
+    fn has_ended(&self, _burst: &Burst) -> Result<bool> {
         Err(refused())
     }
 

@@ -72,14 +72,14 @@ fn scenario() {
 }
 
 /// Names what the calls from here on belong to.
-fn mark(what: &str) {
+pub(crate) fn mark(what: &str) {
     let path = std::env::var("FAKE_CUDA_LOG").unwrap();
     let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
     file.write_all(format!("mark {what}\n").as_bytes()).unwrap();
 }
 
 /// The calls between the mark `what` and the next.
-fn after<'a>(calls: &'a [String], what: &str) -> Vec<&'a str> {
+pub(crate) fn after<'a>(calls: &'a [String], what: &str) -> Vec<&'a str> {
     let lines = calls.iter().map(String::as_str).skip_while(|line| line.strip_prefix("mark ") != Some(what));
     lines.skip(1).take_while(|line| !line.starts_with("mark ")).collect()
 }

@@ -5,6 +5,7 @@
 mod arrays;
 mod attributes;
 mod backend;
+mod bursts;
 mod calls;
 mod externs;
 mod failures;

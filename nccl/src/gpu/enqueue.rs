@@ -2,10 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use std::ptr::from_ref;
+use std::ptr;
+use std::slice::from_ref;
 use std::sync::Arc;
 
-use ferrogrid_host::__private::Participant;
+use ferrogrid_host::__private::{ExternalWork, Participant};
 use ferrogrid_host::{Error, Result};
 
 use super::graph_share::GraphShare;
@@ -33,7 +34,8 @@ struct Target<'a> {
 
 impl<'a> Target<'a> {
     fn of(ready: &Ready<'a>) -> Result<Self> {
-        Ok(Target { rank: rank_of(ready.communicator), stream: ready.work.handle()?, call: ready.call })
+        let rank = rank_of(ready.communicator);
+        Ok(Target { rank, stream: ready.work.handle(rank.line())?, call: ready.call })
     }
 }
 
@@ -49,6 +51,20 @@ struct Enqueued<'a> {
 pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
     let targets = ready.iter().map(Target::of).collect::<Result<Vec<_>>>()?;
     give_all(&targets, || watch(ready))
+}
+
+/// As `enqueue`, of one call: without lists, and without a group if NCCL has a function for it.
+pub(crate) fn enqueue_one(rank: &Arc<Rank>, call: Call, work: ExternalWork<'_>) -> Result<()> {
+    let guard = rank.lock_operations();
+    rank.end_returned(&guard);
+    let (stream, comm) = (work.handle(rank.line())?, rank.handle(&guard)?);
+    let enqueued = Enqueued { rank, comm, stream, call: &call };
+    let result = Operator::of(&enqueued).and_then(|operator| {
+        watchdog::during(&[rank], call.kind, || give(from_ref(&enqueued), from_ref(&operator)))
+    });
+    let result = result.and_then(|()| watchdog::watch(rank, call.kind.name(), work.watch(rank.line())?));
+    drop(guard);
+    result.map_err(|error| end(&[rank], error))
 }
 
 /// Adds calls to graphs, those of each graph as one node: what NCCL enqueues for them on a stream that is captured.
@@ -83,20 +99,22 @@ fn give_all(targets: &[Target<'_>], keep: impl FnOnce() -> Result<()>) -> Result
     let guards: Vec<_> = distinct.iter().map(|rank| (*rank, rank.lock_operations())).collect();
     guards.iter().for_each(|(rank, guard)| rank.end_returned(guard));
     let calls = calls(targets, &guards)?;
-    let given = Operator::of_all(&calls).and_then(|operators| {
-        watchdog::during(&distinct, calls[0].call.kind.name(), || give(&calls, &operators))
-    });
+    let given = Operator::of_all(&calls)
+        .and_then(|operators| watchdog::during(&distinct, calls[0].call.kind, || give(&calls, &operators)));
     // Before others can end the communicators: then they find the work. What is not kept is dropped here, before they are ended: a
     // communicator waits for its graphs.
     let result = given.and_then(|()| keep());
     drop(guards);
-    result.map_err(|error| {
-        // That of a call which has been ended says less.
-        let error = distinct.iter().find_map(|rank| rank.works().err()).unwrap_or(error);
-        // Some of it may have been enqueued, and may never end.
-        distinct.iter().for_each(|rank| watchdog::fail(rank, &error));
-        error
-    })
+    result.map_err(|error| end(&distinct, error))
+}
+
+/// Ends ranks of which a call has failed; gives the error.
+fn end(ranks: &[&Arc<Rank>], error: Error) -> Error {
+    // That of a call which has been ended says less.
+    let error = ranks.iter().find_map(|rank| rank.works().err()).unwrap_or(error);
+    // Some of it may have been enqueued, and may never end.
+    ranks.iter().for_each(|rank| watchdog::fail(rank, &error));
+    error
 }
 
 /// The calls, with the handles of their ranks, which are locked.
@@ -126,16 +144,20 @@ fn watch(ready: Vec<Ready<'_>>) -> Result<()> {
     ready.into_iter().map(watch).fold(Ok(()), Result::and)
 }
 
-/// Gives NCCL the calls, as one group.
+/// Gives NCCL the calls, as one group if they are several to it.
 fn give(calls: &[Enqueued<'_>], operators: &[Operator<'_>]) -> Result<()> {
     let nccl = calls[0].rank.nccl();
-    in_group(nccl, calls[0].rank.rank(), || {
+    let give = || {
         calls.iter().zip(operators).try_for_each(|(call, operator)| {
             // SAFETY: the communicators are live and locked; buffers are as long as the kind and count say, and ordered on the
             // streams, which are live.
             unsafe { call.give(nccl, operator.number) }
         })
-    })
+    };
+    match calls {
+        [call] if !call.call.kind.is_several() => give(),
+        _ => in_group(nccl, calls[0].rank.rank(), give),
+    }
 }
 
 impl Enqueued<'_> {
@@ -282,7 +304,7 @@ impl<'a> Operator<'a> {
 
     fn scaled(call: &'a Enqueued<'a>, factor: Scalar) -> Result<Self> {
         let (nccl, element) = (call.rank.nccl(), call.call.element as c_int);
-        let (mut number, factor) = (0, from_ref(&factor).cast_mut().cast());
+        let (mut number, factor) = (0, ptr::from_ref(&factor).cast_mut().cast());
         // SAFETY: the communicator is live and locked; the factor is an element, and read before this returns.
         let code = unsafe {
             (nccl.red_op_create_pre_mul_sum)(&mut number, factor, element, ON_THE_HOST, call.comm.0)

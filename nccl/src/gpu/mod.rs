@@ -1,12 +1,13 @@
 //! Ranks on GPUs, by NCCL.
 //!
 //! `library` finds NCCL and its functions, `rank` is one rank, `joining` makes communicators and splits them. `enqueue` gives NCCL
-//! operations, and `watchdog` watches over these calls and what they have enqueued. `graph_share` is what a graph has of a rank, `registered`
+//! operations, and `watchdog` watches over these calls and what they have enqueued, which `activity` notes for each rank. `graph_share` is what a graph has of a rank, `registered`
 //! memory that NCCL allocates.
 //!
 //! Communicators are made and split by calls that do not block. Operations block while they connect ranks, and while a stream is
 //! full; the watchdog ends those that wait for too long.
 
+mod activity;
 mod enqueue;
 mod graph_share;
 mod joining;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use ferrogrid_host::{Error, Result};
 
-pub(crate) use enqueue::{enqueue, record};
+pub(crate) use enqueue::{enqueue, enqueue_one, record};
 pub(crate) use joining::{all, join, split, unique_id};
 pub use library::version;
 pub(crate) use rank::Rank;

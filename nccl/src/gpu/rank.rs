@@ -1,12 +1,13 @@
 //! [`Rank`]: one rank of a communicator, and its end.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ferrogrid_host::__private::WorkLine;
 use ferrogrid_host::{Device, Error, NcclError, Result};
 
+use super::activity::Activity;
 use super::library::{Code, Comm, Nccl};
 use super::registered::Registration;
 use crate::options::milliseconds;
@@ -31,10 +32,12 @@ pub(crate) struct Rank {
     failed: OnceLock<Error>,
     /// Of its operations.
     line: WorkLine,
-    /// When the watchdog saw an operation end.
-    progress: Mutex<Instant>,
+    /// What of them has not ended.
+    activity: Activity,
     /// Registrations that are to be ended.
     returned: Mutex<Vec<Registration>>,
+    /// Whether there may be some.
+    has_returned: AtomicBool,
     /// How many shares graphs have of it. While there are any, the communicator for operations cannot be ended.
     graphs: AtomicUsize,
 }
@@ -60,8 +63,8 @@ impl Rank {
     ) -> Self {
         let [parent, operations] = [parent, operations].map(|comm| Mutex::new(Some(Handle(comm))));
         let (device, failed, line) = (device.clone(), OnceLock::new(), WorkLine::new());
-        let progress = Mutex::new(Instant::now());
-        let (returned, graphs) = (Mutex::default(), AtomicUsize::new(0));
+        let (returned, has_returned) = (Mutex::default(), AtomicBool::new(false));
+        let (activity, graphs) = (Activity::new(), AtomicUsize::new(0));
         Rank {
             nccl,
             rank,
@@ -72,8 +75,9 @@ impl Rank {
             operations,
             failed,
             line,
-            progress,
+            activity,
             returned,
+            has_returned,
             graphs,
         }
     }
@@ -102,6 +106,15 @@ impl Rank {
         &self.line
     }
 
+    pub(super) fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    /// The communicator for operations, unless a call has it.
+    pub(super) fn try_lock_operations(&self) -> Option<Guard<'_>> {
+        self.operations.try_lock().ok()
+    }
+
     /// The communicator for operations.
     pub(super) fn lock_operations(&self) -> Guard<'_> {
         lock(&self.operations)
@@ -121,18 +134,9 @@ impl Rank {
         Ok(guard.expect("it is aborted after it has failed"))
     }
 
-    /// When the work that is first in line can have begun, at the earliest.
-    pub(super) fn progress(&self) -> Instant {
-        *lock(&self.progress)
-    }
-
-    pub(super) fn note_progress(&self) {
-        *lock(&self.progress) = Instant::now();
-    }
-
     /// # Errors
     /// What it has failed with.
-    pub(super) fn works(&self) -> Result<()> {
+    pub(crate) fn works(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
@@ -141,7 +145,7 @@ impl Rank {
     /// # Errors
     /// What it has failed with before.
     pub(crate) fn failure(&self) -> Result<Option<Error>> {
-        let Ok(guard) = self.operations.try_lock() else { return self.works().map(|()| None) };
+        let Some(guard) = self.try_lock_operations() else { return self.works().map(|()| None) };
         let (function, code) = status(self.nccl, self.handle(&guard)?.0);
         Ok(self.nccl.check(function, self.rank, code).err())
     }
@@ -160,7 +164,7 @@ impl Rank {
     /// Frees what is left of a rank whose calls have been ended. If one has not returned yet, that is left to its thread, or to
     /// the end of the rank; so it is if there are graphs.
     pub(super) fn release(&self) {
-        if let Ok(mut guard) = self.operations.try_lock()
+        if let Some(mut guard) = self.try_lock_operations()
             && self.graphs.load(Ordering::Acquire) == 0
         {
             self.abort(guard.take());
@@ -171,15 +175,21 @@ impl Rank {
     /// one that is here; then it is done at the next call.
     pub(super) fn take_back(&self, registration: Registration) {
         lock(&self.returned).push(registration);
-        if let Ok(guard) = self.operations.try_lock() {
+        self.has_returned.store(true, Ordering::Release);
+        if let Some(guard) = self.try_lock_operations() {
             self.end_returned(&guard);
         }
     }
 
     /// Ends the registrations that have been taken back.
     pub(super) fn end_returned(&self, guard: &Guard<'_>) {
+        if !self.has_returned.load(Ordering::Acquire) {
+            return;
+        }
+        // Before they are taken: what comes meanwhile sets it again.
+        self.has_returned.store(false, Ordering::Release);
         let returned = std::mem::take(&mut *lock(&self.returned));
-        if returned.is_empty() || self.device.context().and_then(|context| context.set_current()).is_err() {
+        if self.device.context().and_then(|context| context.set_current()).is_err() {
             // A device that has failed has no memory to free.
             return returned.into_iter().for_each(std::mem::forget);
         }

@@ -110,7 +110,7 @@ fn connect(calls: &[Call]) -> bool {
     is_connected(&state)
 }
 
-/// Adds a call to the group of the thread.
+/// Adds a call to the group of the thread; one outside is a group.
 fn give(call: Call) -> c_int {
     let state = state();
     // As the real library refuses a communicator that is in progress.
@@ -119,11 +119,10 @@ fn give(call: Call) -> c_int {
     }
     let factor = state.made.get(&call.op).copied().unwrap_or_default();
     drop(state);
-    GROUP.with_borrow_mut(|group| {
-        assert!(group.0 > 0, "in a group");
-        group.1.push(Call { factor, ..call });
-    });
-    SUCCESS
+    ncclGroupStart();
+    GROUP.with_borrow_mut(|group| group.1.push(Call { factor, ..call }));
+    // SAFETY: the caller of the operation has passed what this requires.
+    unsafe { ncclGroupEnd() }
 }
 
 macro_rules! calls {

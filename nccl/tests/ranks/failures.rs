@@ -93,6 +93,22 @@ fn an_aborted_communicator_fails_what_waits() {
     communicator.abort(); // changes nothing
 }
 
+#[test]
+fn work_behind_an_operation_is_none_that_it_waits_for() {
+    let ranks = Ranks::with_timeout(short());
+    let mut data: Vec<_> =
+        (0..ranks.len()).map(|rank| ranks.stream(rank).upload(&[1_u32]).unwrap()).collect();
+    let operations = ranks.communicators.iter().zip(&mut data);
+    ranks.run(operations.map(|(rank, data)| rank.all_reduce_in_place(ReduceOp::Sum, data))).unwrap();
+    for rank in 0..ranks.len() {
+        ranks.stream(rank).launch_host_func(|| std::thread::sleep(short() + short() / 2)).unwrap();
+    }
+    for (rank, data) in data.iter().enumerate() {
+        assert_eq!(ranks.stream(rank).download(data).unwrap(), [ranks.len() as u32]);
+        ranks.communicators[rank].check().unwrap();
+    }
+}
+
 /// On a GPU the call itself waits, while it connects the ranks.
 #[test]
 fn an_abort_by_another_thread_ends_a_first_operation() {

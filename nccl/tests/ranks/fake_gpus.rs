@@ -5,16 +5,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::calls;
 use crate::world::on_gpus;
 
 /// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
-const TESTS: [&str; 33] = [
+const TESTS: [&str; 34] = [
     "random::random_operations_in_random_groups_and_splits_match_a_model",
     "collectives::operations_in_place_match_those_that_are_not",
     "collectives::an_average_divides_by_the_number_of_ranks",
     "failures::a_rank_that_does_nothing_is_an_error_within_the_time_out",
     "failures::an_operation_that_waits_on_the_device_ends_and_its_result_is_none",
     "failures::an_aborted_communicator_fails_what_waits",
+    "failures::work_behind_an_operation_is_none_that_it_waits_for",
     "failures::an_abort_by_another_thread_ends_a_first_operation",
     "failures::wrong_lengths_ranks_and_streams_are_refused_at_once",
     "failures::a_split_waits_for_all_ranks_and_no_longer_than_the_time_out",
@@ -50,25 +52,49 @@ fn the_same_tests_pass_on_gpus_of_a_fake_driver() {
     if on_gpus() {
         return;
     }
+    // Work runs when something waits for it; or by itself, and freed memory has its next owner at once.
+    for settings in ["devices=2", "devices=2,alive=1"] {
+        run(&TESTS, settings, None);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn operations_in_a_row_have_few_events() {
+    if on_gpus() {
+        return;
+    }
+    let log = tempfile::NamedTempFile::new().unwrap();
+    run(&["calls::operations_in_a_row"], "devices=2", Some(log.path()));
+    let calls = std::fs::read_to_string(log.path()).unwrap();
+    let (_, calls) = calls.split_once(calls::BEGIN).unwrap();
+    let (calls, _) = calls.split_once(calls::END).unwrap();
+    let count = |name| calls.lines().filter(|call| *call == name).count();
+    assert_eq!(count("cuStreamAddCallback"), calls::OPERATIONS, "the fake NCCL's");
+    // One for 32 operations, and perhaps one whenever the watchdog looks, which is once in 5 ms.
+    let events = count("cuEventRecord");
+    assert!(events < calls::OPERATIONS / 4, "{events} events");
+}
+
+/// Runs tests of this program with the fakes, which log the driver's calls.
+fn run(tests: &[&str], settings: &str, log: Option<&Path>) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
     let driver = compile(&sources.join("../host/tests/fake_driver/libcuda.rs"), "libcuda.so.1");
     let nccl = compile(&sources.join("tests/fake_nccl/libnccl.rs"), "libnccl.so.2");
-    // Work runs when something waits for it; or by itself, and freed memory has its next owner at once.
-    for settings in ["devices=2", "devices=2,alive=1"] {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "--test-threads", "1"])
-            .args(TESTS)
-            .env("LD_LIBRARY_PATH", &driver)
-            .env("FERROGRID_NCCL", &nccl)
-            .env("FERROGRID_TEST_RANKS", "cuda")
-            .env("FAKE_CUDA", settings)
-            .env_remove("FERROGRID_DEVICE")
-            .output()
-            .unwrap();
-        let [text, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-        assert!(output.status.success(), "{settings}, {}\n{text}\n{errors}", output.status);
-        assert!(text.contains(&format!("{} passed", TESTS.len())), "{text}");
-    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--test-threads", "1"])
+        .args(tests)
+        .env("LD_LIBRARY_PATH", &driver)
+        .env("FERROGRID_NCCL", &nccl)
+        .env("FERROGRID_TEST_RANKS", "cuda")
+        .env("FAKE_CUDA", settings)
+        .envs(log.map(|log| ("FAKE_CUDA_LOG", log)))
+        .env_remove("FERROGRID_DEVICE")
+        .output()
+        .unwrap();
+    let [text, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{settings}, {}\n{text}\n{errors}", output.status);
+    assert!(text.contains(&format!("{} passed", tests.len())), "{text}");
 }
 
 /// The folder with a library of that name, compiled unless an earlier run has left it.

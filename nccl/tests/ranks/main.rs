@@ -1,6 +1,8 @@
 //! Tests among ranks, on CPU devices, or on the GPUs of the machine (`world`): `random` against a `model`, `collectives`, `order` with other work
-//! and lifetimes, `failures`, operations in `graphs` and on `registered` buffers, and `processes` as launchers start them. `fake_gpus` runs them with a fake NCCL, too.
+//! and lifetimes, `failures`, operations in `graphs` and on `registered` buffers, and `processes` as launchers start them. `fake_gpus` runs
+//! them with a fake NCCL, too, and counts the driver's `calls`.
 
+mod calls;
 mod collectives;
 mod failures;
 mod fake_gpus;

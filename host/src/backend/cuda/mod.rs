@@ -32,5 +32,6 @@ pub(crate) use module::foreign::{LoadedFunction, LoadedModule};
 pub(crate) use module::link::CudaLinker;
 pub(crate) use module::linking::link_later;
 pub(crate) use stream::CudaStream;
+pub(crate) use stream::burst::Burst;
 pub(crate) use stream::event::{CudaEvent, TIMED};
 pub(crate) use stream::watch::{EndedIntervals, Records};

@@ -4,18 +4,20 @@
 pub(crate) mod recorded;
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
+use crate::backend::Fault;
+use smallvec::SmallVec;
+
+use crate::backend::cuda::Burst;
 use crate::backend::external;
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::refusal::external_on_allocation;
-use crate::backend::writers::{self, Effect, Flow, Line, Outcome};
-use crate::backend::{EventBackend, Fault};
+use crate::backend::writers::{self, Effect, Flow, Line};
 use crate::error::{Error, Result};
 use crate::memory::access::Access;
 use crate::stream::announcing::Announcing;
 use crate::stream::{Stream, StreamInner};
-use crate::sync::lock;
 
 /// Work that is about to be enqueued: the stream has been made to wait for what the work must come after.
 ///
@@ -27,7 +29,7 @@ pub struct ExternalWork<'a> {
     stream: &'a Stream,
     /// To the streams of a recording; none elsewhere.
     announcing: Vec<Announcing<'a>>,
-    accesses: Vec<Access<'a>>,
+    accesses: SmallVec<[Access<'a>; 2]>,
 }
 
 impl<'a> ExternalWork<'a> {
@@ -35,7 +37,8 @@ impl<'a> ExternalWork<'a> {
     ///
     /// # Errors
     /// If memory is another device's, if a recording cannot have the work, or if the device fails.
-    pub fn begin(stream: &'a Stream, accesses: Vec<Access<'a>>) -> Result<Self> {
+    pub fn begin(stream: &'a Stream, accesses: impl IntoIterator<Item = Access<'a>>) -> Result<Self> {
+        let accesses: SmallVec<[Access<'a>; 2]> = accesses.into_iter().collect();
         let inner = stream.inner();
         let mut announcing = Vec::new();
         if let Some(recording) = inner.recording() {
@@ -60,7 +63,7 @@ impl<'a> ExternalWork<'a> {
             None => other.id() == stream.id(),
         };
         assert!(works.iter().all(|work| is_with(work.stream)), "works of one stream");
-        let (mut announcing, mut accesses) = (Vec::new(), Vec::new());
+        let (mut announcing, mut accesses) = (Vec::new(), SmallVec::new());
         for work in works {
             announcing.extend(work.announcing);
             accesses.extend(work.accesses);
@@ -83,12 +86,12 @@ impl<'a> ExternalWork<'a> {
         self.stream
     }
 
-    /// The driver's handle of the stream, a `CUstream`, whose context is now current.
+    /// The driver's handle of the stream, a `CUstream`, whose context is now current. For the next work in `line`.
     ///
     /// # Errors
     /// If the stream has none that a library can use, or the device fails.
-    pub fn handle(&self) -> Result<*mut c_void> {
-        self.stream.inner().backend().external_handle()
+    pub fn handle(&self, line: &WorkLine) -> Result<*mut c_void> {
+        self.stream.inner().backend().external_handle(&line.0)
     }
 
     /// Calls `work` in the order of the stream, which is of the CPU device. If it fails, the stream fails, and so does what
@@ -106,11 +109,12 @@ impl<'a> ExternalWork<'a> {
     }
 
     /// To be called when a library has enqueued the work on the stream's handle, as the next in `line`. What reads the memory
-    /// that it writes fails if [`PendingWork::fail`] is called before the work has run.
+    /// that it writes fails if [`PendingWork::fail`] is called before the work has run. `None` if it is part of the pending work
+    /// that this gave last: they end, and fail, together.
     ///
     /// # Errors
-    /// If the device fails.
-    pub fn watch(self, line: &WorkLine) -> Result<PendingWork> {
+    /// If the stream takes no such work.
+    pub fn watch(self, line: &WorkLine) -> Result<Option<PendingWork>> {
         line.watch(self.stream.inner(), self.accesses.iter().map(Access::effect))
     }
 }
@@ -127,30 +131,26 @@ impl<'a> LaunchedWork<'a> {
         LaunchedWork { stream, effects }
     }
 
-    /// As [`ExternalWork::watch`], for the whole launch.
+    /// As [`ExternalWork::watch`], for the whole launch, which is not joined with other work.
     ///
     /// # Errors
-    /// If the device fails.
-    pub fn watch(&self, line: &WorkLine) -> Result<PendingWork> {
-        line.watch(self.stream, self.effects.iter().copied())
+    /// If the stream takes no such work.
+    pub fn watch(&self, line: &WorkLine) -> Result<Option<PendingWork>> {
+        let pending = line.watch(self.stream, self.effects.iter().copied());
+        self.stream.backend().end_burst();
+        pending
     }
 }
 
-type SpareEvents = Arc<Mutex<Vec<Arc<EventBackend>>>>;
-
 /// Works of a library on one device: if one fails, so does each after it that has not succeeded. They are watched in their order.
 #[doc(hidden)]
-pub struct WorkLine {
-    line: Line,
-    /// Events of works that have ended, for later ones.
-    spare: SpareEvents,
-}
+pub struct WorkLine(Line);
 
 impl WorkLine {
     /// One without works.
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
-        WorkLine { line: Line::new(), spare: Arc::default() }
+        WorkLine(Line::new())
     }
 
     /// The next work in the line, which has been enqueued on `stream`.
@@ -158,23 +158,13 @@ impl WorkLine {
         &self,
         stream: &Arc<StreamInner>,
         effects: impl Iterator<Item = Effect<'e>> + Clone,
-    ) -> Result<PendingWork> {
-        let outcome = Arc::new(self.line.next());
-        stream.backend().rest_external(&writers::name(effects, Some(outcome.clone())));
-        Ok(PendingWork {
-            event: self.event(stream)?,
-            spare: self.spare.clone(),
-            stream: stream.clone(),
-            outcome,
-        })
-    }
-
-    /// An event that marks where the stream is.
-    fn event(&self, stream: &StreamInner) -> Result<Arc<EventBackend>> {
-        let spare = lock(&self.spare).pop();
-        let event = spare.map_or_else(|| stream.new_event().map(Arc::new), Ok)?;
-        stream.backend().record(&event)?;
-        Ok(event)
+    ) -> Result<Option<PendingWork>> {
+        let (burst, is_new) = stream.backend().extend_burst(&self.0)?;
+        let outcome = burst.outcome();
+        if !writers::are_named(effects.clone(), Arc::as_ptr(outcome), true) {
+            stream.backend().rest_external(&writers::name(effects, Some(outcome.clone())));
+        }
+        Ok(is_new.then(|| PendingWork { stream: stream.clone(), burst }))
     }
 }
 
@@ -182,37 +172,28 @@ impl WorkLine {
 #[doc(hidden)]
 pub struct PendingWork {
     stream: Arc<StreamInner>,
-    event: Arc<EventBackend>,
-    /// Where the event goes.
-    spare: SpareEvents,
-    outcome: Arc<Outcome>,
+    burst: Arc<Burst>,
 }
 
 impl PendingWork {
-    /// Whether it has run.
+    /// Whether it has run. Does not wait; if so, later work is not part of it.
     ///
     /// # Errors
     /// If the device has failed.
     pub fn is_complete(&self) -> Result<bool> {
-        self.event.is_complete()
+        self.stream.backend().has_ended(&self.burst)
     }
 
     /// Settles that it has ended well.
     pub fn succeed(&self) {
-        self.outcome.settle(None);
+        self.burst.outcome().settle(None);
     }
 
     /// Settles that it has failed with `error`: waits for the stream return it, and reads of what the work wrote.
     pub fn fail(&self, error: Error) {
         let fault = Arc::new(Fault::new(error));
         self.stream.backend().note_external(&fault);
-        self.outcome.settle(Some(fault));
-    }
-}
-
-impl Drop for PendingWork {
-    fn drop(&mut self) {
-        lock(&self.spare).push(self.event.clone());
+        self.burst.outcome().settle(Some(fault));
     }
 }
 

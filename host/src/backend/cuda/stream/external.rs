@@ -4,20 +4,34 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::CudaStream;
+use super::burst::Burst;
 use crate::backend::Fault;
 use crate::backend::external::ExternalStream;
-use crate::backend::writers::Sources;
+use crate::backend::writers::{Line, Sources};
 use crate::error::{Error, Result};
 
 impl ExternalStream for CudaStream {
     /// Not of a default stream: its handle means another stream on each thread, or in each context.
-    fn external_handle(&self) -> Result<*mut c_void> {
+    fn external_handle(&self, line: &Line) -> Result<*mut c_void> {
         if self.is_default {
             let reason = "threads of the library enqueue, too: use a stream of `Device::new_stream`";
             return Err(Error::unsupported("communication on a default stream", self.device, reason));
         }
         self.bind()?;
+        self.end_burst_before(line);
         Ok(self.raw.0.cast())
+    }
+
+    fn extend_burst(&self, line: &Line) -> Result<(Arc<Burst>, bool)> {
+        Ok(self.extend_burst(line))
+    }
+
+    fn end_burst(&self) {
+        self.end_burst();
+    }
+
+    fn has_ended(&self, burst: &Burst) -> Result<bool> {
+        self.has_ended(burst)
     }
 
     fn rest_external(&self, sources: &Sources) {

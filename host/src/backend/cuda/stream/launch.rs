@@ -3,6 +3,7 @@
 
 use std::ffi::c_uint;
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
 
 use cudarc::driver::sys::CUfunction_attribute;
 
@@ -32,7 +33,7 @@ impl CudaStream {
     #[inline(always)] // Watched launches have a separate copy.
     pub(crate) unsafe fn launch(&self, launch: Launch<'_>) -> Result<()> {
         self.device.check_not_reset()?;
-        if self.is_default || launch.config.attributes.is_some() {
+        if self.is_default | self.has_burst.load(Ordering::Relaxed) || launch.config.attributes.is_some() {
             // SAFETY: passed on.
             return unsafe { self.launch_slow(launch) };
         }
@@ -94,7 +95,7 @@ impl CudaStream {
         }
     }
 
-    /// A launch on a default stream, or with attributes.
+    /// A launch on a default stream, behind a burst, or with attributes.
     ///
     /// # Safety
     /// As for `launch`.

@@ -1,10 +1,12 @@
 //! Streams of CUDA devices: creation, order, and launches.
 //!
-//! `launch` launches kernels, `attributes` passes their attributes, `event`, `callback` and `external` are other work in a stream.
+//! `launch` launches kernels, `attributes` passes their attributes, `event`, `callback` and `external` are other work in a stream;
+//! `burst` finds out when what another library enqueues has run.
 //! `watch`, with `interval` and `recent`, finds out which launch failed; `per_thread` has the default streams
 //! of threads.
 
 pub(crate) mod attributes;
+pub(crate) mod burst;
 pub(crate) mod callback;
 pub(crate) mod event;
 mod external;
@@ -14,6 +16,7 @@ pub(crate) mod per_thread;
 pub(crate) mod recent;
 pub(crate) mod watch;
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt::Display;
 use std::ptr::without_provenance_mut;
@@ -34,6 +37,7 @@ use crate::backend::{
 use crate::error::{Error, Result};
 use crate::sync::lock;
 use attributes::Attribute;
+use burst::Burst;
 use event::{CudaEvent, UNTIMED};
 use per_thread::{Marking, PER_THREAD, PerThread};
 use watch::Watch;
@@ -53,10 +57,16 @@ pub(crate) struct CudaStream {
     watch: Arc<Watch>,
     /// Whether the handle means a stream of whatever context is current: a default stream's.
     is_default: bool,
+    /// Whether `burst` has one.
+    has_burst: AtomicBool,
     context: Handle<CUcontext>,
     owner: Owner,
     /// Whether it was given functions of the host.
     calls: AtomicBool,
+    /// Whether the program has been given its handle.
+    is_handed_out: AtomicBool,
+    /// Works of a library that nothing has followed.
+    burst: Mutex<Option<Arc<Burst>>>,
     /// Shared by those who enqueue a wait, held alone to launch a graph: the driver loses a wait that one thread asks for
     /// while another launches a graph on the same stream (seen with 580.159; `benches/cuda/lost_waits.cu` shows it).
     /// Streams that we have not made have the device's instead: there may be several of us for one.
@@ -107,10 +117,14 @@ struct Tail {
 }
 
 impl Tail {
-    fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> Result<bool> {
         // SAFETY: the event is live.
-        let asked = self.device.call_unbound(|| unsafe { self.device.driver().event_query(self.event.0) });
-        asked.is_ok_and(|returned| returned.is_success())
+        let code = self.device.call_unbound(|| unsafe { self.device.driver().event_query(self.event.0) })?;
+        if code == Code::NOT_READY {
+            return Ok(false);
+        }
+        self.device.check(code, "")?;
+        Ok(true)
     }
 }
 
@@ -165,7 +179,10 @@ impl CudaStream {
             is_default: raw.addr() <= PER_THREAD,
             owner,
             watch: Arc::new(Watch::new()),
+            has_burst: AtomicBool::new(false),
             calls: AtomicBool::new(false),
+            is_handed_out: AtomicBool::new(false),
+            burst: Mutex::new(None),
             waits: RwLock::new(()),
         }
     }
@@ -185,6 +202,7 @@ impl CudaStream {
     /// The stream for work that its public handle is given, from the call that enqueues it on until that is done.
     #[inline]
     pub(super) fn enter(&self) -> Result<Held<'_>> {
+        self.end_burst();
         let _marking = match &self.owner {
             Owner::Thread(thread) => Some(thread.enter()?),
             _ => None,
@@ -213,6 +231,15 @@ impl CudaStream {
             self.bind()?;
         }
         self.device.call_unbound(call)
+    }
+
+    /// Whether another library captures it.
+    fn is_captured(&self) -> Result<bool> {
+        let status = Cell::new(0);
+        // SAFETY: `status` is valid for the call, and the stream is live.
+        let code = self.call(|| unsafe { self.driver.stream_capturing(self.raw.0, status.as_ptr()) })?;
+        self.device.check(code, "")?;
+        Ok(status.get() != 0)
     }
 
     /// The first failure of its work that was found and not reported, and is none of `later` work.
@@ -299,7 +326,9 @@ impl CudaStream {
         let end = match &self.owner {
             Owner::Us | Owner::Context => {
                 let tail = self.tail().ok();
-                return Box::new(move || tail.as_ref().is_some_and(Tail::is_complete));
+                return Box::new(move || {
+                    tail.as_ref().is_some_and(|tail| tail.is_complete().unwrap_or(false))
+                });
             }
             Owner::Thread(thread) => thread.mark().ok().cloned(),
             // Another's stream may be gone, but its end has been marked.
@@ -378,6 +407,8 @@ impl BackendStream for CudaStream {
     }
 
     fn as_raw(&self) -> Option<*mut c_void> {
+        self.is_handed_out.store(true, Ordering::Relaxed);
+        self.end_burst();
         Some(self.raw.0.cast())
     }
 
@@ -395,10 +426,7 @@ impl BackendStream for CudaStream {
 
     /// Not while another library captures the stream: its graph would use the memory again at any time.
     fn renews_orders(&self) -> bool {
-        let mut status = 0;
-        // SAFETY: `status` is valid for the call, and the stream is live.
-        let code = unsafe { self.driver.stream_capturing(self.raw.0, &mut status) };
-        code == Code::SUCCESS && status == 0
+        !self.is_captured().unwrap_or(true)
     }
 
     fn priority(&self) -> Result<i32> {

@@ -1,0 +1,189 @@
+//! Works of a library in a row: which of them have an event behind them, and when they have ended.
+
+use std::ffi::c_void;
+
+use crate::calls::{after, mark};
+use crate::kernels::silent_saxpy;
+use crate::scenario::{Scenario, run, run_requested};
+use ferrogrid_host::__private::{ExternalWork, PendingWork, WorkLine};
+use ferrogrid_host::{Device, DeviceBuffer, Grid, Result, Stream};
+
+const SCENARIOS: &[Scenario] = &[
+    ("events", events),
+    ("ends", ends),
+    ("handed_out", handed_out),
+    ("captured", captured),
+    ("failing_query", failing_query),
+];
+
+const FILL: &str = "cuMemsetD32Async";
+const EVENT: &str = "cuEventRecord";
+const LAUNCH: &str = "cuLaunchKernel";
+
+/// The most works of a burst.
+const MOST: usize = 32;
+
+#[test]
+#[ignore = "the other tests run it, in a process with a fake driver"]
+fn scenario() {
+    run_requested(SCENARIOS);
+}
+
+/// A library that fills a buffer.
+struct Library {
+    fill: unsafe extern "C" fn(u64, u32, usize, *mut c_void) -> u32,
+    buffer: DeviceBuffer<u32>,
+}
+
+impl Library {
+    fn new(stream: &Stream) -> Result<Self> {
+        let buffer = stream.zeros(64)?;
+        // SAFETY: the driver has been loaded before.
+        let driver = unsafe { libloading::Library::new("libcuda.so.1") }.unwrap();
+        // SAFETY: the function has that type; the driver stays loaded.
+        let fill = unsafe { *driver.get(b"cuMemsetD32Async").unwrap() };
+        Ok(Library { fill, buffer })
+    }
+
+    fn fill(&self, stream: *mut c_void) {
+        let address = self.buffer.as_device_ptr().as_raw() as u64;
+        // SAFETY: the memory is there, and nothing reads it.
+        unsafe { (self.fill)(address, 1, 64, stream) };
+    }
+
+    fn work(&self, stream: &Stream, line: &WorkLine) -> Result<Option<PendingWork>> {
+        let work = ExternalWork::begin(stream, [])?;
+        self.fill(work.handle(line)?);
+        work.watch(line)
+    }
+}
+
+/// The calls that enqueue something.
+fn enqueued<'a>(calls: &'a [String], what: &str) -> Vec<&'a str> {
+    let is_of_interest = |call: &&str| [FILL, EVENT, LAUNCH].contains(call);
+    after(calls, what).into_iter().filter(is_of_interest).collect()
+}
+
+#[test]
+fn only_the_end_of_a_burst_has_an_event() {
+    let calls = run("events", "");
+    assert_eq!(after(&calls, "a burst"), [["cuCtxGetCurrent", FILL]; MOST].concat());
+    assert_eq!(enqueued(&calls, "one more"), [EVENT, FILL]);
+    assert_eq!(enqueued(&calls, "launches"), [EVENT, LAUNCH, LAUNCH]);
+    assert_eq!(enqueued(&calls, "two lines"), [FILL, EVENT, FILL]);
+    assert_eq!(enqueued(&calls, "an event of the user"), [EVENT, EVENT]);
+}
+
+fn events() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (library, line, other) = (Library::new(&stream)?, WorkLine::new(), WorkLine::new());
+    let (x, mut y) = (stream.zeros::<f32>(8)?, stream.zeros::<f32>(8)?);
+    silent_saxpy(&stream, Grid::cover(8), 1.0, &x, &mut y)?;
+    mark("a burst");
+    let works = (0..MOST).map(|_| library.work(&stream, &line)).collect::<Result<Vec<_>>>()?;
+    mark("one more");
+    let next = library.work(&stream, &line)?;
+    mark("launches");
+    (0..2).try_for_each(|_| silent_saxpy(&stream, Grid::cover(8), 1.0, &x, &mut y))?;
+    mark("two lines");
+    let two = [library.work(&stream, &line)?, library.work(&stream, &other)?];
+    mark("an event of the user");
+    stream.record()?;
+    mark("end");
+    assert!(works[0].is_some() && works[1..].iter().all(Option::is_none));
+    assert!(next.is_some() && two.iter().all(Option::is_some));
+    stream.synchronize()?;
+    let all = works.into_iter().chain([next]).chain(two).flatten();
+    all.for_each(|work| assert_eq!(work.is_complete(), Ok(true)));
+    Ok(())
+}
+
+#[test]
+fn a_burst_without_an_event_ends_with_its_stream() {
+    let calls = run("ends", "");
+    assert!(!after(&calls, "works that are waited for").contains(&EVENT));
+    assert_eq!(enqueued(&calls, "a work that was asked for"), [FILL, EVENT, FILL]);
+    run("ends", "alive=1");
+}
+
+fn ends() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (library, line) = (Library::new(&stream)?, WorkLine::new());
+    mark("works that are waited for");
+    for _ in 0..3 {
+        let work = library.work(&stream, &line)?.expect("the one before has ended");
+        stream.synchronize()?;
+        assert_eq!(work.is_complete(), Ok(true));
+    }
+    mark("a work that was asked for");
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    stream.launch_host_func(move || released.recv().unwrap())?;
+    let first = library.work(&stream, &line)?.unwrap();
+    assert_eq!(first.is_complete(), Ok(false));
+    let second = library.work(&stream, &line)?.expect("the first one may be old");
+    mark("end");
+    assert_eq!((first.is_complete(), second.is_complete()), (Ok(false), Ok(false)));
+    release.send(()).unwrap();
+    stream.synchronize()?;
+    assert_eq!((first.is_complete(), second.is_complete()), (Ok(true), Ok(true)));
+    Ok(())
+}
+
+#[test]
+fn a_burst_ends_before_what_others_enqueue_on_its_handle() {
+    let calls = run("handed_out", "");
+    assert_eq!(enqueued(&calls, "before"), [FILL, EVENT]);
+    assert_eq!(enqueued(&calls, "later"), [FILL, FILL]);
+    assert_eq!(enqueued(&calls, "asked"), [EVENT]);
+}
+
+fn handed_out() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (library, line) = (Library::new(&stream)?, WorkLine::new());
+    mark("before");
+    let first = library.work(&stream, &line)?.unwrap();
+    let raw = stream.as_raw().unwrap();
+    mark("waits");
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    stream.launch_host_func(move || released.recv().unwrap())?;
+    mark("later");
+    let second = library.work(&stream, &line)?.unwrap();
+    library.fill(raw);
+    mark("asked");
+    (0..3).for_each(|_| assert_eq!(second.is_complete(), Ok(false)));
+    mark("end");
+    release.send(()).unwrap();
+    stream.synchronize()?;
+    assert_eq!((first.is_complete(), second.is_complete()), (Ok(true), Ok(true)));
+    Ok(())
+}
+
+#[test]
+fn a_stream_that_is_captured_is_not_queried() {
+    let calls = run("captured", "capturing=1");
+    assert!(!after(&calls, "asked").contains(&"cuStreamQuery"));
+}
+
+fn captured() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let work = Library::new(&stream)?.work(&stream, &WorkLine::new())?.unwrap();
+    mark("asked");
+    assert_eq!(work.is_complete(), Ok(false));
+    mark("end");
+    stream.synchronize()
+}
+
+/// The one who asked has let go of it.
+#[test]
+fn a_burst_takes_no_more_work_after_a_query_that_failed() {
+    run("failing_query", "fail=cuStreamQuery:1:1:1");
+}
+
+fn failing_query() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (library, line) = (Library::new(&stream)?, WorkLine::new());
+    let first = library.work(&stream, &line)?.unwrap();
+    first.is_complete().unwrap_err();
+    assert!(library.work(&stream, &line)?.is_some());
+    stream.synchronize()
+}
