@@ -1,7 +1,7 @@
-//! Products of matrices, by tensor cores where elements have 16 bits.
+//! Products of matrices, by tensor cores where elements have 16 or 64 bits.
 //!
-//! `kernels` has the products of threads, `tiles` those of tensor cores, which `halves` launches; `pack` what makes a factor readable for either, `native` the
-//! bodies for the CPU device.
+//! `kernels` has the products of threads, `warps` those of `f64` by tensor cores, `tiles` those of 16-bit floats, which `halves` launches; `pack`
+//! what makes a factor readable for all of them, `native` the bodies for the CPU device.
 
 #[cfg(feature = "half")]
 mod halves;
@@ -10,6 +10,7 @@ mod native;
 pub(crate) mod pack;
 #[cfg(feature = "half")]
 pub(crate) mod tiles;
+pub(crate) mod warps;
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
@@ -125,6 +126,12 @@ impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
 /// The rows of a launch that packs: grids have at most 65535 blocks along y.
 const PACKED_ROWS: usize = 32 * 65535;
 
+/// The compute capability from which on tensor cores multiply all elements.
+const TENSOR_CORES: (u32, u32) = (8, 0);
+
+/// The sizes of a large and of a small tile, and how long a multiplication takes by comparison.
+type Tiles = [([usize; 2], f64); 2];
+
 /// A product of known size, which is not empty.
 #[doc(hidden)]
 pub struct Product<'a, 'c, T: Multiplied> {
@@ -215,22 +222,54 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
         rows.div_ceil(height) * columns.div_ceil(width) * self.gemm.batches
     }
 
+    /// Whether the large tiles take less time than the small ones: the blocks of a round take as long as one of them.
+    fn is_large(&self, stream: &Stream, tiles: Tiles) -> Result<bool> {
+        let processors = attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)?;
+        let [large, small] = tiles.map(|(tile, cost)| {
+            self.blocks(tile).div_ceil(processors) as f64 * (tile[0] * tile[1]) as f64 * cost
+        });
+        Ok(large <= small)
+    }
+
     /// The product of threads: by `launch`, of tiles of that size.
     fn by_threads(
         self,
         stream: &Stream,
         tile: [usize; 2],
-        launch: impl FnOnce(ByThreads<T>) -> Result<()>,
+        launch: impl FnOnce(Blocks<T>) -> Result<()>,
     ) -> Result<()> {
         let readable = |which: usize| {
             let turns = self.gemm.are_transposed[which];
             self.readable(stream, which, !turns && has_groups(&self.gemm.factors[which]), turns)
         };
-        let (a, b) = (readable(0)?, readable(1)?);
+        let factors = [readable(0)?, readable(1)?];
+        self.by_blocks(factors, tile, launch)
+    }
+
+    /// The product by the tensor cores of warps, which read factors of either orientation.
+    fn by_warps(
+        self,
+        stream: &Stream,
+        tile: [usize; 2],
+        launch: impl FnOnce(Blocks<T>) -> Result<()>,
+    ) -> Result<()> {
+        let readable =
+            |which: usize| self.readable(stream, which, has_groups(&self.gemm.factors[which]), false);
+        let factors = [readable(0)?, readable(1)?];
+        self.by_blocks(factors, tile, launch)
+    }
+
+    /// By a block for each tile.
+    fn by_blocks(
+        self,
+        [a, b]: [Readable<T>; 2],
+        tile: [usize; 2],
+        launch: impl FnOnce(Blocks<T>) -> Result<()>,
+    ) -> Result<()> {
         let ((a, pitch_a), (b, pitch_b)) = (a.elements()?, b.elements()?);
         let s = self.sizes([pitch_a, pitch_b].map(|pitch| pitch * size_of::<T>() / 16), tile);
         let grid = Grid::blocks((s.batches * s.tiles[0] * s.tiles[1]) as usize);
-        launch(ByThreads { grid, s, scales: self.gemm.scales, a, b, c: self.gemm.c.span().into_atomic() })
+        launch(Blocks { grid, s, scales: self.gemm.scales, a, b, c: self.gemm.c.span().into_atomic() })
     }
 }
 
@@ -239,8 +278,8 @@ fn attribute(stream: &Stream, attribute: DeviceAttribute) -> Result<usize> {
     stream.device().attribute(attribute).map(|it| it.max(1) as usize)
 }
 
-/// What a launch of the kernels of threads takes.
-struct ByThreads<'v, T: Multiplied> {
+/// What a launch with a block for each tile takes.
+struct Blocks<'v, T: Multiplied> {
     grid: Grid<1>,
     s: Sizes,
     scales: [T::Total; 2],
@@ -251,7 +290,7 @@ struct ByThreads<'v, T: Multiplied> {
 
 macro_rules! by_threads {
     ($product:ident, $stream:ident, $tile:expr, $group:literal, $launch:path) => {
-        $product.by_threads($stream, $tile, |ByThreads { grid, s, scales: [alpha, beta], a, b, c }| {
+        $product.by_threads($stream, $tile, |Blocks { grid, s, scales: [alpha, beta], a, b, c }| {
             let (a, b) = (a.as_aligned16::<$group>()?, b.as_aligned16::<$group>()?);
             $launch($stream, grid, s, alpha, beta, a, b, c)
         })
@@ -260,6 +299,24 @@ macro_rules! by_threads {
 
 #[cfg(feature = "half")]
 use by_threads;
+
+/// The product by the kernel for its orientation: rows for each `k` are those of a left factor that is transposed, and of a right one
+/// that is not.
+macro_rules! by_warps {
+    ($product:ident, $stream:ident, $tile:expr, $group:literal, $kernel:path) => {{
+        let by_k = [$product.gemm.are_transposed[0], !$product.gemm.are_transposed[1]];
+        $product.by_warps($stream, $tile, |Blocks { grid, s, scales: [alpha, beta], a, b, c }| {
+            use $kernel as launch;
+            let (a, b) = (a.as_aligned16::<$group>()?, b.as_aligned16::<$group>()?);
+            match by_k {
+                [false, false] => launch::<false, false>($stream, grid, s, alpha, beta, a, b, c),
+                [false, true] => launch::<false, true>($stream, grid, s, alpha, beta, a, b, c),
+                [true, false] => launch::<true, false>($stream, grid, s, alpha, beta, a, b, c),
+                [true, true] => launch::<true, true>($stream, grid, s, alpha, beta, a, b, c),
+            }
+        })
+    }};
+}
 
 impl Multiplied for f32 {
     type Bits = u32;
@@ -276,7 +333,13 @@ impl Multiplied for f64 {
     type Bits = u64;
 
     fn gemm(stream: &Stream, product: Product<f64>) -> Result<()> {
-        by_threads!(product, stream, [64, 64], 2, kernels::kernels::multiply_doubles)
+        if stream.device().compute_capability() < Some(TENSOR_CORES) {
+            return by_threads!(product, stream, [64, 64], 2, kernels::kernels::multiply_doubles);
+        }
+        if product.is_large(stream, [([128, 128], 1.0), ([64, 64], 1.2)])? {
+            return by_warps!(product, stream, [128, 128], 2, warps::kernels::multiply_doubles);
+        }
+        by_warps!(product, stream, [64, 64], 2, warps::kernels::multiply_few_doubles)
     }
 }
 
