@@ -8,15 +8,16 @@ use crate::element::device_copy::DeviceCopy;
 #[cfg(feature = "half")]
 use crate::half::{bf16, f16};
 use crate::math::Float;
+use crate::narrow::{f8e4m3, f8e5m2, tf32};
 use crate::shared::SharedElement;
 use crate::warp::{Exchange, Warp};
 
-/// An element of matrices that tensor cores multiply: `f64`, `i8`, `u8`, and with the feature `half` `f16` and `bf16`. See
-/// [`FragmentA`](super::FragmentA).
+/// An element of matrices that tensor cores multiply: `f64`, `tf32`, `f8e4m3`, `f8e5m2`, `i8`, `u8`, and with the feature `half` `f16` and
+/// `bf16`. See [`FragmentA`](super::FragmentA).
 #[diagnostic::on_unimplemented(
     message = "no tensor core multiplies matrices of `{Self}`",
     label = "not a `MatrixElement`",
-    note = "elements are `f64`, `i8`, `u8`, and with the feature `half` `f16` and `bf16`"
+    note = "elements are `f64`, `i8`, `u8`, the `tf32`, `f8e4m3` and `f8e5m2` of `device::narrow`, and with the feature `half` `f16` and `bf16`"
 )]
 pub trait MatrixElement: DeviceCopy + SharedElement + Pod + sealed::Sealed {
     /// What products are added up in: `f64`, `f32`, or `i32`.
@@ -112,6 +113,9 @@ macro_rules! elements {
 elements! {
     i8: i32, u8, product_i8 from "sm_80", |a, b, sum| sum.wrapping_add(i32::from(a) * i32::from(b));
     u8: i32, u8, product_u8 from "sm_80", |a, b, sum| sum.wrapping_add(i32::from(a) * i32::from(b));
+    tf32: f32, u32, product_tf32 from "sm_80", |a, b, sum| Float::mul_add(a.to_f32(), b.to_f32(), sum);
+    f8e4m3: f32, u8, product_f8e4m3 from "sm_89", |a, b, sum| Float::mul_add(a.to_f32(), b.to_f32(), sum);
+    f8e5m2: f32, u8, product_f8e5m2 from "sm_89", |a, b, sum| Float::mul_add(a.to_f32(), b.to_f32(), sum);
 }
 #[cfg(feature = "half")]
 elements! {

@@ -8,7 +8,7 @@ mod element;
 mod ptx;
 mod rows;
 mod softmax;
-#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_89")))]
 mod steps;
 
 use core::marker::PhantomData;
@@ -74,11 +74,14 @@ use unrolled;
 /// |---|---|---|---|
 /// | `f16`, `bf16` (feature `half`) | 16 | `f32` | `mma.sync.m16n8k16` |
 /// | `f64` | 8 | `f64` | `mma.sync.m16n8k8`, or `.m8n8k4` before `sm_90` |
+/// | [`tf32`](crate::narrow::tf32) | 8 | `f32` | `mma.sync.m16n8k8` |
+/// | [`f8e4m3`](crate::narrow::f8e4m3), [`f8e5m2`](crate::narrow::f8e5m2) | 32 | `f32` | `mma.sync.m16n8k32`, from `sm_89` on |
 /// | `i8`, `u8` | 32 | `i32`, which wraps around | `mma.sync.m16n8k32` |
 ///
-/// Products of 16-bit floats are exact. The CPU device, and code for architectures before `sm_80`, add them up one after the other,
-/// each sum rounded to the nearest `f32`. Tensor cores add several at once and cut off bits: sums that an `f32` holds exactly are
-/// the same everywhere, others may differ in their last bits. Products of `f64` have the same bits everywhere: each is rounded once, with
+/// Products of `tf32` and of 16- and 8-bit floats are exact. The CPU device, and code for architectures without the instruction, add them
+/// up one after the other, each sum rounded to the nearest `f32`. Tensor cores add several at once and cut off bits: sums that an `f32`
+/// holds exactly are the same everywhere, others may differ in their last bits. Of 8-bit floats, compute capability 8.9 may cut off what is
+/// below 2^-13 of the largest number that it adds. Products of `f64` have the same bits everywhere: each is rounded once, with
 /// its sum, in the order of the depth.
 ///
 /// A warp multiplies larger matrices at once, an accumulator of 64 x 64 sums as 4 x 8 fragments: each element that it loads is then
@@ -199,7 +202,7 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
     ///
     /// From shared memory it is one instruction (PTX `ldmatrix.x4`, from `sm_80` on), if rows have a multiple of 16 bytes and the part
     /// begins at one. Threads read 16 bytes of 8 rows at a time: none waits for another if rows are 16 bytes apart modulo 128, as those
-    /// of `[[f16; 72]; 64]` are.
+    /// of `[[f16; 72]; 64]` are. `f64` are loaded one by one: there rows are 32 bytes apart modulo 128, as those of `[[f64; 20]; 64]`.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

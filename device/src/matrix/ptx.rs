@@ -91,6 +91,7 @@ macro_rules! products {
 products! {
     product_i8 "llvm.nvvm.mma.m16n8k32.row.col.s8" u32, i32 as Sums;
     product_u8 "llvm.nvvm.mma.m16n8k32.row.col.u8" u32, i32 as Sums;
+    product_tf32 "llvm.nvvm.mma.m16n8k8.row.col.tf32" u32, f32 as Sums;
 }
 
 #[cfg(feature = "half")]
@@ -134,31 +135,48 @@ pub(super) fn product_f64<const M: usize, const N: usize>(
     });
 }
 
-/// Inline assembly, as LLVM's intrinsic takes vectors of `f16`, with which rustc calls no function of this target. LLVM does not know
-/// it to be convergent, but leaves it behind the barrier of the warp, which is.
+/// Inline assembly, where LLVM has no intrinsic that rustc can call for the target. LLVM does not know it to be convergent, but leaves it
+/// behind the barrier of the warp, which is.
+#[cfg(any(feature = "half", target_feature = "sm_89"))]
+macro_rules! assembled {
+    ($($name:ident $instruction:literal;)*) => { $(
+        #[track_caller]
+        #[inline(always)]
+        pub(super) fn $name<const M: usize, const N: usize>(
+            warp: &Warp,
+            a: &[[u32; 4]; M],
+            b: &[[u32; 2]; N],
+            sums: &mut [[[f32; 4]; N]; M],
+        ) {
+            warp.sync();
+            unrolled!(m in M, {
+                unrolled!(n in N, {
+                    let [c0, c1, c2, c3] = &mut sums[m][n];
+                    // SAFETY: it reads its arguments only; all threads of the warp come from the barrier.
+                    unsafe {
+                        core::arch::asm!(
+                            concat!($instruction, " {{{0}, {1}, {2}, {3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}}, {{{0}, {1}, {2}, {3}}};"),
+                            inout(reg32) *c0, inout(reg32) *c1, inout(reg32) *c2, inout(reg32) *c3,
+                            in(reg32) a[m][0], in(reg32) a[m][1], in(reg32) a[m][2], in(reg32) a[m][3],
+                            in(reg32) b[n][0], in(reg32) b[n][1],
+                            options(nostack, preserves_flags),
+                        );
+                    }
+                });
+            });
+        }
+    )* };
+}
+
+// The intrinsic takes vectors of `f16`, with which rustc calls no function of this target.
 #[cfg(feature = "half")]
-#[track_caller]
-#[inline(always)]
-pub(super) fn product_f16<const M: usize, const N: usize>(
-    warp: &Warp,
-    a: &[[u32; 4]; M],
-    b: &[[u32; 2]; N],
-    sums: &mut [[[f32; 4]; N]; M],
-) {
-    warp.sync();
-    unrolled!(m in M, {
-        unrolled!(n in N, {
-            let [c0, c1, c2, c3] = &mut sums[m][n];
-            // SAFETY: it reads its arguments only; all threads of the warp come from the barrier.
-            unsafe {
-                core::arch::asm!(
-                    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{{0}, {1}, {2}, {3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}}, {{{0}, {1}, {2}, {3}}};",
-                    inout(reg32) *c0, inout(reg32) *c1, inout(reg32) *c2, inout(reg32) *c3,
-                    in(reg32) a[m][0], in(reg32) a[m][1], in(reg32) a[m][2], in(reg32) a[m][3],
-                    in(reg32) b[n][0], in(reg32) b[n][1],
-                    options(nostack, preserves_flags),
-                );
-            }
-        });
-    });
+assembled! {
+    product_f16 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
+}
+
+// The intrinsics are for PTX 8.4, which needs a newer driver; the build step raises the version of modules with these instructions.
+#[cfg(target_feature = "sm_89")]
+assembled! {
+    product_f8e4m3 "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32";
+    product_f8e5m2 "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32";
 }
