@@ -98,7 +98,7 @@ fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
 
 /// The product in memory with rows of whole fours, and then copied to `c`.
 fn by_way_of_fours<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()> {
-    let Product { gemm: Gemm { factors, c, are_transposed, scales, batches }, shape } = product;
+    let Product { gemm: Gemm { factors, c, are_transposed, scales, batches, is_tf32 }, shape } = product;
     let (width, height, pitch) = (c.width(), c.height(), c.pitch());
     let (c, padded) = (c.span(), width.next_multiple_of(4));
     let mut fours = stream.temporary::<T::Bits>(padded * height)?;
@@ -110,7 +110,7 @@ fn by_way_of_fours<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
         stream.copy_2d(before, fours.reborrow().pitched(width, height, padded)?)?;
     }
     let of_fours = fours.reborrow().pitched(padded, height, padded)?;
-    let gemm = Gemm { factors, c: of_fours, are_transposed, scales, batches };
+    let gemm = Gemm { factors, c: of_fours, are_transposed, scales, batches, is_tf32 };
     by_tensor_cores(stream, Product { gemm, shape })?;
     stream.copy_2d(fours.view().pitched(width, height, padded)?, c.pitched(width, height, pitch)?)
 }

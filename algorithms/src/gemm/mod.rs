@@ -1,7 +1,7 @@
-//! Products of matrices, by tensor cores where elements have 16 or 64 bits.
+//! Products of matrices, by tensor cores unless they are of `f32`.
 //!
-//! `kernels` has the products of threads, `warps` those of `f64` by tensor cores, `tiles` those of 16-bit floats, which `halves` launches; `pack`
-//! what makes a factor readable for all of them, `native` the bodies for the CPU device.
+//! `kernels` has the products of threads, `warps` those of `f64` and `tf32` by tensor cores, `tiles` those of 16-bit floats, which `halves`
+//! launches; `pack` what makes a factor readable for all of them, `native` the bodies for the CPU device.
 
 #[cfg(feature = "half")]
 mod halves;
@@ -43,6 +43,7 @@ pub struct Gemm<'a, 'c, T: Multiplied> {
     are_transposed: [bool; 2],
     scales: [T::Total; 2],
     batches: usize,
+    is_tf32: bool,
 }
 
 impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
@@ -58,6 +59,7 @@ impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
             are_transposed: [false; 2],
             scales: [T::Total::ONE, T::Total::ZERO],
             batches: 1,
+            is_tf32: false,
         }
     }
 
@@ -120,6 +122,15 @@ impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
             return Err(Error::ShapeMismatch { operation: "gemm, the product and `c`", from, to });
         }
         Ok([rows, columns, depth])
+    }
+}
+
+impl Gemm<'_, '_, f32> {
+    /// Rounds the elements of both factors to [`tf32`](ferrogrid_device::narrow::tf32), 10 bits of fraction, which tensor cores multiply from compute
+    /// capability 8.0 on (cuBLAS's `CUBLAS_COMPUTE_32F_FAST_TF32`): several times as fast as `f32`. Sums remain `f32`.
+    #[must_use]
+    pub fn tf32(self) -> Self {
+        Gemm { is_tf32: true, ..self }
     }
 }
 
@@ -322,11 +333,44 @@ impl Multiplied for f32 {
     type Bits = u32;
 
     fn gemm(stream: &Stream, product: Product<f32>) -> Result<()> {
+        if product.gemm.is_tf32 {
+            return multiply_tf32(stream, product);
+        }
         if product.blocks([128, 128]) < attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)? {
             return by_threads!(product, stream, [64, 64], 4, kernels::kernels::multiply_few_singles);
         }
         by_threads!(product, stream, [128, 128], 4, kernels::kernels::multiply_singles)
     }
+}
+
+/// The product of elements that are rounded to `tf32`: by tensor cores, or by threads of rounded copies.
+fn multiply_tf32(stream: &Stream, product: Product<f32>) -> Result<()> {
+    if stream.device().compute_capability() < Some(TENSOR_CORES) {
+        let [a, b] = product.gemm.factors;
+        let (rounded_a, rounded_b) = (rounded(stream, a)?, rounded(stream, b)?);
+        let factors = [
+            rounded_a.view().pitched(a.width(), a.height(), a.pitch())?,
+            rounded_b.view().pitched(b.width(), b.height(), b.pitch())?,
+        ];
+        let gemm = Gemm { factors, is_tf32: false, ..product.gemm };
+        return f32::gemm(stream, Product { gemm, shape: product.shape });
+    }
+    let memory = attribute(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    // Rows of 128 bytes in three stages: more shared memory than GPUs for graphics have.
+    if memory >= 3 * (128 + 256) * 128 && product.is_large(stream, [([128, 256], 1.0), ([64, 64], 1.4)])? {
+        return by_warps!(product, stream, [128, 256], 4, warps::kernels::multiply_tf32);
+    }
+    by_warps!(product, stream, [64, 64], 4, warps::kernels::multiply_few_tf32)
+}
+
+/// A copy of a factor and of what is between its rows, rounded to `tf32`.
+fn rounded(stream: &Stream, factor: PitchedView<f32>) -> Result<Temporary<f32>> {
+    let elements = factor.span();
+    let mut copy = stream.temporary(elements.len())?;
+    if !elements.is_empty() {
+        pack::kernels::round(stream, Grid::blocks(elements.len().div_ceil(256)), elements, copy.view_mut())?;
+    }
+    Ok(copy)
 }
 
 impl Multiplied for f64 {
@@ -346,11 +390,12 @@ impl Multiplied for f64 {
 /// Multiplies matrices (cuBLAS's `cublasGemmEx()`): [`Gemm`] says which, and how.
 ///
 /// Products and sums of `f32` and `f64` are of that type: each sum adds its products in the order of `k`, and each product is rounded once,
-/// with its sum. Those have the same bits on every device. Sums of `f16` and `bf16` are `f32`, and rounded when they are stored. GPUs
-/// from compute capability 8.0 on compute them by tensor cores, whose sums may differ in their last bits from those of other devices.
+/// with its sum. Those have the same bits on every device. With [`Gemm::tf32`] elements of `f32` are rounded first. Sums of `f16` and `bf16` are `f32`, and rounded when they are stored. GPUs
+/// from compute capability 8.0 on compute them, and those of `tf32`, by tensor cores, whose sums may differ in their last bits from those of
+/// other devices.
 ///
 /// A factor is copied first if a kernel cannot read it as it is: if rows have no multiple of 16 bytes, or begin at none; of 16-bit floats
-/// also if rows have a pitch, or several batches of rows along `k`; of others if it is transposed. The copy's memory comes from the
+/// also if rows have a pitch, or several batches of rows along `k`; of others, if threads multiply them, if it is transposed. The copy's memory comes from the
 /// stream's device in stream order.
 ///
 /// ```

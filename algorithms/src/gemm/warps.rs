@@ -1,10 +1,11 @@
-//! The kernels of products by the tensor cores of warps (`mma.sync`): of `f64`.
+//! The kernels of products by the tensor cores of warps (`mma.sync`): of `f64`, and of `f32` rounded to `tf32`.
 
 /// The kernels. `LEFT` and `RIGHT` say whether a factor is stored with a row for each `k`, as `b` is unless it is transposed.
 #[ferrogrid::module(arch = ["sm_80", "sm_90"])]
 pub mod kernels {
     use atomic::{AtomicLoadStore, Ordering::Relaxed};
     use ferrogrid::device::matrix::{Accumulator, COLUMNS, FragmentA, FragmentB, MatrixElement, ROWS};
+    use ferrogrid::device::narrow::tf32;
     use ferrogrid::device::prelude::*;
 
     use crate::gemm::kernels::kernels::{Sizes, scaled};
@@ -112,34 +113,51 @@ pub mod kernels {
         let [own_row, own_column] =
             [number % (LA / ROWS / M) * ROWS * M, number / (LA / ROWS / M) * COLUMNS * N];
 
-        let mut sums = Accumulator::<T, M, N>::zero();
-        for step in 0..depth.div_ceil(ROW * G) + S - 1 {
-            of_a.copy_with(t, |place| a.get(place, step * ROW * G));
-            of_b.copy_with(t, |place| b.get(place, step * ROW * G));
-            if step >= S - 1 {
-                let (tile_a, tile_b) = (of_a.current(), of_b.current());
-                // No closure, which LLVM may leave a function, with the sums in memory.
-                macro_rules! multiply {
-                    ($($part:literal)*) => { $(
-                        let first = $part * T::DEPTH;
-                        if first < ROW * G {
-                            let a = FragmentA::from_fn(&warp, |row, k| {
-                                let (line, k) = (own_row + row, first + k);
-                                let [row, group] = place::<G, LA, LEFT>(line, k);
-                                round(tile_a[row % LA][group][if LEFT { line } else { k } % G])
-                            });
-                            let b = FragmentB::from_fn(&warp, |k, column| {
-                                let (line, k) = (own_column + column, first + k);
-                                let [row, group] = place::<G, LB, RIGHT>(line, k);
-                                round(tile_b[row % LB][group][if RIGHT { line } else { k } % G])
-                            });
-                            sums.add_product(&warp, &a, &b);
-                        }
-                    )* };
-                }
-                multiply!(0 1 2 3);
-            }
+        // Macros, as LLVM may leave a closure a function, with the sums in memory.
+        macro_rules! copy {
+            ($step:expr) => {
+                of_a.copy_with(t, |place| a.get(place, $step * ROW * G));
+                of_b.copy_with(t, |place| b.get(place, $step * ROW * G));
+            };
+        }
+        macro_rules! load {
+            ($part:expr) => {{
+                let (tile_a, tile_b, first) = (of_a.current(), of_b.current(), $part * T::DEPTH);
+                let a = FragmentA::<T, M>::from_fn(&warp, |row, k| {
+                    let (line, k) = (own_row + row, first + k);
+                    let [row, group] = place::<G, LA, LEFT>(line, k);
+                    round(tile_a[row % LA][group][if LEFT { line } else { k } % G])
+                });
+                let b = FragmentB::<T, N>::from_fn(&warp, |k, column| {
+                    let (line, k) = (own_column + column, first + k);
+                    let [row, group] = place::<G, LB, RIGHT>(line, k);
+                    round(tile_b[row % LB][group][if RIGHT { line } else { k } % G])
+                });
+                (a, b)
+            }};
+        }
+        for step in 0..S - 1 {
+            copy!(step);
             t.advance((&mut of_a, &mut of_b));
+        }
+        // Each part is loaded before the last one is multiplied, the first of a stage as well: no load waits right after the barrier.
+        let (mut sums, mut loaded) = (Accumulator::<T, M, N>::zero(), load!(0));
+        for step in S - 1..depth.div_ceil(ROW * G) + S - 1 {
+            copy!(step);
+            macro_rules! multiply {
+                ($($part:literal)*) => { $(
+                    if $part * T::DEPTH < ROW * G {
+                        let next = load!($part);
+                        sums.add_product(&warp, &loaded.0, &loaded.1);
+                        loaded = next;
+                    }
+                )* };
+            }
+            multiply!(1 2 3);
+            t.advance((&mut of_a, &mut of_b));
+            let next = load!(0);
+            sums.add_product(&warp, &loaded.0, &loaded.1);
+            loaded = next;
         }
         sums.for_each(&warp, |row, column, sum| {
             let [row, column] = [first_row + own_row + row, first_column + own_column + column];
@@ -197,6 +215,53 @@ pub mod kernels {
             ([a, b], c),
             (of_a, of_b),
             |it| it,
+        );
+    }
+    /// Of `f32`, rounded to `tf32`, 128 x 256 sums by each block.
+    #[inline(always)]
+    #[kernel(block = 256, min_blocks = 1, wide, LEFT = [false, true], RIGHT = [false, true])]
+    pub fn multiply_tf32<const LEFT: bool, const RIGHT: bool>(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: &[Aligned16<[f32; 4]>],
+        b: &[Aligned16<[f32; 4]>],
+        c: &[DeviceAtomic<f32>],
+        of_a: Shared<Stages<Lines<Aligned16<[f32; 4]>, 128>, 3>>,
+        of_b: Shared<Stages<Lines<Aligned16<[f32; 4]>, 256>, 3>>,
+    ) {
+        multiply_block::<tf32, f32, 4, 4, 8, 128, 256, 3, LEFT, RIGHT, _, _>(
+            &t,
+            s,
+            [alpha, beta],
+            ([a, b], c),
+            (of_a, of_b),
+            tf32::from_f32,
+        );
+    }
+
+    /// Of `f32`, rounded to `tf32`, 64 x 64 sums by each block.
+    #[inline(always)]
+    #[kernel(block = 128, min_blocks = 3, wide, LEFT = [false, true], RIGHT = [false, true])]
+    pub fn multiply_few_tf32<const LEFT: bool, const RIGHT: bool>(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: &[Aligned16<[f32; 4]>],
+        b: &[Aligned16<[f32; 4]>],
+        c: &[DeviceAtomic<f32>],
+        of_a: Shared<Stages<Lines<Aligned16<[f32; 4]>, 64>, 3>>,
+        of_b: Shared<Stages<Lines<Aligned16<[f32; 4]>, 64>, 3>>,
+    ) {
+        multiply_block::<tf32, f32, 4, 2, 4, 64, 64, 3, LEFT, RIGHT, _, _>(
+            &t,
+            s,
+            [alpha, beta],
+            ([a, b], c),
+            (of_a, of_b),
+            tf32::from_f32,
         );
     }
 }
