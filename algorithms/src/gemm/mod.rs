@@ -126,8 +126,8 @@ impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
 }
 
 impl Gemm<'_, '_, f32> {
-    /// Rounds the elements of both factors to [`tf32`](ferrogrid_device::narrow::tf32), 10 bits of fraction, which tensor cores multiply from compute
-    /// capability 8.0 on (cuBLAS's `CUBLAS_COMPUTE_32F_FAST_TF32`): several times as fast as `f32`. Sums remain `f32`.
+    /// Rounds the elements of both factors to [`tf32`](ferrogrid_device::narrow::tf32), 10 bits of fraction, which tensor cores multiply from
+    /// compute capability 8.0 on (cuBLAS's `CUBLAS_COMPUTE_32F_FAST_TF32`). Sums remain `f32`.
     #[must_use]
     pub fn tf32(self) -> Self {
         Gemm { is_tf32: true, ..self }
@@ -390,13 +390,13 @@ impl Multiplied for f64 {
 /// Multiplies matrices (cuBLAS's `cublasGemmEx()`): [`Gemm`] says which, and how.
 ///
 /// Products and sums of `f32` and `f64` are of that type: each sum adds its products in the order of `k`, and each product is rounded once,
-/// with its sum. Those have the same bits on every device. With [`Gemm::tf32`] elements of `f32` are rounded first. Sums of `f16` and `bf16` are `f32`, and rounded when they are stored. GPUs
-/// from compute capability 8.0 on compute them, and those of `tf32`, by tensor cores, whose sums may differ in their last bits from those of
-/// other devices.
+/// with its sum. Those have the same bits on every device. With [`Gemm::tf32`], elements of `f32` are rounded first. Sums of `f16` and `bf16`
+/// are `f32`, and rounded when they are stored. GPUs from compute capability 8.0 on compute them, and those of `tf32`, by tensor cores,
+/// whose sums may differ in their last bits from those of other devices.
 ///
 /// A factor is copied first if a kernel cannot read it as it is: if rows have no multiple of 16 bytes, or begin at none; of 16-bit floats
-/// also if rows have a pitch, or several batches of rows along `k`; of others, if threads multiply them, if it is transposed. The copy's memory comes from the
-/// stream's device in stream order.
+/// also if rows have a pitch, or several batches of rows along `k`; of others, if threads multiply them, if it is transposed. The copy's
+/// memory comes from the stream's device in stream order.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};

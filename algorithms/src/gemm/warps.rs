@@ -13,10 +13,10 @@ pub mod kernels {
     /// Groups of 16 bytes in a row of shared memory.
     const ROW: usize = 8;
 
-    /// `L` lines of a factor, rows of `a` or columns of `b`, and for each `ROW` groups of elements along `k`.
-    type Lines<U, const L: usize> = [[U; ROW]; L];
+    /// Stages of `L` lines of a factor, rows of `a` or columns of `b`, and for each `ROW` groups of elements along `k`.
+    type Lines<U, const G: usize, const L: usize, const S: usize> = Stages<[[Aligned16<[U; G]>; ROW]; L], S>;
 
-    /// Where the group of an element is among `Lines`, stored line by line or `k` by `k`. Groups are exchanged within a row of 128
+    /// Where the group of an element is in `Lines`, stored line by line or `k` by `k`. Groups are exchanged within a row of 128
     /// bytes, so that the threads of a warp, which read 8 lines and 4 `k` at a time, read different banks.
     #[inline(always)]
     fn place<const G: usize, const L: usize, const BY_K: bool>(line: usize, k: usize) -> [usize; 2] {
@@ -92,16 +92,14 @@ pub mod kernels {
         t: &Thread<1>,
         s: Sizes,
         scales: [U; 2],
-        ([a, b], c): ([&[Aligned16<[U; G]>]; 2], &[DeviceAtomic<U>]),
-        memory: (
-            Shared<Stages<Lines<Aligned16<[U; G]>, LA>, S>, ID_A>,
-            Shared<Stages<Lines<Aligned16<[U; G]>, LB>, S>, ID_B>,
-        ),
+        [a, b]: [&[Aligned16<[U; G]>]; 2],
+        c: &[DeviceAtomic<U>],
+        (of_a, of_b): (Shared<Lines<U, G, LA, S>, ID_A>, Shared<Lines<U, G, LB, S>, ID_B>),
         round: impl Fn(U) -> T,
     ) where
         Aligned16<[U; G]>: SharedElement,
     {
-        let (mut of_a, mut of_b) = (memory.0.into_stages(), memory.1.into_stages());
+        let (mut of_a, mut of_b) = (of_a.into_stages(), of_b.into_stages());
         let (batch, [down, across]) = s.place(u64::from(t.block_idx()[0]));
         let (batch, [rows, columns]) = (batch as usize, s.result.map(|it| it as usize));
         let [first_row, first_column] = [down as usize * LA, across as usize * LB];
@@ -181,14 +179,15 @@ pub mod kernels {
         a: &[Aligned16<[f64; 2]>],
         b: &[Aligned16<[f64; 2]>],
         c: &[DeviceAtomic<f64>],
-        of_a: Shared<Stages<Lines<Aligned16<[f64; 2]>, 128>, 3>>,
-        of_b: Shared<Stages<Lines<Aligned16<[f64; 2]>, 128>, 3>>,
+        of_a: Shared<Lines<f64, 2, 128, 3>>,
+        of_b: Shared<Lines<f64, 2, 128, 3>>,
     ) {
         multiply_block::<f64, f64, 2, 4, 4, 128, 128, 3, LEFT, RIGHT, _, _>(
             &t,
             s,
             [alpha, beta],
-            ([a, b], c),
+            [a, b],
+            c,
             (of_a, of_b),
             |it| it,
         );
@@ -205,14 +204,15 @@ pub mod kernels {
         a: &[Aligned16<[f64; 2]>],
         b: &[Aligned16<[f64; 2]>],
         c: &[DeviceAtomic<f64>],
-        of_a: Shared<Stages<Lines<Aligned16<[f64; 2]>, 64>, 3>>,
-        of_b: Shared<Stages<Lines<Aligned16<[f64; 2]>, 64>, 3>>,
+        of_a: Shared<Lines<f64, 2, 64, 3>>,
+        of_b: Shared<Lines<f64, 2, 64, 3>>,
     ) {
         multiply_block::<f64, f64, 2, 2, 4, 64, 64, 3, LEFT, RIGHT, _, _>(
             &t,
             s,
             [alpha, beta],
-            ([a, b], c),
+            [a, b],
+            c,
             (of_a, of_b),
             |it| it,
         );
@@ -228,14 +228,15 @@ pub mod kernels {
         a: &[Aligned16<[f32; 4]>],
         b: &[Aligned16<[f32; 4]>],
         c: &[DeviceAtomic<f32>],
-        of_a: Shared<Stages<Lines<Aligned16<[f32; 4]>, 128>, 3>>,
-        of_b: Shared<Stages<Lines<Aligned16<[f32; 4]>, 256>, 3>>,
+        of_a: Shared<Lines<f32, 4, 128, 3>>,
+        of_b: Shared<Lines<f32, 4, 256, 3>>,
     ) {
         multiply_block::<tf32, f32, 4, 4, 8, 128, 256, 3, LEFT, RIGHT, _, _>(
             &t,
             s,
             [alpha, beta],
-            ([a, b], c),
+            [a, b],
+            c,
             (of_a, of_b),
             tf32::from_f32,
         );
@@ -252,14 +253,15 @@ pub mod kernels {
         a: &[Aligned16<[f32; 4]>],
         b: &[Aligned16<[f32; 4]>],
         c: &[DeviceAtomic<f32>],
-        of_a: Shared<Stages<Lines<Aligned16<[f32; 4]>, 64>, 3>>,
-        of_b: Shared<Stages<Lines<Aligned16<[f32; 4]>, 64>, 3>>,
+        of_a: Shared<Lines<f32, 4, 64, 3>>,
+        of_b: Shared<Lines<f32, 4, 64, 3>>,
     ) {
         multiply_block::<tf32, f32, 4, 2, 4, 64, 64, 3, LEFT, RIGHT, _, _>(
             &t,
             s,
             [alpha, beta],
-            ([a, b], c),
+            [a, b],
+            c,
             (of_a, of_b),
             tf32::from_f32,
         );
