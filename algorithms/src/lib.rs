@@ -151,7 +151,7 @@ mod tests {
     use crate::accumulate::accumulations::Least;
     use crate::fft::kernels::kernels as transforms;
     use crate::filter::kernels::kernels as filters;
-    use crate::gemm::{kernels::kernels as products, pack::kernels as packing};
+    use crate::gemm::{kernels::kernels as products, pack::kernels as packing, warps::kernels as warps};
     use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
     use crate::image::kernels::kernels as images;
     use crate::keyed::{keys::kernels as keys, values::kernels as values};
@@ -240,6 +240,10 @@ mod tests {
             products::multiply_singles::kernel(),
             products::multiply_few_singles::kernel(),
             products::multiply_doubles::kernel(),
+            warps::multiply_doubles::kernel::<true, false>(),
+            warps::multiply_few_doubles::kernel::<false, true>(),
+            warps::multiply_tf32::kernel::<true, true>(),
+            warps::multiply_few_tf32::kernel::<false, false>(),
             packing::pack::kernel::<u16>(),
             digits::count_digits::kernel::<u64>(),
             passes::move_keys::kernel::<u32, 32>(),

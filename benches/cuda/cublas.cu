@@ -26,4 +26,5 @@ static int product(const void* a, const void* b, void* c, int m, int n, int k, b
 PRODUCT(bf16, float, CUDA_R_16BF, CUBLAS_COMPUTE_32F)
 PRODUCT(f16, float, CUDA_R_16F, CUBLAS_COMPUTE_32F)
 PRODUCT(f32, float, CUDA_R_32F, CUBLAS_COMPUTE_32F)
+PRODUCT(tf32, float, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32)
 PRODUCT(f64, double, CUDA_R_64F, CUBLAS_COMPUTE_64F)

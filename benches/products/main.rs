@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use ferrogrid::algorithms::{self, Gemm, Multiplied};
 use ferrogrid::device::half::{bf16, f16};
+use ferrogrid::device::narrow::tf32;
 use ferrogrid::prelude::*;
 use libloading::Library;
 use timed::time;
@@ -128,40 +129,49 @@ const ROUNDS: usize = 11;
 /// What a round takes, at least.
 const ROUND: Duration = Duration::from_millis(5);
 
-/// A number of both sides.
-trait Number: Multiplied<Total: Into<f64>> + Into<f64> {
+/// A number that both sides compute with.
+trait Number {
+    /// The elements of the matrices.
+    type Element: Multiplied<Total: Into<f64>> + Into<f64>;
     const NAME: &str;
-    /// The bits of the type's fraction.
+    /// The bits of an element's fraction.
     const DIGITS: i32;
-    fn of(number: f64) -> Self;
+    fn of(number: f64) -> Self::Element;
+    /// The product by such numbers.
+    fn by<'a, 'c>(product: Gemm<'a, 'c, Self::Element>) -> Gemm<'a, 'c, Self::Element>;
 }
 
 macro_rules! numbers {
-    ($($t:ident: $digits:literal, $of:expr;)*) => {
+    ($($t:ident in $element:ident: $digits:literal, $of:expr, $by:expr;)*) => {
         $(impl Number for $t {
+            type Element = $element;
             const NAME: &str = stringify!($t);
             const DIGITS: i32 = $digits;
-            fn of(number: f64) -> Self {
+            fn of(number: f64) -> $element {
                 $of(number)
+            }
+            fn by<'a, 'c>(product: Gemm<'a, 'c, $element>) -> Gemm<'a, 'c, $element> {
+                $by(product)
             }
         })*
     };
 }
 numbers! {
-    bf16: 8, bf16::from_f64;
-    f16: 11, f16::from_f64;
-    f32: 24, |it| it as f32;
-    f64: 53, |it| it;
+    bf16 in bf16: 8, bf16::from_f64, |it| it;
+    f16 in f16: 11, f16::from_f64, |it| it;
+    tf32 in f32: 24, |it| tf32::from_f32(it as f32).to_f32(), Gemm::tf32;
+    f32 in f32: 24, |it| it as f32, |it| it;
+    f64 in f64: 53, |it| it, |it| it;
 }
 
 /// A product whose factors are on the device, with a result of each side.
-struct Trial<'s, T> {
+struct Trial<'s, T: Number> {
     stream: &'s Stream,
     shape: [usize; 3],
     turned: Turned,
-    host: [Vec<T>; 2],
-    factors: [DeviceBuffer<T>; 2],
-    results: [RefCell<DeviceBuffer<T>>; 2],
+    host: [Vec<T::Element>; 2],
+    factors: [DeviceBuffer<T::Element>; 2],
+    results: [RefCell<DeviceBuffer<T::Element>>; 2],
 }
 
 impl<'s, T: Number> Trial<'s, T> {
@@ -235,14 +245,14 @@ fn gemm<T: Number>(stream: &Stream, cublas: &Library, shape: [usize; 3], turned:
         let product =
             Gemm::new(a.view_2d(width_a, height_a)?, b.view_2d(width_b, height_b)?, c.view_2d_mut(n, m)?);
         let product = if turned[0] { product.transpose_a() } else { product };
-        algorithms::gemm(stream, if turned[1] { product.transpose_b() } else { product })
+        algorithms::gemm(stream, T::by(if turned[1] { product.transpose_b() } else { product }))
     })
 }
 
 /// By the kernel of this file.
 fn warps<T>(stream: &Stream, cublas: &Library, shape: [usize; 3]) -> Outcome<()>
 where
-    T: Number + kernels::product::Instance,
+    T: Number<Element = T> + Multiplied + kernels::product::Instance,
 {
     let trial = Trial::<T>::new(stream, shape, NT)?;
     let [m, n, k] = shape;
@@ -273,12 +283,14 @@ fn main() -> Outcome<()> {
             gemm::<f16>(stream, &cublas, shape, turned)?;
             if shape == [4096; 3] {
                 gemm::<f32>(stream, &cublas, shape, turned)?;
+                gemm::<tf32>(stream, &cublas, shape, turned)?;
                 gemm::<f64>(stream, &cublas, shape, turned)?;
             }
         }
     }
     for size in [1024, 2048, 8192] {
         gemm::<f32>(stream, &cublas, [size; 3], [false, false])?;
+        gemm::<tf32>(stream, &cublas, [size; 3], [false, false])?;
         gemm::<f64>(stream, &cublas, [size; 3], [false, false])?;
     }
     Ok(())

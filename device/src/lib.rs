@@ -12,7 +12,7 @@
 //! | `block/`, `warp/` | cooperation of threads: barriers, clusters, fences, sorts, shuffles, reductions |
 //! | `atomic/` | atomic numbers |
 //! | `matrix/` | products of matrices by tensor cores |
-//! | `number/` | mathematics, half precision, integer instructions, random numbers |
+//! | `number/` | mathematics, half precision, narrow floats, integer instructions, random numbers |
 //! | `texture/` | textures and surfaces |
 //! | `feedback/` | panics and printed text |
 //! | `native/` | blocks that run on a CPU thread |
@@ -71,6 +71,7 @@
 //! | `atomicAdd()`, `cuda::atomic_ref` | [`DeviceAtomic`] |
 //! | `sinf()`, `__sinf()` | [`math::Float`]: std's names; [`math::FastMath`] |
 //! | `__half`, `__nv_bfloat16`, `__half2` | the module `half` |
+//! | `__nv_fp8_e4m3`, `__nv_fp8_e5m2`, `wmma::precision::tf32` | the module [`narrow`] |
 //! | `__popc()`, `__clz()` | core's `count_ones()`, `leading_zeros()`; [`integer`] has what core lacks |
 //! | `curand` (Philox) | [`random::Philox4x32`] |
 //! | `printf()`, `assert()` | [`println!`], core's `assert!` |
@@ -134,7 +135,7 @@ pub use memory::volume::Volume;
 pub use memory::{cache, statics};
 #[cfg(feature = "half")]
 pub use number::half;
-pub use number::{integer, math, random};
+pub use number::{integer, math, narrow, random};
 pub use shared::{ClaimScratch, Padded, Scratch, Shared, SharedElement, SharedSlice, Stages};
 #[doc(hidden)]
 #[cfg(not(target_arch = "nvptx64"))]

@@ -5,15 +5,13 @@ use ferrogrid_device::matrix::Products;
 use ferrogrid_host::DeviceAttribute;
 
 use super::tiles::kernels::{multiply_large, multiply_small};
-use super::{ByThreads, Gemm, Multiplied, Product, attribute, by_threads, has_groups, kernels};
+use super::{
+    Blocks, Gemm, Multiplied, Product, TENSOR_CORES, Tiles, attribute, by_threads, has_groups, kernels,
+};
 use crate::number::numbers::Element;
 use crate::{Grid, Result, Stream};
 
-/// The compute capability from which on tensor cores multiply both types.
-const TENSOR_CORES: (u32, u32) = (8, 0);
-
-/// The sizes of tiles, and how long a multiplication takes by comparison.
-const TILES: [([usize; 2], f64); 2] = [([128, 256], 1.0), ([64, 128], 1.3)];
+const TILES: Tiles = [([128, 256], 1.0), ([64, 128], 1.3)];
 
 macro_rules! multiplied {
     ($($t:ident),*) => { $(
@@ -75,11 +73,8 @@ fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
     let (a, b) = (a.dense()?, b.dense()?);
     let processors = attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)?;
     let memory = attribute(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-    let time = |(tile, cost): ([usize; 2], f64)| {
-        product.blocks(tile).div_ceil(processors) as f64 * (tile[0] * tile[1]) as f64 * cost
-    };
     // A large tile takes more shared memory than most GPUs have.
-    let is_large = time(TILES[0]) <= time(TILES[1]) && memory >= size_of::<Products<T, 128, 256, 4>>();
+    let is_large = product.is_large(stream, TILES)? && memory >= size_of::<Products<T, 128, 256, 4>>();
     let tile = if is_large { TILES[0].0 } else { TILES[1].0 };
     let s = product.sizes([0; 2], tile);
     let grid = Grid::blocks(product.blocks(tile).min(processors));
@@ -103,7 +98,7 @@ fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
 
 /// The product in memory with rows of whole fours, and then copied to `c`.
 fn by_way_of_fours<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()> {
-    let Product { gemm: Gemm { factors, c, are_transposed, scales, batches }, shape } = product;
+    let Product { gemm: Gemm { factors, c, are_transposed, scales, batches, is_tf32 }, shape } = product;
     let (width, height, pitch) = (c.width(), c.height(), c.pitch());
     let (c, padded) = (c.span(), width.next_multiple_of(4));
     let mut fours = stream.temporary::<T::Bits>(padded * height)?;
@@ -115,7 +110,7 @@ fn by_way_of_fours<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
         stream.copy_2d(before, fours.reborrow().pitched(width, height, padded)?)?;
     }
     let of_fours = fours.reborrow().pitched(padded, height, padded)?;
-    let gemm = Gemm { factors, c: of_fours, are_transposed, scales, batches };
+    let gemm = Gemm { factors, c: of_fours, are_transposed, scales, batches, is_tf32 };
     by_tensor_cores(stream, Product { gemm, shape })?;
     stream.copy_2d(fours.view().pitched(width, height, padded)?, c.pitched(width, height, pitch)?)
 }

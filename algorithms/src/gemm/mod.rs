@@ -1,7 +1,7 @@
-//! Products of matrices, by tensor cores where elements have 16 bits.
+//! Products of matrices, by tensor cores unless they are of `f32`.
 //!
-//! `kernels` has the products of threads, `tiles` those of tensor cores, which `halves` launches; `pack` what makes a factor readable for either, `native` the
-//! bodies for the CPU device.
+//! `kernels` has the products of threads, `warps` those of `f64` and `tf32` by tensor cores, `tiles` those of 16-bit floats, which `halves`
+//! launches; `pack` what makes a factor readable for all of them, `native` the bodies for the CPU device.
 
 #[cfg(feature = "half")]
 mod halves;
@@ -10,6 +10,7 @@ mod native;
 pub(crate) mod pack;
 #[cfg(feature = "half")]
 pub(crate) mod tiles;
+pub(crate) mod warps;
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
@@ -42,6 +43,7 @@ pub struct Gemm<'a, 'c, T: Multiplied> {
     are_transposed: [bool; 2],
     scales: [T::Total; 2],
     batches: usize,
+    is_tf32: bool,
 }
 
 impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
@@ -57,6 +59,7 @@ impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
             are_transposed: [false; 2],
             scales: [T::Total::ONE, T::Total::ZERO],
             batches: 1,
+            is_tf32: false,
         }
     }
 
@@ -122,8 +125,23 @@ impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
     }
 }
 
+impl Gemm<'_, '_, f32> {
+    /// Rounds the elements of both factors to [`tf32`](ferrogrid_device::narrow::tf32), 10 bits of fraction, which tensor cores multiply from
+    /// compute capability 8.0 on (cuBLAS's `CUBLAS_COMPUTE_32F_FAST_TF32`). Sums remain `f32`.
+    #[must_use]
+    pub fn tf32(self) -> Self {
+        Gemm { is_tf32: true, ..self }
+    }
+}
+
 /// The rows of a launch that packs: grids have at most 65535 blocks along y.
 const PACKED_ROWS: usize = 32 * 65535;
+
+/// The compute capability from which on tensor cores multiply all elements.
+const TENSOR_CORES: (u32, u32) = (8, 0);
+
+/// The sizes of a large and of a small tile, and how long a multiplication takes by comparison.
+type Tiles = [([usize; 2], f64); 2];
 
 /// A product of known size, which is not empty.
 #[doc(hidden)]
@@ -215,22 +233,54 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
         rows.div_ceil(height) * columns.div_ceil(width) * self.gemm.batches
     }
 
+    /// Whether the large tiles take less time than the small ones: the blocks of a round take as long as one of them.
+    fn is_large(&self, stream: &Stream, tiles: Tiles) -> Result<bool> {
+        let processors = attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)?;
+        let [large, small] = tiles.map(|(tile, cost)| {
+            self.blocks(tile).div_ceil(processors) as f64 * (tile[0] * tile[1]) as f64 * cost
+        });
+        Ok(large <= small)
+    }
+
     /// The product of threads: by `launch`, of tiles of that size.
     fn by_threads(
         self,
         stream: &Stream,
         tile: [usize; 2],
-        launch: impl FnOnce(ByThreads<T>) -> Result<()>,
+        launch: impl FnOnce(Blocks<T>) -> Result<()>,
     ) -> Result<()> {
         let readable = |which: usize| {
             let turns = self.gemm.are_transposed[which];
             self.readable(stream, which, !turns && has_groups(&self.gemm.factors[which]), turns)
         };
-        let (a, b) = (readable(0)?, readable(1)?);
+        let factors = [readable(0)?, readable(1)?];
+        self.by_blocks(factors, tile, launch)
+    }
+
+    /// The product by the tensor cores of warps, which read factors of either orientation.
+    fn by_warps(
+        self,
+        stream: &Stream,
+        tile: [usize; 2],
+        launch: impl FnOnce(Blocks<T>) -> Result<()>,
+    ) -> Result<()> {
+        let readable =
+            |which: usize| self.readable(stream, which, has_groups(&self.gemm.factors[which]), false);
+        let factors = [readable(0)?, readable(1)?];
+        self.by_blocks(factors, tile, launch)
+    }
+
+    /// By a block for each tile.
+    fn by_blocks(
+        self,
+        [a, b]: [Readable<T>; 2],
+        tile: [usize; 2],
+        launch: impl FnOnce(Blocks<T>) -> Result<()>,
+    ) -> Result<()> {
         let ((a, pitch_a), (b, pitch_b)) = (a.elements()?, b.elements()?);
         let s = self.sizes([pitch_a, pitch_b].map(|pitch| pitch * size_of::<T>() / 16), tile);
         let grid = Grid::blocks((s.batches * s.tiles[0] * s.tiles[1]) as usize);
-        launch(ByThreads { grid, s, scales: self.gemm.scales, a, b, c: self.gemm.c.span().into_atomic() })
+        launch(Blocks { grid, s, scales: self.gemm.scales, a, b, c: self.gemm.c.span().into_atomic() })
     }
 }
 
@@ -239,8 +289,8 @@ fn attribute(stream: &Stream, attribute: DeviceAttribute) -> Result<usize> {
     stream.device().attribute(attribute).map(|it| it.max(1) as usize)
 }
 
-/// What a launch of the kernels of threads takes.
-struct ByThreads<'v, T: Multiplied> {
+/// What a launch with a block for each tile takes.
+struct Blocks<'v, T: Multiplied> {
     grid: Grid<1>,
     s: Sizes,
     scales: [T::Total; 2],
@@ -251,7 +301,7 @@ struct ByThreads<'v, T: Multiplied> {
 
 macro_rules! by_threads {
     ($product:ident, $stream:ident, $tile:expr, $group:literal, $launch:path) => {
-        $product.by_threads($stream, $tile, |ByThreads { grid, s, scales: [alpha, beta], a, b, c }| {
+        $product.by_threads($stream, $tile, |Blocks { grid, s, scales: [alpha, beta], a, b, c }| {
             let (a, b) = (a.as_aligned16::<$group>()?, b.as_aligned16::<$group>()?);
             $launch($stream, grid, s, alpha, beta, a, b, c)
         })
@@ -261,10 +311,31 @@ macro_rules! by_threads {
 #[cfg(feature = "half")]
 use by_threads;
 
+/// The product by the kernel for its orientation: rows for each `k` are those of a left factor that is transposed, and of a right one
+/// that is not.
+macro_rules! by_warps {
+    ($product:ident, $stream:ident, $tile:expr, $group:literal, $kernel:path) => {{
+        let by_k = [$product.gemm.are_transposed[0], !$product.gemm.are_transposed[1]];
+        $product.by_warps($stream, $tile, |Blocks { grid, s, scales: [alpha, beta], a, b, c }| {
+            use $kernel as launch;
+            let (a, b) = (a.as_aligned16::<$group>()?, b.as_aligned16::<$group>()?);
+            match by_k {
+                [false, false] => launch::<false, false>($stream, grid, s, alpha, beta, a, b, c),
+                [false, true] => launch::<false, true>($stream, grid, s, alpha, beta, a, b, c),
+                [true, false] => launch::<true, false>($stream, grid, s, alpha, beta, a, b, c),
+                [true, true] => launch::<true, true>($stream, grid, s, alpha, beta, a, b, c),
+            }
+        })
+    }};
+}
+
 impl Multiplied for f32 {
     type Bits = u32;
 
     fn gemm(stream: &Stream, product: Product<f32>) -> Result<()> {
+        if product.gemm.is_tf32 {
+            return multiply_tf32(stream, product);
+        }
         if product.blocks([128, 128]) < attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)? {
             return by_threads!(product, stream, [64, 64], 4, kernels::kernels::multiply_few_singles);
         }
@@ -272,23 +343,60 @@ impl Multiplied for f32 {
     }
 }
 
+/// The product of elements that are rounded to `tf32`: by tensor cores, or by threads of rounded copies.
+fn multiply_tf32(stream: &Stream, product: Product<f32>) -> Result<()> {
+    if stream.device().compute_capability() < Some(TENSOR_CORES) {
+        let [a, b] = product.gemm.factors;
+        let (rounded_a, rounded_b) = (rounded(stream, a)?, rounded(stream, b)?);
+        let factors = [
+            rounded_a.view().pitched(a.width(), a.height(), a.pitch())?,
+            rounded_b.view().pitched(b.width(), b.height(), b.pitch())?,
+        ];
+        let gemm = Gemm { factors, is_tf32: false, ..product.gemm };
+        return f32::gemm(stream, Product { gemm, shape: product.shape });
+    }
+    let memory = attribute(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    // Rows of 128 bytes in three stages: more shared memory than GPUs for graphics have.
+    if memory >= 3 * (128 + 256) * 128 && product.is_large(stream, [([128, 256], 1.0), ([64, 64], 1.4)])? {
+        return by_warps!(product, stream, [128, 256], 4, warps::kernels::multiply_tf32);
+    }
+    by_warps!(product, stream, [64, 64], 4, warps::kernels::multiply_few_tf32)
+}
+
+/// A copy of a factor and of what is between its rows, rounded to `tf32`.
+fn rounded(stream: &Stream, factor: PitchedView<f32>) -> Result<Temporary<f32>> {
+    let elements = factor.span();
+    let mut copy = stream.temporary(elements.len())?;
+    if !elements.is_empty() {
+        pack::kernels::round(stream, Grid::blocks(elements.len().div_ceil(256)), elements, copy.view_mut())?;
+    }
+    Ok(copy)
+}
+
 impl Multiplied for f64 {
     type Bits = u64;
 
     fn gemm(stream: &Stream, product: Product<f64>) -> Result<()> {
-        by_threads!(product, stream, [64, 64], 2, kernels::kernels::multiply_doubles)
+        if stream.device().compute_capability() < Some(TENSOR_CORES) {
+            return by_threads!(product, stream, [64, 64], 2, kernels::kernels::multiply_doubles);
+        }
+        if product.is_large(stream, [([128, 128], 1.0), ([64, 64], 1.2)])? {
+            return by_warps!(product, stream, [128, 128], 2, warps::kernels::multiply_doubles);
+        }
+        by_warps!(product, stream, [64, 64], 2, warps::kernels::multiply_few_doubles)
     }
 }
 
 /// Multiplies matrices (cuBLAS's `cublasGemmEx()`): [`Gemm`] says which, and how.
 ///
 /// Products and sums of `f32` and `f64` are of that type: each sum adds its products in the order of `k`, and each product is rounded once,
-/// with its sum. Those have the same bits on every device. Sums of `f16` and `bf16` are `f32`, and rounded when they are stored. GPUs
-/// from compute capability 8.0 on compute them by tensor cores, whose sums may differ in their last bits from those of other devices.
+/// with its sum. Those have the same bits on every device. With [`Gemm::tf32`], elements of `f32` are rounded first. Sums of `f16` and `bf16`
+/// are `f32`, and rounded when they are stored. GPUs from compute capability 8.0 on compute them, and those of `tf32`, by tensor cores,
+/// whose sums may differ in their last bits from those of other devices.
 ///
 /// A factor is copied first if a kernel cannot read it as it is: if rows have no multiple of 16 bytes, or begin at none; of 16-bit floats
-/// also if rows have a pitch, or several batches of rows along `k`; of others if it is transposed. The copy's memory comes from the
-/// stream's device in stream order.
+/// also if rows have a pitch, or several batches of rows along `k`; of others, if threads multiply them, if it is transposed. The copy's
+/// memory comes from the stream's device in stream order.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};

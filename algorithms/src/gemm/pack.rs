@@ -1,8 +1,9 @@
-//! Factors as the kernels of products read them: rows without gaps, of whole groups of 16 bytes.
+//! Factors as the kernels of products read them: rows without gaps, of whole groups of 16 bytes; and as `tf32` where no kernel rounds to it.
 
-/// The kernel.
+/// The kernels.
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
+    use ferrogrid::device::narrow::tf32;
     use ferrogrid::device::prelude::*;
 
     /// Where a factor is.
@@ -33,6 +34,15 @@ pub mod kernels {
                 _ => (row / rows * columns + column) * pitch + row % rows,
             };
             x.get(place).copied().unwrap_or_default()
+        }
+    }
+
+    /// y <- x, rounded to `tf32`
+    #[kernel(block = 256, wide, same_shape(x, y))]
+    pub fn round(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = tf32::from_f32(x[i.get()]).to_f32();
         }
     }
 

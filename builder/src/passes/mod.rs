@@ -17,6 +17,7 @@
 //! | `arithmetic.rs` | `ftz`, `approx_div` and the like, as modifiers |
 //! | `lines.rs` | the line table: paths that are the same on every machine |
 //! | `tensor_maps.rs` | the alignment of parameters that are tensor maps |
+//! | `version.rs` | the version of PTX that instructions of inline assembly need |
 //! | `in_order.rs` | numbers for blocks in the order in which they start |
 
 mod arithmetic;
@@ -34,6 +35,7 @@ mod record;
 mod registers;
 mod symbols;
 mod tensor_maps;
+mod version;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -94,6 +96,7 @@ const PASSES: &[Pass] = &[
     pass("registers", &["formatters"], registers::keep),
     pass("arithmetic", &["formatters"], arithmetic::apply),
     pass("lines", &["formatters"], lines::rewrite),
+    pass("version", &["formatters"], |module, _, edits| version::raise(module, edits)),
     // Another pass replaces whole lists of parameters.
     pass("tensor maps", &["record"], |module, _, edits| tensor_maps::align(module, edits)),
     // The block's number comes after the wait for other grids, and no other pass may replace instructions

@@ -8,7 +8,7 @@ mod element;
 mod ptx;
 mod rows;
 mod softmax;
-#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_89")))]
 mod steps;
 
 use core::marker::PhantomData;
@@ -68,16 +68,21 @@ use unrolled;
 /// is at most 8.
 ///
 /// A product of 16 x `DEPTH` by `DEPTH` x 8 elements is one instruction from `sm_80` on (PTX `mma.sync`; CUDA C++ has
-/// `nvcuda::wmma` for it):
+/// `nvcuda::wmma` for it), of `f64` four before `sm_90`:
 ///
 /// | elements | depth | sums | on a GPU |
 /// |---|---|---|---|
 /// | `f16`, `bf16` (feature `half`) | 16 | `f32` | `mma.sync.m16n8k16` |
+/// | `f64` | 8 | `f64` | `mma.sync.m16n8k8`, or `.m8n8k4` before `sm_90` |
+/// | [`tf32`](crate::narrow::tf32) | 8 | `f32` | `mma.sync.m16n8k8` |
+/// | [`f8e4m3`](crate::narrow::f8e4m3), [`f8e5m2`](crate::narrow::f8e5m2) | 32 | `f32` | `mma.sync.m16n8k32`, from `sm_89` on |
 /// | `i8`, `u8` | 32 | `i32`, which wraps around | `mma.sync.m16n8k32` |
 ///
-/// Products of 16-bit floats are exact. The CPU device, and code for architectures before `sm_80`, add them up one after the other,
-/// each sum rounded to the nearest `f32`. Tensor cores add several at once and cut off bits: sums that an `f32` holds exactly are
-/// the same everywhere, others may differ in their last bits.
+/// Products of `tf32` and of 16- and 8-bit floats are exact. The CPU device, and code for architectures without the instruction, add them
+/// up one after the other, each sum rounded to the nearest `f32`. Tensor cores add several at once and cut off bits: sums that an `f32`
+/// holds exactly are the same everywhere, others may differ in their last bits. Of 8-bit floats, compute capability 8.9 may cut off what is
+/// below 2^-13 of the largest number that it adds. Products of `f64` have the same bits everywhere: each is rounded once, with
+/// its sum, in the order of the depth.
 ///
 /// A warp multiplies larger matrices at once, an accumulator of 64 x 64 sums as 4 x 8 fragments: each element that it loads is then
 /// used more often.
@@ -112,20 +117,18 @@ use unrolled;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct FragmentA<T, const M: usize = 1> {
+pub struct FragmentA<T: MatrixElement, const M: usize = 1> {
     /// Of each fragment word `w` has neighbours of row `lane / 4 + w % 2 * 8`: those of `lane % 4` in the first half of the depth, or
     /// in the second.
-    words: [[u32; 4]; M],
-    elements: PhantomData<T>,
+    words: [[T::Word; 4]; M],
 }
 
 /// A matrix of `T::DEPTH` by `N` times [`COLUMNS`] elements that the threads of a warp hold together: the right factor of a product.
 /// `N` is at most 8. See [`FragmentA`].
 #[derive(Clone, Copy, Debug)]
-pub struct FragmentB<T, const N: usize = 1> {
+pub struct FragmentB<T: MatrixElement, const N: usize = 1> {
     /// Of each fragment word `w` has neighbours of column `lane / 4`: those of `lane % 4` in half `w` of the depth.
-    words: [[u32; 2]; N],
-    elements: PhantomData<T>,
+    words: [[T::Word; 2]; N],
 }
 
 /// A matrix of `M` times [`ROWS`] by `N` times [`COLUMNS`] sums that the threads of a warp hold together, to which products are added:
@@ -185,21 +188,21 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
     /// The matrix with `element(row, k)` in each place. Each thread calls it for its own elements.
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut element: impl FnMut(usize, usize) -> T) -> Self {
-        let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
+        let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 4]; M]);
         unrolled!(m in M, {
             unrolled!(w in 4, {
                 let row = m * ROWS + lane / 4 + w % 2 * 8;
                 words[m][w] = T::word(|number| element(row, place::<T>(lane, w / 2, number)));
             });
         });
-        FragmentA { words, elements: PhantomData }
+        FragmentA { words }
     }
 
     /// The part of a matrix that begins at `[row, k]`; all threads of the warp together.
     ///
     /// From shared memory it is one instruction (PTX `ldmatrix.x4`, from `sm_80` on), if rows have a multiple of 16 bytes and the part
     /// begins at one. Threads read 16 bytes of 8 rows at a time: none waits for another if rows are 16 bytes apart modulo 128, as those
-    /// of `[[f16; 72]; 64]` are.
+    /// of `[[f16; 72]; 64]` are. `f64` are loaded one by one: there rows are 32 bytes apart modulo 128, as those of `[[f64; 20]; 64]`.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -245,13 +248,13 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
         let part = Part::of(warp, rows, [row, k], [M * ROWS, T::DEPTH]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
-            let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
+            let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 4]; M]);
             unrolled!(m in M, {
                 let place = [m * ROWS + lane % 16, lane / 16 * T::IN_16_BYTES];
                 // SAFETY: the threads' addresses are those of 16 bytes of the part's rows.
-                words[m] = unsafe { ptx::load_four(part.address(place)) };
+                words[m] = bytemuck::cast(unsafe { ptx::load_four(part.address(place)) });
             });
-            return FragmentA { words, elements: PhantomData };
+            return FragmentA { words };
         }
         FragmentA::from_fn(warp, |row, k| part.element([row, k]))
     }
@@ -303,13 +306,13 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
         let part = Part::of(warp, rows, [k, row], [T::DEPTH, M * ROWS]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if size_of::<T>() == 2 && part.is_direct() {
-            let (lane, mut words) = (warp.lane() as usize, [[0; 4]; M]);
+            let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 4]; M]);
             unrolled!(m in M, {
                 let place = [lane / 16 * 8 + lane % 8, m * ROWS + lane / 8 % 2 * 8];
                 // SAFETY: as in `load`.
-                words[m] = unsafe { ptx::load_four_transposed(part.address(place)) };
+                words[m] = bytemuck::cast(unsafe { ptx::load_four_transposed(part.address(place)) });
             });
-            return FragmentA { words, elements: PhantomData };
+            return FragmentA { words };
         }
         FragmentA::from_fn(warp, |row, k| part.element([k, row]))
     }
@@ -319,14 +322,14 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
     /// The matrix with `element(k, column)` in each place. Each thread calls it for its own elements.
     #[inline(always)]
     pub fn from_fn(warp: &Warp, mut element: impl FnMut(usize, usize) -> T) -> Self {
-        let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
+        let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 2]; N]);
         unrolled!(n in N, {
             unrolled!(half in 2, {
                 let column = n * COLUMNS + lane / 4;
                 words[n][half] = T::word(|number| element(place::<T>(lane, half, number), column));
             });
         });
-        FragmentB { words, elements: PhantomData }
+        FragmentB { words }
     }
 
     /// The part of a matrix that begins at `[k, column]`; all threads of the warp together (for 16-bit elements PTX
@@ -341,20 +344,20 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
         let part = Part::of(warp, rows, [k, column], [T::DEPTH, N * COLUMNS]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if size_of::<T>() == 2 && part.is_direct() {
-            let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
+            let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 2]; N]);
             unrolled!(pair in count(N).div_ceil(2), {
                 let place = [lane % 16, pair * 2 * COLUMNS];
                 // SAFETY: the addresses of all threads, or of the first 16, are those of 16 bytes of the part's rows.
                 unsafe {
                     if pair * 2 + 1 < N {
                         let place = [place[0], place[1] + lane / 16 * COLUMNS];
-                        [words[pair * 2], words[pair * 2 + 1]] = halves(ptx::load_four_transposed(part.address(place)));
+                        [words[pair * 2], words[pair * 2 + 1]] = bytemuck::cast(ptx::load_four_transposed(part.address(place)));
                     } else {
-                        words[pair * 2] = ptx::load_two_transposed(part.address(place));
+                        words[pair * 2] = bytemuck::cast(ptx::load_two_transposed(part.address(place)));
                     }
                 }
             });
-            return FragmentB { words, elements: PhantomData };
+            return FragmentB { words };
         }
         FragmentB::from_fn(warp, |k, column| part.element([k, column]))
     }
@@ -370,20 +373,20 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
         let part = Part::of(warp, rows, [column, k], [N * COLUMNS, T::DEPTH]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
-            let (lane, mut words) = (warp.lane() as usize, [[0; 2]; N]);
+            let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 2]; N]);
             unrolled!(pair in count(N).div_ceil(2), {
                 let place = [pair * 2 * COLUMNS + lane % 8, lane / 8 % 2 * T::IN_16_BYTES];
                 // SAFETY: as in `load`.
                 unsafe {
                     if pair * 2 + 1 < N {
                         let place = [place[0] + lane / 16 * COLUMNS, place[1]];
-                        [words[pair * 2], words[pair * 2 + 1]] = halves(ptx::load_four(part.address(place)));
+                        [words[pair * 2], words[pair * 2 + 1]] = bytemuck::cast(ptx::load_four(part.address(place)));
                     } else {
-                        words[pair * 2] = ptx::load_two(part.address(place));
+                        words[pair * 2] = bytemuck::cast(ptx::load_two(part.address(place)));
                     }
                 }
             });
-            return FragmentB { words, elements: PhantomData };
+            return FragmentB { words };
         }
         FragmentB::from_fn(warp, |k, column| part.element([column, k]))
     }
@@ -396,13 +399,6 @@ const fn count(fragments: usize) -> usize {
         "a warp multiplies 1 to 8 fragments beside or below each other"
     );
     fragments
-}
-
-/// The words of two fragments.
-#[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
-#[inline(always)]
-fn halves([a, b, c, d]: [u32; 4]) -> [[u32; 2]; 2] {
-    [[a, b], [c, d]]
 }
 
 /// A row of a matrix whose parts are loaded: `[T; W]`, or `[Aligned16<[T; N]>; W]`, or a [`PaddedRow`] of as many.
@@ -498,7 +494,10 @@ impl<'a, T: MatrixElement, R: MatrixRow<T>> Part<'a, T, R> {
     #[inline(always)]
     fn is_direct(&self) -> bool {
         let first = self.address([0, 0]);
-        size_of::<R>().is_multiple_of(16) && self.is_aligned() && ptx::is_shared(first)
+        size_of::<T::Word>() == 4
+            && size_of::<R>().is_multiple_of(16)
+            && self.is_aligned()
+            && ptx::is_shared(first)
     }
 }
 

@@ -1,8 +1,6 @@
 //! Work on the rows of an accumulator, and accumulators as factors: what kernels put between two products, such as a softmax.
 
 #[cfg(feature = "half")]
-use core::marker::PhantomData;
-
 use super::block::{ProductSums, each_column};
 use super::{
     Accumulator, COLUMNS, FragmentA, FragmentB, MatrixElement, ROWS, assert_whole, own_place, unrolled,
@@ -275,11 +273,11 @@ impl<T: MatrixElement<Sum = f32> + HalfFloat, const M: usize> FragmentA<T, M> {
     #[inline(always)]
     pub fn from_sums<const N: usize, const K: usize>(sums: &Accumulator<T, M, N>) -> [Self; K] {
         const { assert!(2 * K == N, "two fragments of 8 columns are one left factor of 16") }
-        let mut all = [FragmentA { words: [[0; 4]; M], elements: PhantomData }; K];
+        let mut all = [FragmentA { words: [[T::Word::default(); 4]; M] }; K];
         unrolled!(k in K, {
             unrolled!(m in M, {
                 let ([a, b, c, d], [e, f, g, h]) = (sums.sums[m][2 * k], sums.sums[m][2 * k + 1]);
-                all[k].words[m] = [[a, b], [c, d], [e, f], [g, h]].map(T::pair_to_bits);
+                all[k].words[m] = bytemuck::cast([[a, b], [c, d], [e, f], [g, h]].map(T::pair_to_bits));
             });
         });
         all

@@ -78,6 +78,7 @@ macro_rules! numbers {
 }
 
 numbers!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
+numbers!(crate::narrow::tf32, crate::narrow::f8e4m3, crate::narrow::f8e5m2);
 #[cfg(feature = "half")]
 numbers!(crate::half::f16, crate::half::bf16, crate::half::F16x2, crate::half::Bf16x2);
 // Those of a kernel that names the crate `half` itself.

@@ -5,10 +5,11 @@ pub mod multiplying {
     use atomic::{AtomicLoadStore, Ordering::Relaxed};
     use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::matrix::{Accumulator, COLUMNS, FragmentA, FragmentB, MatrixElement, ROWS};
+    use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
 
     /// c[row][column] += a b, whose size is a multiple of a fragment's: each warp has a part of `c`.
-    #[kernel(block = 64, T = [i8, u8, f16, bf16])]
+    #[kernel(block = 64, T = [i8, u8, f64, tf32, f8e4m3, f8e5m2, f16, bf16])]
     pub fn multiply<T: MatrixElement<Sum: AtomicLoadStore>>(
         t: Thread<1>,
         a: Plane<T>,
@@ -34,7 +35,7 @@ pub mod multiplying {
     }
 
     /// c <- the product of 16 rows of `a` from a row on, by 8 rows of `b`, its columns, from a column on; both begin at a `k`.
-    #[kernel(block = 32, T = [i8, u8, f16, bf16])]
+    #[kernel(block = 32, T = [i8, u8, f64, tf32, f8e4m3, f16, bf16])]
     pub fn multiply_loaded<T: MatrixElement<Sum: AtomicLoadStore>>(
         t: Thread<1>,
         place: [u32; 3],
@@ -80,7 +81,7 @@ pub mod multiplying {
 
     /// c[row][column] += the product of `16 * M` rows of `a` by `8 * N` columns of `b`, from places of 32 x 32 elements: of `a` by its rows or
     /// its columns, and of `b` by its rows or its columns.
-    #[kernel(block = 32, T = [i8, f16, bf16], M = [3], N = [4, 5])]
+    #[kernel(block = 32, T = [i8, f64, tf32, f16, bf16], M = [3], N = [4, 5])]
     pub fn multiply_many<T: MatrixElement<Sum: AtomicLoadStore>, const M: usize, const N: usize>(
         t: Thread<1>,
         are_turned: [bool; 2],

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use ferrogrid::KernelError;
 use ferrogrid::device::half::{HalfFloat, bf16, f16};
+use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
 use ferrogrid::prelude::*;
 
 use super::product_kernels::multiplying;
@@ -13,6 +14,9 @@ pub(crate) const CASES: &[Case] = &[
     ("products_of_integers_are_exact", products_of_integers_are_exact),
     ("products_of_whole_halves_are_exact", products_of_whole_halves_are_exact),
     ("products_of_halves_are_close_to_exact", products_of_halves_are_close_to_exact),
+    ("products_of_whole_narrow_floats_are_exact", products_of_whole_narrow_floats_are_exact),
+    ("products_of_narrow_floats_are_close_to_exact", products_of_narrow_floats_are_close_to_exact),
+    ("products_of_doubles_are_rounded_in_order", products_of_doubles_are_rounded_in_order),
     ("fragments_are_loaded_from_any_part", fragments_are_loaded_from_any_part),
     ("fragments_side_by_side_are_one_matrix", fragments_side_by_side_are_one_matrix),
     ("fragments_lie_within_a_matrix", fragments_lie_within_a_matrix),
@@ -88,6 +92,50 @@ fn products_of_halves_are_close_to_exact(device: &Device) -> Outcome {
     Ok(())
 }
 
+fn products_of_whole_narrow_floats_are_exact(device: &Device) -> Outcome {
+    macro_rules! check {
+        ($t:ident, $most:literal) => {
+            let of = |random: &mut fastrand::Rng| $t::from_f32(f32::from(random.i8(-$most..=$most)));
+            check_products!(
+                device,
+                $t as f32,
+                of,
+                |sum, a: $t, b: $t| sum + a.to_f32() * b.to_f32(),
+                |a, b, _| a == b
+            );
+        };
+    }
+    check!(tf32, 64);
+    check!(f8e4m3, 4);
+    check!(f8e5m2, 4);
+    Ok(())
+}
+
+/// Sums of numbers between -1 and 1, as those of halves. Those of 8-bit floats may lose what is below 2^-13.
+fn products_of_narrow_floats_are_close_to_exact(device: &Device) -> Outcome {
+    macro_rules! check {
+        ($t:ident, $bits:literal) => {
+            let is_near = |found: f32, expected: f64, depth: usize| {
+                (f64::from(found) - expected).abs() <= depth as f64 * depth as f64 / f64::from(1 << $bits)
+            };
+            let of = |random: &mut fastrand::Rng| $t::from_f32(random.f32() * 2.0 - 1.0);
+            let add = |sum: f64, a: $t, b: $t| sum + f64::from(a.to_f32()) * f64::from(b.to_f32());
+            check_products!(device, $t as f64, of, add, is_near);
+        };
+    }
+    check!(tf32, 22);
+    check!(f8e4m3, 14);
+    check!(f8e5m2, 14);
+    Ok(())
+}
+
+/// Each product is rounded once, with its sum, in the order of the depth.
+fn products_of_doubles_are_rounded_in_order(device: &Device) -> Outcome {
+    let random = |random: &mut fastrand::Rng| random.f64() * 2.0 - 1.0;
+    check_products!(device, f64 as f64, random, |sum, a: f64, b| a.mul_add(b, sum), |a, b, _| a == b);
+    Ok(())
+}
+
 /// The product of the parts that begin at these places, of `a` with rows of 80 elements and `b` with columns of 80.
 fn of_parts<T: Copy>(
     (a, b): (&[T], &[T]),
@@ -125,9 +173,12 @@ fn fragments_are_loaded_from_any_part(device: &Device) -> Outcome {
     let parts = [[0, 0, 0], [24, 12, 64], [3, 5, 8], [17, 1, 40], [2, 3, 11]];
     check!(f16, 16, |it| f16::from_f32(f32::from(it)), |it: f16| f64::from(it.to_f32()), parts);
     check!(bf16, 16, |it| bf16::from_f32(f32::from(it)), |it: bf16| f64::from(it.to_f32()), parts);
+    check!(f64, 8, f64::from, |it| it, parts);
+    check!(tf32, 8, |it| tf32::from_f32(f32::from(it)), |it: tf32| f64::from(it.to_f32()), parts);
     let parts = [[0, 0, 0], [24, 12, 48], [3, 5, 16], [2, 3, 11]];
     check!(i8, 32, |it| it, f64::from, parts);
     check!(u8, 32, |it: i8| it.unsigned_abs(), f64::from, parts);
+    check!(f8e4m3, 32, |it| f8e4m3::from_f32(f32::from(it)), |it: f8e4m3| f64::from(it.to_f32()), parts);
     untransposed::<f16>(&stream)?;
     untransposed::<bf16>(&stream)
 }
@@ -187,6 +238,12 @@ fn fragments_side_by_side_are_one_matrix(device: &Device) -> Outcome {
     }
     check!(i8 as i32, 4, |it| it, i32::from);
     check!(i8 as i32, 5, |it| it, i32::from);
+    if device.properties()?.shared_memory_per_block_optin >= 2 * 64 * 80 * 8 {
+        check!(f64 as f64, 4, f64::from, |it| it);
+        check!(f64 as f64, 5, f64::from, |it| it);
+    }
+    check!(tf32 as f32, 4, |it| tf32::from_f32(f32::from(it)), |it: tf32| it.to_f32());
+    check!(tf32 as f32, 5, |it| tf32::from_f32(f32::from(it)), |it: tf32| it.to_f32());
     check!(f16 as f32, 4, |it| f16::from_f32(f32::from(it)), |it: f16| it.to_f32());
     check!(f16 as f32, 5, |it| f16::from_f32(f32::from(it)), |it: f16| it.to_f32());
     check!(bf16 as f32, 4, |it| bf16::from_f32(f32::from(it)), |it: bf16| it.to_f32());

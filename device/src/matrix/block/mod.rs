@@ -205,7 +205,7 @@ pub enum Order {
     label = "not a `ProductElement`",
     note = "elements are `f16` and `bf16`, with the feature `half`"
 )]
-pub trait ProductElement: MatrixElement<Sum = f32> {
+pub trait ProductElement: MatrixElement<Sum = f32, Word = u32> {
     /// Starts to add the product of 64 x 16 and 16 x `N` elements to the sums of the threads of a group. The factors say whether
     /// their tiles are transposed.
     ///

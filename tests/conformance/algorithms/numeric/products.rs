@@ -11,6 +11,7 @@ pub(crate) const CASES: &[Case] = &[
     ("batches_of_matrices_are_multiplied", batches_of_matrices_are_multiplied),
     ("products_that_fill_the_device_are_right", products_that_fill_the_device_are_right),
     ("products_of_floats_have_the_same_bits_everywhere", products_of_floats_have_the_same_bits_everywhere),
+    ("products_of_tf32_are_those_of_rounded_elements", products_of_tf32_are_those_of_rounded_elements),
     ("products_of_half_matrices_are_close_to_exact", products_of_half_matrices_are_close_to_exact),
     ("products_of_nothing_scale_what_was_there", products_of_nothing_scale_what_was_there),
     ("factors_that_do_not_fit_are_refused", factors_that_do_not_fit_are_refused),
@@ -77,11 +78,17 @@ impl<T: Modelled> Stored<T> {
 }
 
 /// Multiplies numbers of `next` on the device, and compares each element with the model; `c` is NaN before where it does not count.
-fn check<T: Modelled>(
+fn check<T: Modelled>(stream: &Stream, shape: Shape, scales: [f32; 2], next: impl FnMut() -> f32) -> Outcome {
+    check_with(stream, shape, scales, next, |product: Gemm<T>| product)
+}
+
+/// As `check`, with further options.
+fn check_with<T: Modelled>(
     stream: &Stream,
     shape: Shape,
     [alpha, beta]: [f32; 2],
     mut next: impl FnMut() -> f32,
+    options: impl for<'a, 'c> FnOnce(Gemm<'a, 'c, T>) -> Gemm<'a, 'c, T>,
 ) -> Outcome {
     let Shape { extents: [rows, columns, depth], batches, transposed: [turned_a, turned_b], gaps } = shape;
     let stored = |[rows, columns]: [usize; 2], turned| {
@@ -104,7 +111,7 @@ fn check<T: Modelled>(
     let product = if turned_a { product.transpose_a() } else { product };
     let product = if turned_b { product.transpose_b() } else { product };
     let scales = [T::total(alpha), T::total(beta)];
-    algorithms::gemm(stream, product.alpha(scales[0]).beta(scales[1]).batches(batches))?;
+    algorithms::gemm(stream, options(product.alpha(scales[0]).beta(scales[1]).batches(batches)))?;
 
     let mut expected = before.elements.clone();
     for row in 0..rows * batches {
@@ -172,6 +179,7 @@ fn matrices_of_all_numbers_are_multiplied(device: &Device) -> Outcome {
                 check::<f16>(&stream, shape, scales, || whole(&mut random))?;
                 if gaps[0] != 8 {
                     check::<f32>(&stream, shape, scales, || whole(&mut random))?;
+                    check_with::<f32>(&stream, shape, scales, || whole(&mut random), |it| it.tf32())?;
                     check::<f64>(&stream, shape, scales, || whole(&mut random))?;
                 }
             }
@@ -188,6 +196,7 @@ fn batches_of_matrices_are_multiplied(device: &Device) -> Outcome {
             check::<bf16>(&stream, shape, [2.0, 1.0], || whole(&mut random))?;
             check::<f16>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
             check::<f32>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
+            check_with::<f32>(&stream, shape, [1.0, 0.0], || whole(&mut random), |it| it.tf32())?;
             check::<f64>(&stream, shape, [1.0, -1.0], || whole(&mut random))?;
         }
     }
@@ -246,6 +255,35 @@ fn products_of_floats_have_the_same_bits_everywhere(device: &Device) -> Outcome 
     Ok(())
 }
 
+/// Rounded to 11 bits, with ties away from zero.
+fn products_of_tf32_are_those_of_rounded_elements(device: &Device) -> Outcome {
+    const DEPTH: usize = 16;
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(605));
+    let last = 2.0_f32.powi(-10);
+    // A number of 11 bits and a part of its last place, a half among them.
+    let mut element = || {
+        let (exact, part) = (f32::from(random.u16(1024..2048)) * last, random.u8(..4));
+        let rounded = if part < 2 { exact } else { exact + last };
+        let sign = if random.bool() { 1.0 } else { -1.0 };
+        (sign * (exact + f32::from(part) / 4.0 * last), sign * rounded)
+    };
+    let [a, b]: [Vec<(f32, f32)>; 2] = [30, 140].map(|rows| (0..rows * DEPTH).map(|_| element()).collect());
+    let upload = |elements: &[(f32, f32)]| stream.upload(&elements.iter().map(|it| it.0).collect::<Vec<_>>());
+    let (device_a, device_b) = (upload(&a)?, upload(&b)?);
+    let mut c = stream.zeros::<f32>(30 * 140)?;
+    let product =
+        Gemm::new(device_a.view_2d(DEPTH, 30)?, device_b.view_2d(DEPTH, 140)?, c.view_2d_mut(140, 30)?);
+    algorithms::gemm(&stream, product.transpose_b().tf32())?;
+    for (place, found) in stream.download(&c)?.into_iter().enumerate() {
+        let (a, b) = (&a[place / 140 * DEPTH..][..DEPTH], &b[place % 140 * DEPTH..][..DEPTH]);
+        let exact: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a.1) * f64::from(b.1)).sum();
+        // Each step may lose what is below 2^-21 of the sum: in all, less than one element rounded the other way.
+        let is_near = (f64::from(found) - exact).abs() <= (4 * DEPTH * DEPTH) as f64 / f64::from(1 << 22);
+        expect(&format!("{found} for {exact} at {place}"), is_near, true)?;
+    }
+    Ok(())
+}
+
 fn products_of_half_matrices_are_close_to_exact(device: &Device) -> Outcome {
     const DEPTH: usize = 400;
     let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(604));
@@ -273,6 +311,7 @@ fn products_of_nothing_scale_what_was_there(device: &Device) -> Outcome {
         for transposed in [[false, false], [true, true]] {
             let shape = Shape { extents, batches: 1, transposed, gaps: [0; 3] };
             check::<f32>(&stream, shape, [1.0, 2.0], || 3.0)?;
+            check_with::<f32>(&stream, shape, [1.0, 2.0], || 3.0, |it| it.tf32())?;
             check::<f64>(&stream, shape, [1.0, 0.0], || 3.0)?;
             check::<bf16>(&stream, shape, [1.0, 2.0], || 3.0)?;
             check::<f16>(&stream, shape, [1.0, 0.0], || 3.0)?;
