@@ -32,7 +32,7 @@
 //! | [`resize`], [`grayscale`] | (NPP) | | |
 //! | [`fft`], [`inverse_fft`] | (cuFFT) | `cupy.fft.fft`, `ifft` | |
 //! | [`matmul`], [`gemm`] with [`Gemm`] | (cuBLAS's `cublasGemmEx`, `cublasGemmStridedBatchedEx`) | `a @ b`, `cupy.matmul` | |
-//! | `attention` with `Attention` (feature `half`) | (cuDNN) | (PyTorch's `scaled_dot_product_attention`) | |
+//! | `attention` with `Attention`, `attention_gradients` (feature `half`) | (cuDNN) | (PyTorch's `scaled_dot_product_attention`) | |
 //! | [`spmv`] | (cuSPARSE) | `a @ x` | |
 //! | [`inclusive_sum`] | `DeviceScan::InclusiveSum` | `x.cumsum()` | `inclusive_scan` |
 //! | [`exclusive_sum`] | `DeviceScan::ExclusiveScan` with a first value | | `exclusive_scan` |
@@ -188,10 +188,12 @@ mod tests {
     }
 
     #[cfg(feature = "half")]
-    fn of_halves() -> [&'static Kernel; 11] {
+    fn of_halves() -> [&'static Kernel; 14] {
         use ferrogrid_device::half::{bf16, f16};
 
         use crate::accumulate::accumulations::SumFloats;
+        use crate::attention::gradients::kernels::{kernels as gradients, tiled};
+        use crate::attention::kernels::kernels as attention;
         use crate::gemm::tiles::kernels as tiles;
         [
             totals::kernels::dot_of_tiles::kernel::<bf16>(),
@@ -205,6 +207,9 @@ mod tests {
             products::multiply_halves::kernel::<f16>(),
             tiles::multiply_large::kernel::<bf16, false, true>(),
             tiles::multiply_small::kernel::<f16, true, false>(),
+            attention::attend_128::kernel::<f16>(),
+            gradients::of_keys_128::kernel::<bf16>(),
+            tiled::of_keys_tiles_128::kernel::<bf16>(),
         ]
     }
 

@@ -148,7 +148,8 @@ fn products_of_narrow_floats_are_one_instruction() {
 #[test]
 fn products_of_8_bit_floats_raise_the_version_of_their_module() {
     for (architecture, ptx) in images(narrow::product::kernel::<f8e4m3>()) {
-        assert_eq!(ptx.contains(".version 8.4"), architecture == "sm_90", "{architecture}");
+        let has_products = !["sm_75", "sm_80"].contains(&architecture);
+        assert_eq!(ptx.contains(".version 8.4"), has_products, "{architecture}");
     }
 }
 

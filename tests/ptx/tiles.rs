@@ -9,7 +9,7 @@ use crate::{code, count};
 mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
-    use ferrogrid::device::matrix::{ProductElement, Products, TiledFactor};
+    use ferrogrid::device::matrix::{PairedProducts, ProductElement, ProductSums, Products, TiledFactor};
     use ferrogrid::device::prelude::*;
 
     /// c <- a b^T, of multiples of 128 and `N` rows. `c` has pairs.
@@ -36,6 +36,67 @@ mod kernels {
         memory: Shared<Products<T, 128, N, 4>>,
     ) {
         multiply(&t, [a.width(), b.width()], a.transposed(), b.transposed(), c, memory);
+    }
+
+    /// (p - q) c of 128 rows and a multiple of 64 others, with p = a c^T and q = b d^T.
+    #[inline(always)]
+    fn multiply_pairs<const ID: usize>(
+        t: &Thread<1>,
+        [left, right]: [[TensorMap<bf16, 64, 64>; 2]; 2],
+        y: &[DeviceAtomic<u32>],
+        memory: Shared<PairedProducts<bf16, 128, 64, 64, 4>, ID>,
+    ) {
+        let row = t.block_idx()[0] as usize * 128;
+        let differences =
+            |_, p: &ProductSums<64>, q: &mut ProductSums<64>| q.zip_places(p, |_, _, [q, p]| p - q);
+        let steps = right[0].height() / 64;
+        t.multiply_pairs(
+            memory,
+            left,
+            right,
+            row,
+            steps,
+            |step| step * 64,
+            |_, _| (),
+            differences,
+            |[sums]| {
+                sums.for_each_pair(|i, j, pair| {
+                    if let Some(y) = y.get(((row + i) * 64 + j) / 2) {
+                        y.store(bf16::pair_to_bits(pair), Relaxed);
+                    }
+                });
+            },
+        );
+    }
+
+    /// A block begins with all registers.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn pairs(
+        t: Thread<1>,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: TensorMap<bf16, 64, 64>,
+        d: TensorMap<bf16, 64, 64>,
+        y: &[DeviceAtomic<u32>],
+        memory: Shared<PairedProducts<bf16, 128, 64, 64, 4>>,
+    ) {
+        multiply_pairs(&t, [[a, b], [c, d]], y, memory);
+    }
+
+    /// Two blocks share the registers.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 2)]
+    pub fn pairs_of_two(
+        t: Thread<1>,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: TensorMap<bf16, 64, 64>,
+        d: TensorMap<bf16, 64, 64>,
+        y: &[DeviceAtomic<u32>],
+        memory: Shared<PairedProducts<bf16, 128, 64, 64, 4>>,
+    ) {
+        multiply_pairs(&t, [[a, b], [c, d]], y, memory);
     }
 
     #[inline(always)]
@@ -92,4 +153,16 @@ fn products_of_blocks_are_in_registers() {
     check(kernels::product::kernel::<f16, 256>(), 256, 2);
     check(kernels::transposed::kernel::<bf16, 128>(), 128, 4);
     check(kernels::transposed::kernel::<bf16, 256>(), 256, 6);
+}
+
+/// The first products, of each step those by rounded sums, and those of the next step.
+#[test]
+fn pairs_of_products_share_registers_if_a_block_has_all() {
+    for (kernel, shared) in [(kernels::pairs::kernel(), 2), (kernels::pairs_of_two::kernel(), 0)] {
+        for (architecture, lines) in code(kernel) {
+            let found = ["wgmma.mma_async", "setmaxnreg"].map(|word| count(&lines, word));
+            let expected = if architecture == "sm_90a" { [8 + 4 + 8, shared] } else { [0, 0] };
+            assert_eq!(found, expected, "{architecture}: {lines:#?}");
+        }
+    }
 }
