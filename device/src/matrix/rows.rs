@@ -174,7 +174,7 @@ impl<T: MatrixElement, const M: usize, const N: usize> Accumulator<T, M, N> {
     #[inline(always)]
     pub fn for_each_row<V: Copy>(&self, warp: &Warp, rows: &RowValues<V, M>, mut f: impl FnMut(usize, V)) {
         let lane = warp.lane() as usize;
-        if lane % 4 == 0 {
+        if lane.is_multiple_of(4) {
             unrolled!(m in M, {
                 let row = m * ROWS + lane / 4;
                 f(row, rows.values[m][0]);

@@ -49,7 +49,7 @@ pub mod steps {
     ) {
         let thread = t.block_idx()[0] as usize * THREADS + t.thread_rank() as usize;
         let (row, lane) = (thread / LANES, thread % LANES);
-        let group = Some(row * groups as usize + lane).filter(|_| lane < groups as usize);
+        let group = (lane < groups as usize).then_some(row * groups as usize + lane);
         let pair = group.and_then(|group| y.get(group).zip(dy.get(group)));
         let mut mean = pair.map_or(0.0, |(y, dy)| {
             (0..8).fold(0.0, |sum, i| Float::mul_add(y[i].to_f32(), dy[i].to_f32(), sum))
@@ -159,6 +159,11 @@ pub mod steps {
         pub means: &'b [f32],
     }
 
+    /// Memory for a block's own rows.
+    type Own<'b, T, const W: usize, const ID: usize> = Shared<'b, Tile<T, W, ROWS>, ID>;
+    /// Memory for what it multiplies them by.
+    type Others<'b, T, const W: usize, const ID: usize> = Shared<'b, Stages<Tile<T, W, OTHERS>, 2>, ID>;
+
     /// The gradients of a block's rows, of keys and values or of queries: scores and the gradients of weights are multiplied again, step
     /// by step, and then both, rounded to `T`, by what they were multiplied with. `W` and `H` as those of attention.
     #[inline(always)]
@@ -177,11 +182,8 @@ pub mod steps {
         s: Sizes,
         tensors: Tensors<'b, T>,
         results: [&[DeviceAtomic<u32>]; 2],
-        (mut first_own, mut second_own): (Shared<'b, Tile<T, W, ROWS>, A>, Shared<'b, Tile<T, W, ROWS>, B>),
-        (first_others, second_others): (
-            Shared<'b, Stages<Tile<T, W, OTHERS>, 2>, C>,
-            Shared<'b, Stages<Tile<T, W, OTHERS>, 2>, D>,
-        ),
+        (mut first_own, mut second_own): (Own<'b, T, W, A>, Own<'b, T, W, B>),
+        (first_others, second_others): (Others<'b, T, W, C>, Others<'b, T, W, D>),
     ) {
         let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * 16);
         let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);

@@ -37,12 +37,13 @@ pub(super) fn multiply<
 >(
     thread: &Thread<'_, 1>,
     memory: Shared<'_, PairedProducts<T, M, N, D, S>, ID>,
-    left: [F; 2],
-    right: [F; 2],
+    [left, right]: [[F; 2]; 2],
     way: Way,
     rows: impl FnMut(usize) -> u32,
-    first: impl FnMut(usize, &mut ProductSums<N>),
-    second: impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
+    (first, second): (
+        impl FnMut(usize, &mut ProductSums<N>),
+        impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
+    ),
     finish: impl FnOnce([ProductSums<D>; R]),
 ) {
     let at = address(memory.start.cast());

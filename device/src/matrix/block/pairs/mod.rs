@@ -134,7 +134,7 @@ impl Thread<'_, 1> {
     /// If the block has another number of threads, a plane's rows have more than `D` elements, or a place is 2^31 or more.
     #[track_caller]
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "factors, places and closures, each of which has its name")]
     pub fn multiply_pairs<
         T: ProductElement + HalfFloat,
         F: TiledFactor<T>,
@@ -181,8 +181,8 @@ impl Thread<'_, 1> {
             row as u32
         };
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        hopper::multiply(self, memory, left, right, way, rows, first, second, finish);
+        hopper::multiply(self, memory, [left, right], way, rows, (first, second), finish);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        steps::multiply(self, memory, left, right, way, rows, first, second, finish);
+        steps::multiply(self, memory, [left, right], way, rows, (first, second), finish);
     }
 }

@@ -21,12 +21,13 @@ pub(super) fn multiply<
 >(
     thread: &Thread<'_, 1>,
     memory: Shared<'_, PairedProducts<T, M, N, D, S>, ID>,
-    [a, b]: [F; 2],
-    [c, d]: [F; 2],
+    [[a, b], [c, d]]: [[F; 2]; 2],
     way: Way,
     mut rows: impl FnMut(usize) -> u32,
-    mut first: impl FnMut(usize, &mut ProductSums<N>),
-    mut second: impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
+    (mut first, mut second): (
+        impl FnMut(usize, &mut ProductSums<N>),
+        impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
+    ),
     finish: impl FnOnce([ProductSums<D>; R]),
 ) {
     let rank = thread.thread_rank() as usize;

@@ -129,7 +129,7 @@ impl Thread<'_, 1> {
     /// If the block has another number of threads, a plane's rows have more than `D` elements, or a place is 2^31 or more.
     #[track_caller]
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "factors, places and closures, each of which has its name")]
     pub fn multiply_twice<
         T: ProductElement + HalfFloat,
         F: TiledFactor<T>,
