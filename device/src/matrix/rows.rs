@@ -1,6 +1,5 @@
 //! Work on the rows of an accumulator, and accumulators as factors: what kernels put between two products, such as a softmax.
 
-#[cfg(feature = "half")]
 use super::block::{ProductSums, each_column};
 use super::{
     Accumulator, COLUMNS, FragmentA, FragmentB, MatrixElement, ROWS, assert_whole, own_place, unrolled,

@@ -215,6 +215,7 @@ fn add<
 }
 
 /// The most registers of a thread that multiplies, of `groups`: what `share_registers` leaves them of a multiprocessor's 65,536.
+#[cfg(feature = "half")]
 pub(super) const fn most_registers(groups: usize) -> usize {
     match groups {
         3 => 160,
@@ -225,6 +226,7 @@ pub(super) const fn most_registers(groups: usize) -> usize {
 
 /// Leaves registers to the groups that multiply, or takes them; all threads of a group. The builder drops both instructions in kernels
 /// that may begin with fewer registers (its pass `registers`).
+#[cfg(feature = "half")]
 #[inline(always)]
 pub(super) fn share_registers<const M: usize>(multiplies: bool) {
     // SAFETY: all threads of the group come here, and none holds what it gives up: this is ptxas's work.
