@@ -188,11 +188,11 @@ mod tests {
     }
 
     #[cfg(feature = "half")]
-    fn of_halves() -> [&'static Kernel; 14] {
+    fn of_halves() -> [&'static Kernel; 13] {
         use ferrogrid_device::half::{bf16, f16};
 
         use crate::accumulate::accumulations::SumFloats;
-        use crate::attention::gradients::kernels::{kernels as gradients, tiled};
+        use crate::attention::gradients::kernels::kernels as gradients;
         use crate::attention::kernels::kernels as attention;
         use crate::gemm::tiles::kernels as tiles;
         [
@@ -209,7 +209,6 @@ mod tests {
             tiles::multiply_small::kernel::<f16, true, false>(),
             attention::attend_128::kernel::<f16>(),
             gradients::of_keys_128::kernel::<bf16>(),
-            tiled::of_keys_tiles_128::kernel::<bf16>(),
         ]
     }
 
