@@ -1,5 +1,5 @@
-//! The examples: each has its number in the learning order, stays short, and passes on the CPU device. `cargo
-//! test --workspace` builds them before.
+//! The examples: each has its number in the learning order, is in the folder of its chapter, stays short, and
+//! passes on the CPU device. `cargo test --workspace` builds them before.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,12 @@ use libtest_mimic::{Arguments, Failed, Trial};
 fn main() -> std::process::ExitCode {
     let arguments = Arguments::from_args();
     let examples = sources();
-    let numbers = examples.clone();
-    let mut trials = vec![Trial::test("numbers_are_unique", move || unique_numbers(&numbers))];
-    for (name, text) in examples {
+    let (numbers, folders) = (examples.clone(), examples.clone());
+    let mut trials = vec![
+        Trial::test("numbers_are_unique", move || unique_numbers(&numbers)),
+        Trial::test("each_chapter_has_a_folder", move || a_folder_for_each_chapter(&folders)),
+    ];
+    for Example { name, text, .. } in examples {
         let source = (name.clone(), text);
         trials.push(Trial::test(format!("{name}::reads_well"), move || reads_well(&source.0, &source.1)));
         let left_out = is_left_out(&name);
@@ -22,19 +25,34 @@ fn main() -> std::process::ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// The examples' names and texts, by name.
-fn sources() -> Vec<(String, String)> {
+/// The source of an example.
+#[derive(Clone)]
+struct Example {
+    folder: PathBuf,
+    name: String,
+    text: String,
+}
+
+/// The examples by name.
+fn sources() -> Vec<Example> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let files = std::fs::read_dir(folder).expect("the examples").map(|entry| entry.expect("a file").path());
-    // Beside them are the package's own Cargo.toml and build.rs.
+    // `candle` is a package: beside its manifest it has only a build.rs.
+    let files = entries(&folder).filter(|path| path.is_dir()).flat_map(|chapter| entries(&chapter));
     let files =
         files.filter(|path| path.extension().is_some_and(|it| it == "rs") && !path.ends_with("build.rs"));
-    let name = |path: &PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
-    let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a text");
-    let mut sources: Vec<_> = files.map(|path| (name(&path), read(&path))).collect();
-    sources.sort();
+    let example = |path: PathBuf| Example {
+        folder: path.parent().expect("a folder").to_owned(),
+        name: path.file_stem().expect("a name").to_string_lossy().into_owned(),
+        text: std::fs::read_to_string(path).expect("a text"),
+    };
+    let mut sources: Vec<_> = files.map(example).collect();
+    sources.sort_by_cached_key(|example| example.name.clone());
     assert!(!sources.is_empty());
     sources
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
 }
 
 /// The number that the first line begins with.
@@ -44,12 +62,25 @@ fn number(text: &str) -> Option<&str> {
     (chapter.parse::<u32>().is_ok() && place.parse::<u32>().is_ok()).then_some(number)
 }
 
-fn unique_numbers(examples: &[(String, String)]) -> Result<(), Failed> {
+fn unique_numbers(examples: &[Example]) -> Result<(), Failed> {
     let mut names = HashMap::new();
-    for (name, text) in examples {
+    for Example { name, text, .. } in examples {
         let number = number(text).ok_or_else(|| format!("{name} has no number"))?;
         if let Some(other) = names.insert(number, name) {
             return Err(format!("{name} and {other} both have the number {number}").into());
+        }
+    }
+    Ok(())
+}
+
+fn a_folder_for_each_chapter(examples: &[Example]) -> Result<(), Failed> {
+    let chapter = |example: &Example| number(&example.text)?.split('.').next().map(str::to_owned);
+    for (at, one) in examples.iter().enumerate() {
+        for other in &examples[at + 1..] {
+            if (chapter(one) == chapter(other)) != (one.folder == other.folder) {
+                let names = format!("{} and {}", one.name, other.name);
+                return Err(format!("{names}: a folder has the examples of one chapter").into());
+            }
         }
     }
     Ok(())
