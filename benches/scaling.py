@@ -1,8 +1,8 @@
 """What a training step costs on many GPUs, on paper: fits the time of an all-reduce to what two GPUs measured, and draws it for more.
 
-    python3 benches/scaling.py benches/results/2026-11-28-h200-nccl.csv benches/results/2026-11-28-h200-training.csv docs/src/scaling-h200.svg
+    python3 benches/scaling.py benches/results/2026-11-28-h200-nccl.csv benches/results/2026-11-28-h200-training.csv docs/src/runtime/scaling-h200.svg
 
-docs/src/several-gpus.md states the model. The network's figures are assumptions: no cluster was measured.
+docs/src/runtime/several-gpus.md states the model. The network's figures are assumptions: no cluster was measured.
 """
 
 import csv

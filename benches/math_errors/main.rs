@@ -3,7 +3,7 @@
 //! ```sh
 //! cargo bench --bench math_errors                               # a quick look: a million numbers each
 //! cargo bench --bench math_errors -- --all --out errors.csv     # all 2^32 numbers of f32; minutes on a GPU
-//! cargo bench --bench math_errors -- --table gpu.csv cpu.csv    # the table of docs/src/math-errors.md
+//! cargo bench --bench math_errors -- --table gpu.csv cpu.csv    # the table of docs/src/reference/math-errors.md
 //! cargo bench --bench math_errors -- --judge 2000 | python3 benches/math_errors/check_judge.py
 //! ```
 //!

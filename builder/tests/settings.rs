@@ -12,7 +12,7 @@ fn root() -> PathBuf {
 
 /// The first words in backquotes of the table's rows.
 fn rows() -> Vec<String> {
-    let page = fs::read_to_string(root().join("docs/src/settings.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/src/tools/settings.md")).unwrap();
     let name = |line: &str| line.strip_prefix("| `")?.split('`').next().map(str::to_owned);
     page.lines().filter_map(name).collect()
 }

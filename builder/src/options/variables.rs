@@ -9,7 +9,7 @@ use crate::options::settings;
 /// The prefix of all of them.
 const PREFIX: &str = "FERROGRID_";
 
-/// The variables for users. The table in `docs/src/settings.md` has the same.
+/// The variables for users. The table in `docs/src/tools/settings.md` has the same.
 pub const KNOWN: [&str; 17] = [
     "FERROGRID_ARCH",
     "FERROGRID_CACHE",

@@ -144,7 +144,7 @@ fn the_gallery_has_every_example_in_learning_order() {
         })
         .collect();
     examples.sort();
-    let page = fs::read_to_string(docs().join("src/gallery.md")).unwrap();
+    let page = fs::read_to_string(docs().join("src/first-steps/gallery.md")).unwrap();
     let rows = page.lines().filter_map(|line| {
         let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
         let [place, example, shows, look] = cells.as_slice() else { return None };
@@ -273,7 +273,7 @@ fn every_supported_feature_names_its_tests() {
             || sources.contains(&format!("fn {name}()"))
             || sources.contains(&format!("\"{name}\","))
     };
-    let page = fs::read_to_string(docs().join("src/features.md")).unwrap();
+    let page = fs::read_to_string(docs().join("src/reference/features.md")).unwrap();
     let mut rows = 0;
     for line in page.lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
@@ -382,7 +382,7 @@ fn every_dependency_is_explained() {
         }
     }
     used.retain(|name| !name.starts_with("ferrogrid") && name != "cargo-ferrogrid" && name != "optics");
-    let chapter = fs::read_to_string(docs().join("src/dependencies.md")).unwrap();
+    let chapter = fs::read_to_string(docs().join("src/reference/dependencies.md")).unwrap();
     let rows = chapter.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
     let explained: BTreeSet<String> = rows
         .flat_map(|names| {

@@ -6,7 +6,7 @@
 ///
 /// The error bounds below hold for normal results; subnormal ones may be off by another four units of 2^-149.
 /// Bounds of single instructions are the documented ones, except for sine and cosine, whose bounds are a
-/// little wider. `docs/src/math-errors.md` has the errors measured on an H200. Results may differ between
+/// little wider. `docs/src/reference/math-errors.md` has the errors measured on an H200. Results may differ between
 /// GPUs and from the CPU. Subnormal numbers are kept. There are no such instructions for `f64`.
 ///
 /// ```

@@ -56,7 +56,7 @@ fn lesser(x: f64, y: f64) -> f64 {
     if x < y || x == y && x.is_sign_negative() { x } else { y }
 }
 
-/// The bounds of libdevice, in ulp of `f32` and of `f64`, where they are wider: from docs/src/math-errors.md.
+/// The bounds of libdevice, in ulp of `f32` and of `f64`, where they are wider: from docs/src/reference/math-errors.md.
 fn bounds_of_libdevice(function: Function) -> [f64; 2] {
     use Function as F;
     match function {
