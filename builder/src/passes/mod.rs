@@ -8,8 +8,8 @@
 //! | `constants.rs` | declares constants in constant memory |
 //! | `layouts.rs` | turns the layouts of the device half into comments |
 //! | `lanes.rs` | checks the lanes of warp operations that are not proven |
-//! | `panics.rs`, `formatters.rs` | panics and messages whose arguments the host formats |
-//! | `symbols.rs`, `record.rs` | the variables and the parameter that device code and host share |
+//! | `feedback/panics.rs`, `feedback/formatters.rs` | panics and messages whose arguments the host formats |
+//! | `feedback/symbols.rs`, `feedback/record.rs` | the variables and the parameter that device code and host share |
 //! | `peephole/mod.rs`, `peephole/` | fewer machine instructions with the same meaning |
 //! | `core_atomics.rs` | the ordering of core's atomic operations |
 //! | `launch_bounds.rs` | the launch bounds of kernels, as directives |
@@ -23,23 +23,21 @@
 mod arithmetic;
 pub(crate) mod constants;
 mod core_atomics;
-mod formatters;
+mod feedback;
 mod in_order;
 pub(crate) mod lanes;
 mod launch_bounds;
 mod layouts;
 pub(crate) mod lines;
-mod panics;
 mod peephole;
-mod record;
 mod registers;
-mod symbols;
 mod tensor_maps;
 mod version;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use feedback::{formatters, panics, record, symbols};
 use ferrogrid_ptx::{Edits, Module, ParseError};
 use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 use lanes::Unproven;

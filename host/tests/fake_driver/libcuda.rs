@@ -13,8 +13,6 @@
 mod arrays;
 #[path = "feedback.rs"]
 mod feedback;
-#[path = "graph.rs"]
-mod graph;
 #[path = "order.rs"]
 mod order;
 #[path = "pointer.rs"]
@@ -479,7 +477,7 @@ call! { bound:
 
 mod cudarc;
 mod device;
-mod graph_memory;
+mod graph;
 mod loading;
 #[cfg(not(without_pools))]
 mod memory_pools;

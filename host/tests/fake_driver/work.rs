@@ -10,7 +10,7 @@ use crate::arrays::Arrays;
 use crate::feedback::{panic_as_kernels_do, panic_with, print_as_kernels_do};
 use crate::order::Orders;
 use crate::pool::{Pool, begin_alive};
-use crate::{graph_memory, number, setting};
+use crate::{graph, number, setting};
 
 pub(crate) type Code = u32;
 pub(crate) type Pointer = *mut c_void;
@@ -367,8 +367,8 @@ impl State {
                 }
             },
             Work::Free { pointer } => self.release(pointer),
-            Work::Map { start, bytes } => graph_memory::map(start, bytes),
-            Work::Unmap { start, bytes } => graph_memory::unmap(start, bytes),
+            Work::Map { start, bytes } => graph::memory::map(start, bytes),
+            Work::Unmap { start, bytes } => graph::memory::unmap(start, bytes),
             // SAFETY: by the invariant of `Work`: the pool keeps the memory, and its last owner's work has run.
             Work::Begin { pointer, bytes } => unsafe { (pointer as *mut u8).write_bytes(0xaa, bytes) },
             Work::GiveBack { pointer, number, bytes, .. } => self.pool.has_back(pointer, number, bytes),
@@ -379,7 +379,7 @@ impl State {
             }
             // It has happened.
             Work::Wait { .. } => {}
-            Work::LetGo { objects } => crate::graph::let_go(&objects),
+            Work::LetGo { objects } => graph::let_go(&objects),
             Work::Call { .. } | Work::Prepare { .. } => unreachable!("called without the lock"),
         }
     }

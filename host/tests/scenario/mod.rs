@@ -62,8 +62,7 @@ fn sources() -> PathBuf {
 /// Of all that a driver is made of: the compiler, what the driver lacks, and its files.
 fn digest(rustc: &OsStr, lacks: &[&str]) -> u64 {
     let version = Command::new(rustc).arg("-vV").output().unwrap().stdout;
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(sources()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files = files(&sources());
     files.sort();
     let mut hasher = DefaultHasher::new();
     (version, lacks).hash(&mut hasher);
@@ -72,6 +71,12 @@ fn digest(rustc: &OsStr, lacks: &[&str]) -> u64 {
         (file, text).hash(&mut hasher);
     }
     hasher.finish()
+}
+
+/// The files in a folder and in the folders below it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 /// Runs the scenario of that name in a process with a fake driver; gives the calls that it made.

@@ -115,14 +115,19 @@ fn compile(source: &Path, name: &str) -> PathBuf {
     folder
 }
 
-/// Of all files beside a library's source.
+/// Of all files in the folder of a library's source.
 fn digest(source: &Path) -> u64 {
-    let folder = source.parent().unwrap();
-    let mut files: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files = files(source.parent().unwrap());
     files.sort();
     let mut hasher = DefaultHasher::new();
     for file in files {
         std::fs::read(&file).unwrap().hash(&mut hasher);
     }
     hasher.finish()
+}
+
+/// The files in a folder and in the folders below it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }

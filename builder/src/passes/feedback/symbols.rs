@@ -11,7 +11,7 @@ use ferrogrid_ptx::{Calls, Edits, Linkage, Module};
 const VARIABLES: [(&str, Option<u64>); 2] = [(OUTPUT_SYMBOL, Some(0)), ("__ferrogrid_formatters", None)];
 
 /// Defines the variables that the text uses, and removes the others.
-pub(super) fn define<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+pub(crate) fn define<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let calls = Calls::of(module);
     let used: HashSet<&str> = calls.mentioned().collect();
     let describes = !calls.any_calls_by_address();
@@ -30,8 +30,8 @@ pub(super) fn define<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::after;
     use super::*;
+    use crate::passes::tests::after;
 
     const DECLARED: &str = ".extern .global .align 8 .u64 __ferrogrid_output;\n.extern .global .align 8 .u64 __ferrogrid_formatters;\n";
 

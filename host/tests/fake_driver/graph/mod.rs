@@ -6,11 +6,13 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 
 use crate::arrays;
-use crate::graph_memory::{Block, Owner};
 use crate::order::uses;
 use crate::pointer::{In, InOut, List, Out, Text};
 use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, real, with};
 use crate::{enter, enter_bound, launch, log};
+use memory::{Block, Owner};
+
+pub(crate) mod memory;
 
 const INVALID_VALUE: Code = 1;
 const OUT_OF_MEMORY: Code = 2;

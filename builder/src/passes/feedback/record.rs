@@ -11,7 +11,7 @@ use ferrogrid_ptx::{
 
 /// Adds the parameter to all functions that read it, that call a function which has it, or that may be
 /// called by address; and to their calls.
-pub(super) fn pass_record<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+pub(crate) fn pass_record<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let taking = taking(module);
     let functions = || taking.iter().filter_map(|&at| module.items[at].function());
     let names: BTreeSet<&str> = functions().map(|function| function.name).collect();
@@ -121,8 +121,8 @@ fn add_argument<'t>(statement: &Statement<'t>, call: &Instruction<'t>, number: u
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::after;
     use super::*;
+    use crate::passes::tests::after;
 
     const PANIC: &str = ".visible .func panic(\n\t.param .b64 panic_param_0\n)\n.noreturn\n{\n\tld.param.b64 %rd1, [__ferrogrid_record];\n}\n";
 

@@ -14,7 +14,7 @@ use ferrogrid_abi::message::{
 use ferrogrid_ptx::{Calls, Edits, Item, Linkage, Module, Operand};
 
 /// Removes unreachable functions, and replaces formatting functions by descriptions.
-pub(super) fn describe<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+pub(crate) fn describe<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let calls = Calls::of(module);
     let formatters = find(module);
     let roots: Vec<usize> = (0..module.items.len()).filter(|&at| is_root(&module.items[at])).collect();
@@ -163,8 +163,8 @@ fn trait_number(name: &str) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::after;
     use super::*;
+    use crate::passes::tests::after;
 
     const U32: &str = "_RNvXs8_NtNtNtCsitLHWDqi81h_4core3fmt3num3impmNtB9_7Display3fmt";
 

@@ -25,7 +25,7 @@ const FORMATTED: &str = "core::panicking::panic_fmt";
 const CONSTANT: &str = "__ferrogrid_panic_constant";
 
 /// Redirects the calls, and declares the functions that they now call.
-pub(super) fn redirect<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+pub(crate) fn redirect<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let mut declarations = BTreeMap::new();
     for function in module.functions() {
         let mut has_constant = false;
@@ -78,8 +78,8 @@ fn declaration(module: &Module<'_>, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::after;
     use super::*;
+    use crate::passes::tests::after;
 
     const TARGET: &str = ".visible .func __ferrogrid_panic_bounds_check(\n\t.param .b64 a\n)\n{\n}\n";
     const BOUNDS_CHECK: &str = "_RNvNtCsitLHWDqi81h_4core9panicking18panic_bounds_check";
