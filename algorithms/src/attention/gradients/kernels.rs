@@ -136,7 +136,8 @@ pub mod steps {
         /// The head of the others in a step, of keys' `sharing` ones, and the first of them within it.
         #[inline(always)]
         pub fn others<const OF_KEYS: bool>(self, s: Sizes, others: usize, step: usize) -> [usize; 2] {
-            let sharing = s.sharing as usize;
+            // Without a panic, after which the builder would leave out `setmaxnreg`.
+            let sharing = (s.sharing as usize).max(1);
             if OF_KEYS {
                 // Of 32 bits: a longer division would be a call.
                 let (step, steps) = (step as u32, (self.steps_of_head as u32).max(1));

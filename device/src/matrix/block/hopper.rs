@@ -225,7 +225,7 @@ pub(super) const fn most_registers(groups: usize) -> usize {
 }
 
 /// Leaves registers to the groups that multiply, or takes them; all threads of a group. The builder drops both instructions in kernels
-/// that may begin with fewer registers (its pass `registers`).
+/// that may begin with fewer registers, or may panic afterwards (its pass `registers`).
 #[cfg(feature = "half")]
 #[inline(always)]
 pub(super) fn share_registers<const M: usize>(multiplies: bool) {

@@ -97,7 +97,7 @@ fn copy<
     addresses: Addresses,
     of_left: Left,
     left: [F; 2],
-    right: [F; 2],
+    [c, d]: [F; 2],
     way: Way,
     mut rows: impl FnMut(usize) -> u32,
 ) {
@@ -114,10 +114,11 @@ fn copy<
         addresses.empty(turn).wait(turn.phase ^ 1);
         let full = addresses.full(turn);
         full.arrive_for((2 * N * D * 2) as u32);
-        for (tile, factor) in right.into_iter().enumerate() {
-            let to = tiles::<N, D>(addresses, turn)[tile];
-            // SAFETY: the stage is empty, so this thread alone uses it; else as above.
-            unsafe { start_rows::<T, F, N, D>(to, factor, row, full) };
+        let [to_c, to_d] = tiles::<N, D>(addresses, turn);
+        // SAFETY: the stage is empty, so this thread alone uses it; else as above.
+        unsafe {
+            start_rows::<T, F, N, D>(to_c, c, row, full);
+            start_rows::<T, F, N, D>(to_d, d, row, full);
         }
         turn.next::<S>();
     }

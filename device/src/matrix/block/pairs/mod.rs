@@ -131,7 +131,8 @@ impl Thread<'_, 1> {
     /// ```
     ///
     /// # Panics
-    /// If the block has another number of threads, a plane's rows have more than `D` elements, or a place is 2^31 or more.
+    /// If the block has another number of threads, a plane's rows have more than `D` elements, `row` or `steps` is 2^31 or more, or `c` or
+    /// `d` has 2^31 rows or more.
     #[track_caller]
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "factors, places and closures, each of which has its name")]
@@ -175,11 +176,9 @@ impl Thread<'_, 1> {
         );
         assert!(row >> 31 == 0 && steps >> 31 == 0, "a product's place is less than 2^31");
         let way = Way { row: row as u32, steps: steps as u32 };
-        let rows = |step| {
-            let row = rows(step);
-            assert!(row >> 31 == 0, "a product's place is less than 2^31");
-            row as u32
-        };
+        let end = right[0].extent()[0].max(right[1].extent()[0]);
+        assert!(end >> 31 == 0, "the right factors of pairs of products have less than 2^31 rows");
+        let rows = |step| rows(step).min(end) as u32;
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
         hopper::multiply(self, memory, [left, right], way, rows, (first, second), finish);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]

@@ -83,7 +83,8 @@ impl Thread<'_, 1> {
     /// Rows of the three planes have at most `D` elements. What lies beyond their edges is zero. Blocks have as many threads, and these the
     /// same parts of the sums, as in [`multiply_tiles`](Thread::multiply_tiles), which says more, also of what runs on which GPU. Groups of
     /// four warps take turns in multiplying, if they have the registers for it, so that one multiplies while another is in `between`. With
-    /// `min_blocks = 1` the threads that copy leave theirs to the others (PTX `setmaxnreg`), so a thread has up to 240.
+    /// `min_blocks = 1` the threads that copy leave theirs to the others (PTX `setmaxnreg`), so a thread has up to 240, unless one of the
+    /// closures may panic.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
