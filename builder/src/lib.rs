@@ -28,7 +28,7 @@ mod step;
 pub mod toolchain;
 
 pub use cache::size as cache_size;
-pub use cargo::Environment;
+pub use cargo::{Environment, ONLY};
 pub use error::Error;
 pub use options::settings::{architectures, manifest_keys};
 pub use options::{Arch, Math, PanicStrategy, variables};

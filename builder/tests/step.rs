@@ -291,6 +291,24 @@ fn a_binary_and_an_example_of_one_name_with_the_same_kernels_are_refused() {
 }
 
 #[test]
+fn one_target_is_compiled_alone_unless_there_is_a_library() {
+    let other = SAXPY.replace("a * x", "a - x");
+    let mut files = vec![("examples/one.rs", SAXPY), ("examples/two.rs", &other)];
+    let names = |output: &Output| -> Vec<String> {
+        output.ptx.iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    };
+    let mut package = Package::new("", &files);
+    package.environment.only = Some("example-two".to_owned());
+    assert_eq!(names(&package.built()), ["example-two.sm_75.ptx"]);
+    package.environment.only = None;
+    assert_eq!(names(&package.built()), ["example-one.sm_75.ptx", "example-two.sm_75.ptx"]);
+    files.push(("src/lib.rs", ""));
+    let mut package = Package::new("", &files);
+    package.environment.only = Some("example-two".to_owned());
+    assert_eq!(names(&package.built()).len(), 2);
+}
+
+#[test]
 fn a_file_that_a_kernel_includes_is_part_of_its_code() {
     let package = Package::new("", &[("src/main.rs", SAXPY)]);
     let data = package.path("data.bin");

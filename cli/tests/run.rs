@@ -92,3 +92,23 @@ fn a_package_without_examples_is_an_error() {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("no examples"));
 }
+
+#[test]
+fn the_kernels_of_one_example_are_compiled_until_all_are() {
+    let shows = "fn main() { println!(\"only {:?}\", std::env::var(\"FERROGRID_ONLY\").ok()) }\n";
+    let package = package(&[("one", shows), ("two", shows)]);
+    let only = || {
+        let output = run(package.path(), "one");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.strip_prefix("only ").map(|it| it.trim_end().to_owned()).expect("it ran")
+    };
+    assert_eq!(only(), "None", "a library has kernels that other targets need");
+    fs::remove_file(package.path().join("src/lib.rs")).unwrap();
+    assert_eq!(only(), "Some(\"example-one\")");
+    let built = package.path().join("target/release/build/gallery-0/out/ferrogrid");
+    fs::create_dir_all(&built).unwrap();
+    fs::write(built.join("record.json"), "{\"only\": \"example-two\"}").unwrap();
+    assert_eq!(only(), "Some(\"example-one\")");
+    fs::write(built.join("record.json"), "{\"only\": null}").unwrap();
+    assert_eq!(only(), "None");
+}

@@ -19,7 +19,7 @@ const FOLDERS: [&str; 4] = ["core", "crates", "probes", "programs"];
 /// The prefix of the folders of set-ups, which they remove unless interrupted.
 const SETUPS: &str = "setup-";
 
-/// The part of the cache for one compiler and architecture, or for one program compiled at run time.
+/// The part of the cache for one compiler, and of `core` for one architecture, or for one program compiled at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its folder.
@@ -51,7 +51,7 @@ fn parse_limit(text: &str) -> Result<u64, Error> {
     })
 }
 
-/// What the cache at `root` holds for each compiler and architecture, and for programs compiled at run time,
+/// What the cache at `root` holds for each compiler and architecture of `core`, and for programs compiled at run time,
 /// the oldest first.
 pub fn entries(root: &Path) -> Vec<Entry> {
     let compilers = ["core", "crates"].into_iter().flat_map(|folder| folders(&root.join(folder)));

@@ -4,8 +4,13 @@ use std::env;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 
+use crate::cargo::metadata::Package;
 use crate::error::Error;
 use crate::options::variables;
+
+/// The variable that names the only target to compile, such as `example-saxpy`, in packages without a library. Where it changes, cargo
+/// builds all that includes device code again, and so a library, which other targets need with all of its kernels.
+pub const ONLY: &str = "FERROGRID_ONLY";
 
 /// The package that is being built, as cargo describes it to its build script.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +27,8 @@ pub struct Environment {
     pub libdevice: Option<PathBuf>,
     /// The architectures asked for by `FERROGRID_ARCH`, unparsed.
     pub arch: Option<String>,
+    /// The only target to compile, by [`ONLY`].
+    pub only: Option<String>,
     /// Whether `FERROGRID_CUBIN` asks for machine code, unparsed.
     pub cubin: Option<String>,
     /// ptxas, if `FERROGRID_PTXAS` names it.
@@ -54,11 +61,17 @@ impl Environment {
             libdevice: variables::path("FERROGRID_LIBDEVICE"),
             arch: variables::text("FERROGRID_ARCH"),
             cubin: variables::text("FERROGRID_CUBIN"),
+            only: variables::text(ONLY),
             ptxas: variables::path("FERROGRID_PTXAS"),
             host_cfgs: host_cfgs(env::vars()),
             crate_variables: env::vars().filter(|(name, _)| is_of_crates(name)).collect(),
             caller: (!flags.contains("remap-")).then(|| caller.file().into()),
         })
+    }
+
+    /// The only target of `package` to compile, if that is asked for and the package has no library.
+    pub(crate) fn only_target(&self, package: &Package) -> Option<&str> {
+        self.only.as_deref().filter(|_| !package.has_library())
     }
 
     /// A package at `manifest_dir` without features, whose results go to `out_dir`.

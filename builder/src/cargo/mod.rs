@@ -14,4 +14,4 @@ mod environment;
 pub(crate) mod inner_cargo;
 pub(crate) mod metadata;
 
-pub use environment::Environment;
+pub use environment::{Environment, ONLY};

@@ -10,7 +10,7 @@ use crate::options::settings;
 const PREFIX: &str = "FERROGRID_";
 
 /// The variables for users. The table in `docs/src/tools/settings.md` has the same.
-pub const KNOWN: [&str; 17] = [
+pub const KNOWN: [&str; 18] = [
     "FERROGRID_ARCH",
     "FERROGRID_CACHE",
     crate::cache::size::LIMIT_VARIABLE,
@@ -26,6 +26,7 @@ pub const KNOWN: [&str; 17] = [
     "FERROGRID_NVJITLINK",
     "FERROGRID_NVRTC",
     "FERROGRID_NVVM",
+    crate::cargo::ONLY,
     "FERROGRID_PTXAS",
     "FERROGRID_SOURCES",
 ];

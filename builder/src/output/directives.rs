@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::cargo::Environment;
 use crate::cargo::metadata::Package;
+use crate::cargo::{Environment, ONLY};
 use crate::compile::cubin;
 use crate::error::Error;
 use crate::options::{Options, variables};
@@ -34,7 +34,8 @@ pub(crate) fn directives(
     // editor, so each would undo the other's work.
     let variables =
         ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC", cubin::VARIABLE, "FERROGRID_PTXAS"];
-    let variables = variables.into_iter().chain(["DOCS_RS"]).chain(libdevice::variables());
+    let only = (!package.has_library()).then_some(ONLY);
+    let variables = variables.into_iter().chain(["DOCS_RS"]).chain(only).chain(libdevice::variables());
     directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
     directives.extend(variables::unknown().iter().map(|text| format!("cargo::warning={text}")));
     for cfg in &options.cfgs {

@@ -66,6 +66,7 @@ pub(crate) fn write(
         "workspace_root": step.package.workspace_root,
         "manifest_dir": environment.manifest_dir,
         "features": environment.features,
+        "only": environment.only_target(step.package),
         "cfgs": environment.cfgs,
         "host_cfgs": environment.host_cfgs,
         "crate_variables": environment.crate_variables,

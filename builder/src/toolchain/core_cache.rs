@@ -1,4 +1,4 @@
-//! `core` for the device, built once per compiler and architecture and shared by all projects of a user.
+//! `core` for the device, built once per compiler and shared by all projects of a user.
 //!
 //! Each entry is a directory `core/<compiler>/<arch>` in the cache: a sysroot (for rustc's `--sysroot`) and
 //! the `cfg`s of the device. An entry appears under its name only when it is complete, and one process at a
@@ -40,7 +40,7 @@ pub fn ensure(
     progress: &mut dyn FnMut(&str),
 ) -> Result<CoreEntry, Error> {
     let place = location(cache_root, &toolchain.key, arch.as_str());
-    fill(&place, progress, |staging, progress| build(toolchain, arch, staging, progress))?;
+    fill(&place, progress, |staging, progress| build(cache_root, toolchain, arch, staging, progress))?;
     let cfgs = cache::read(&place.join("cfg"))?;
     let sysroot = match toolchain.core {
         CoreOrigin::Prebuilt => toolchain.sysroot.clone(),
@@ -129,6 +129,7 @@ fn remove_unfinished(place: &Path) -> Result<(), Error> {
 }
 
 fn build(
+    cache_root: &Path,
     toolchain: &Toolchain,
     arch: &Arch,
     staging: &Path,
@@ -138,14 +139,20 @@ fn build(
     cache::write(&staging.join("cfg"), &cfgs)?;
     cache::write(&staging.join("rustc"), &format!("{}\n", toolchain.version))?;
     let CoreOrigin::Sources(library) = &toolchain.core else { return Ok(()) };
+    let libraries = staging.join("sysroot/lib/rustlib").join(DEVICE_TARGET).join("lib");
+    let baseline = Arch::baseline();
+    if *arch != baseline {
+        // Like rustup's `core`, that of the baseline serves all: what is inlined is compiled with the kernels.
+        let sysroot = ensure(cache_root, toolchain, &baseline, progress)?.sysroot;
+        return collect_rlibs(&sysroot.join("lib/rustlib").join(DEVICE_TARGET).join("lib"), &libraries);
+    }
     progress(&format!(
-        "building core for {DEVICE_TARGET} {arch} with {}: once per compiler, about 30 s",
+        "building core for {DEVICE_TARGET} with {}: once per compiler, about 30 s",
         toolchain.version
     ));
     let work = staging.join("work");
     build_rlibs(toolchain, library, arch, &work)?;
     let built = work.join("target").join(DEVICE_TARGET).join("release/deps");
-    let libraries = staging.join("sysroot/lib/rustlib").join(DEVICE_TARGET).join("lib");
     collect_rlibs(&built, &libraries)?;
     fs::remove_dir_all(&work).map_err(Error::io("remove", &work))
 }

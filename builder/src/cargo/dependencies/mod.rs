@@ -141,8 +141,10 @@ impl<'a> Plan<'a> {
     ) -> Result<Externs, Error> {
         let manifest = self.manifest()?;
         let versions = self.versions();
-        let shared = cache_root.join("crates").join(&self.toolchain.key).join(arch.as_str());
-        let folder = shared.join("packages").join(cache::key(format!("{manifest}{versions}").as_bytes()));
+        // All architectures share proc macros and what these need; cargo tells crates for devices apart by their flags.
+        let shared = cache_root.join("crates").join(&self.toolchain.key).join("all");
+        let package = cache::key(format!("{manifest}{versions}").as_bytes());
+        let folder = shared.join("packages").join(arch.as_str()).join(package);
         let inputs = self.inputs_key(&manifest, &versions, core);
         let stamp = folder.join("stamp");
         let as_last_time = || remembered(&stamp, &inputs);

@@ -70,6 +70,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Its kind and name: `example-saxpy`.
+    pub(crate) fn slug(&self) -> String {
+        format!("{}-{}", self.kind.name(), self.name)
+    }
+
     /// Reads a target; `None` if it cannot have kernels.
     fn read(target: &Value) -> Option<Self> {
         Some(Target {
@@ -159,6 +164,11 @@ impl Package {
     pub(crate) fn load(environment: &Environment) -> Result<Self, Error> {
         let metadata = query::metadata(environment)?;
         Self::from_metadata(&metadata, environment)
+    }
+
+    /// Whether it has a library, with kernels or without.
+    pub(crate) fn has_library(&self) -> bool {
+        self.targets.iter().any(|target| target.kind == TargetKind::Lib)
     }
 
     /// Whether `name` is a crate besides Ferrogrid.

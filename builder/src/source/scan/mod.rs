@@ -114,6 +114,8 @@ pub(crate) fn scan(
     // The library first: the others may use it.
     let (libraries, others): (Vec<_>, Vec<_>) =
         package.targets.iter().partition(|target| target.kind == TargetKind::Lib);
+    let only = environment.only_target(package);
+    let others = others.into_iter().filter(|target| only.is_none_or(|only| target.slug() == only));
     for target in libraries.into_iter().chain(others) {
         scanner.target(target)?;
     }
@@ -183,7 +185,7 @@ impl Scanner<'_> {
                 depends_on_test: plain.modules.iter().any(|module| module.depends_on_test),
                 has_statics: plain.modules.iter().any(|module| module.has_statics),
             });
-            let slug = format!("{}-{}-library", target.kind.name(), target.name);
+            let slug = format!("{}-library", target.slug());
             self.own = self.lay_out(target, slug, &plain, Portion::Whole, false)?;
         }
         self.unit(target, &plain, false, false)?;
@@ -239,7 +241,7 @@ impl Scanner<'_> {
             return Ok(());
         }
         let suffix = if is_tested { "-test" } else { "" };
-        let slug = format!("{}-{}{suffix}", target.kind.name(), target.name);
+        let slug = format!("{}{suffix}", target.slug());
         let mut device_crates = Vec::new();
         for (number, modules) in self.portions(tree).iter().enumerate() {
             let slug = if number == 0 { slug.clone() } else { format!("{slug}-{}", number + 1) };

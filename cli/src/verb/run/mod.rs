@@ -3,7 +3,10 @@
 
 mod all;
 
+use std::fs;
 use std::process::ExitCode;
+
+use serde_json::Value;
 
 use crate::Failure;
 use crate::cargo::{self, Package};
@@ -49,12 +52,29 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut command = cargo::command();
     command.args(["run", "--release", "--manifest-path"]).arg(&program.package.manifest);
     let kind = program.kind.trim_start_matches('-');
+    if kind == "example" && compiles_alone(program.package) {
+        command.env(ferrogrid_build::ONLY, format!("{kind}-{}", program.name));
+    }
     command
         .args(["--package", program.package.name(), program.kind, &program.name])
         .args(program.package.needed_features(kind, &program.name))
         .arg("--")
         .args(&options.arguments);
     cargo::run(&mut command)
+}
+
+/// Whether only the kernels of the example are compiled: in a package with many, of which none has been built with the others.
+/// A later build of all compiles the rest.
+fn compiles_alone(package: &Package) -> bool {
+    let builds = package.target_folder().map(|folder| folder.join("release/build"));
+    let builds = builds.and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
+    let prefix = format!("{}-", package.name());
+    let own = builds.filter(|build| build.file_name().to_string_lossy().starts_with(&prefix));
+    let mut records = own.filter_map(|build| fs::read(build.path().join("out/ferrogrid/record.json")).ok());
+    let is_whole = |record: Vec<u8>| {
+        serde_json::from_slice::<Value>(&record).is_ok_and(|record| record["only"].is_null())
+    };
+    package.library().is_none() && package.sources("example").len() > 1 && !records.any(is_whole)
 }
 
 /// An example or a program.
