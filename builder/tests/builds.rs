@@ -471,7 +471,7 @@ fn damage_is_repaired(name: &str, below: &str, libraries: &str) {
     assert!(damaged.iter().all(|file| !file.exists() || file.metadata().unwrap().len() > 100), "{damaged:?}");
 }
 
-/// Overwrites with garbage each library for the architecture of the builds here whose name begins so.
+/// Overwrites with garbage each library whose name begins so.
 fn overwrite(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
     for entry in folder.read_dir().unwrap().flatten() {
         let path = entry.path();
@@ -479,7 +479,6 @@ fn overwrite(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
             overwrite(&path, name, found);
         } else if entry.file_name().to_string_lossy().starts_with(name)
             && path.extension().is_some_and(|it| it == "rlib")
-            && path.components().any(|part| part.as_os_str() == "sm_75")
         {
             fs::write(&path, "damaged").unwrap();
             found.push(path);

@@ -302,6 +302,9 @@ fn one_target_is_compiled_alone_unless_there_is_a_library() {
     assert_eq!(names(&package.built()), ["example-two.sm_75.ptx"]);
     package.environment.only = None;
     assert_eq!(names(&package.built()), ["example-one.sm_75.ptx", "example-two.sm_75.ptx"]);
+    package.environment.only = Some("example-three".to_owned());
+    let warning = "cargo::warning=its kernels are not built: FERROGRID_ONLY is `example-three`, and `app` has no such target";
+    assert!(package.built().directives.iter().any(|it| it == warning));
     files.push(("src/lib.rs", ""));
     let mut package = Package::new("", &files);
     package.environment.only = Some("example-two".to_owned());

@@ -325,7 +325,7 @@ pub mod kernels {
         let (roots_of_tile, rest) = roots.split_at(TILE);
         let (fine, coarse) = rest.split_at(TILE);
         let Pass { length, rows, done, .. } = pass;
-        // All loads are on their way before one is used.
+        // All loads are in flight before one is used.
         let input = pass.input(t);
         let mut items: [[T; 2]; ITEMS] = each(move |k| swapped(T::read(x, input.at(k)), pass.swaps[0]));
         if done > 0 {

@@ -425,7 +425,7 @@ pub fn gemm<T: Multiplied>(stream: &Stream, gemm: Gemm<T>) -> Result<()> {
     T::gemm(stream, Product { gemm, shape })
 }
 
-/// Writes the product of `a` and `b` to `c` (CuPy's and NumPy's `matmul`): [`gemm`] without further wishes.
+/// Writes the product of `a` and `b` to `c` (CuPy's and NumPy's `matmul`): [`gemm`] with the default options.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};

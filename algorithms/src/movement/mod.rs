@@ -37,7 +37,7 @@ pub mod striped {
 
     /// The threads of a block.
     pub const THREADS: usize = 256;
-    /// The elements of a thread: enough loads on their way to hide their latency.
+    /// The elements of a thread: enough loads in flight to hide their latency.
     pub const ROWS: usize = 8;
     /// The consecutive elements of a warp.
     pub const RUN: usize = 32 * ROWS;

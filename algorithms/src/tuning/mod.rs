@@ -110,6 +110,12 @@ thread_local! {
 /// own, or else of the oldest, as on the CPU.
 #[inline]
 pub(crate) fn tuned<T, V>(stream: &Stream, tuning: Tuning) -> usize {
+    const {
+        assert!(
+            matches!(size_of::<T>(), 1 | 2 | 4 | 8) && matches!(size_of::<V>(), 0 | 4 | 8),
+            "the table has no such sizes"
+        );
+    }
     let place = tuning.place([size_of::<T>(), size_of::<V>()]);
     match TRIED.get() {
         Some((tried, number)) if tried == place => number,

@@ -110,7 +110,7 @@ fn barriers_within_a_product_of_a_block_are_refused() {
 }
 
 #[test]
-#[ignore = "builds `core` for `sm_90a`; `.ci/run` runs it"]
+#[ignore = "builds the device half of Ferrogrid for `sm_90a`; `.ci/run` runs it"]
 fn barriers_within_a_product_by_warpgroups_are_refused() {
     check_products("sm_90a");
 }

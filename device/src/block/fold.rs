@@ -11,7 +11,7 @@ use crate::thread::Thread;
 
 /// The threads of a block.
 pub const THREADS: usize = 256;
-/// The elements that a thread loads before it combines them: enough loads on their way to hide their latency.
+/// The elements that a thread loads before it combines them: enough loads in flight to hide their latency.
 pub const ITEMS: usize = 16;
 /// The elements that a block combines at a time.
 pub const TILE: usize = THREADS * ITEMS;

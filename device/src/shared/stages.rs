@@ -136,7 +136,7 @@ impl<'b, A: SharedArray, const N: usize, const ID: usize> StagedShared<'b, A, N,
     #[inline(always)]
     pub fn both(&mut self) -> (&A, &mut Shared<'b, A, ID>) {
         self.wait_for_own_copies();
-        // SAFETY: a stage of the region that this owns; what was lent before is no longer borrowed, and no copy is on its way there. By
+        // SAFETY: a stage of the region that this owns; what was lent before is no longer borrowed, and no copy is in flight there. By
         // index, so that LLVM knows it is in shared memory.
         self.next = unsafe { Shared::from_raw(self.start.add(self.written)) };
         // SAFETY: as in `current`; the two are different stages.

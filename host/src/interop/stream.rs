@@ -62,7 +62,7 @@ impl SharedStream {
     /// if the device fails.
     ///
     /// # Safety
-    /// As long as this exists, nobody captures the stream into a graph (`CudaStream::begin_capture`, though safe, is one way).
+    /// As long as this exists, no code captures the stream into a graph, for instance by `CudaStream::begin_capture`, which is safe.
     /// Else the methods of [`Stream`] would return before their work is done.
     pub unsafe fn from_cudarc(theirs: Arc<CudaStream>) -> Result<SharedStream> {
         let device = Device::cuda(theirs.context().ordinal())?;

@@ -178,7 +178,7 @@ impl State {
 }
 
 impl Ticket {
-    /// A call that `rank` has numbered, perhaps in another process.
+    /// A call that `rank` has numbered, possibly in another process.
     pub(super) fn new(world: Arc<World>, rank: usize, number: u64, call: Call) -> Self {
         let (channel, party) = Party::of(rank, call.kind);
         Ticket { world, key: Key { channel, number }, party, call }

@@ -331,7 +331,7 @@ impl Comms {
 impl Drop for Comms {
     fn drop(&mut self) {
         for comm in self.comms.iter().filter(|comm| !comm.is_null()) {
-            // SAFETY: NCCL has made it, perhaps not to its end; it is not used again.
+            // SAFETY: NCCL has created it, completely or in part; it is not used again.
             let _aborted = unsafe { (self.nccl.comm_abort)(*comm) };
         }
     }

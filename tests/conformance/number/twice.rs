@@ -145,7 +145,7 @@ fn a_panic_between_pairs_of_products_ends_the_launch(device: &Device) -> Outcome
     if !takes_deep_pairs(device)? {
         return Ok(());
     }
-    // Threads that panic have the registers of those that copy.
+    // Two groups.
     let stream = device.new_stream()?;
     let ones = stream.fill(bf16::ONE, 300 * 64)?;
     let (mut y, mut z) = (stream.zeros(300 * 64)?, stream.zeros(300 * 64)?);

@@ -102,7 +102,9 @@ pub mod twice {
     ) {
         compute(t, [a, b, c], last, y, memory);
     }
-    /// (2 p - q) c and 2 p d, or the first of them, with p = a c^T and q = b d^T, the last tiles first, unless step `last` comes.
+
+    /// (2 p - q) c and 2 p d, or the first of them, with p = a c^T and q = b d^T, the last tiles first and then
+    /// one far past the end, unless step `last` comes.
     #[inline(always)]
     fn compute_pairs<
         T: ProductElement + HalfFloat,
@@ -139,8 +141,8 @@ pub mod twice {
             });
         };
         let steps = right[0].height().div_ceil(N);
-        let rows = |step| (steps - 1 - step) * N;
-        t.multiply_pairs(memory, left, right, row, steps, rows, first, second, |sums: [_; R]| {
+        let rows = |step: usize| steps.wrapping_sub(step + 1).saturating_mul(N);
+        t.multiply_pairs(memory, left, right, row, steps + 1, rows, first, second, |sums: [_; R]| {
             store(results[0], &sums[0]);
             if R == 2 {
                 store(results[R - 1], &sums[R - 1]);
@@ -164,7 +166,7 @@ pub mod twice {
         compute_pairs(t, [[a, b], [c, d]], last, [y], memory);
     }
 
-    /// Two groups with the registers of the threads that copy.
+    /// Two groups.
     #[inline(always)]
     #[kernel(block = 384, min_blocks = 1)]
     pub fn deep_pairs(

@@ -99,9 +99,9 @@ pub mod steps {
         }
     }
 
-    /// Which rows a block has, and which others it multiplies them by.
+    /// The rows of a block, and the others that it multiplies them by.
     #[derive(Clone, Copy)]
-    pub struct Way {
+    pub struct Assignment {
         pub head: usize,
         pub first: usize,
         /// The steps in all heads, and in each.
@@ -111,10 +111,16 @@ pub mod steps {
         first_other: usize,
     }
 
-    impl Way {
-        /// The way of a block that has keys: `rows` of them, which it multiplies by all queries that see them, of all heads that share them.
+    impl Assignment {
+        /// Of keys or of queries.
         #[inline(always)]
-        pub fn of_keys(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
+        pub fn of<const KEYS: bool>(s: Sizes, block: u32, sizes: [usize; 2]) -> Self {
+            if KEYS { Self::of_keys(s, block, sizes) } else { Self::of_queries(s, block, sizes) }
+        }
+
+        /// The keys of a block, `rows` of them, which it multiplies by all queries that see them, of all heads that share them.
+        #[inline(always)]
+        fn of_keys(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
             let (block, tiles, queries) =
                 (block as usize, (s.keys as usize).div_ceil(rows), s.queries as usize);
             let (head, first) = (block / tiles, block % tiles * rows);
@@ -122,15 +128,22 @@ pub mod steps {
             let first_query = (first as i64 - s.ahead()).clamp(0, queries as i64) as usize;
             let first_other = first_query / others * others;
             let steps_of_head = (queries - first_other).div_ceil(others);
-            Way { head, first, steps: steps_of_head * s.sharing as usize, steps_of_head, first_other }
+            Assignment { head, first, steps: steps_of_head * s.sharing as usize, steps_of_head, first_other }
         }
 
-        /// The way of a block that has queries: `rows` of them, which it multiplies by all keys that they see.
+        /// The queries of a block, `rows` of them, which it multiplies by all keys that they see.
         #[inline(always)]
-        pub fn of_queries(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
+        fn of_queries(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
             let place = s.place(block, rows);
             let steps = place.seen.div_ceil(others);
-            Way { head: place.head, first: place.first, steps, steps_of_head: steps, first_other: 0 }
+            Assignment { head: place.head, first: place.first, steps, steps_of_head: steps, first_other: 0 }
+        }
+
+        /// The query and the key of a product of one of the block's rows and one of the others, whose step begins at `first`.
+        #[inline(always)]
+        pub fn place<const KEYS: bool>(self, first: usize, [row, column]: [usize; 2]) -> [usize; 2] {
+            let (row, column) = (self.first + row, first + column);
+            if KEYS { [column, row] } else { [row, column] }
         }
 
         /// The head of the others in a step, of keys' `sharing` ones, and the first of them within it.
@@ -189,23 +202,23 @@ pub mod steps {
         let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * 16);
         let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
         let (block, sizes) = (t.block_idx()[0], [ROWS, OTHERS]);
-        let way = if OF_KEYS { Way::of_keys(s, block, sizes) } else { Way::of_queries(s, block, sizes) };
+        let work = Assignment::of::<OF_KEYS>(s, block, sizes);
         let [of_own, of_others] = if OF_KEYS { [keys, queries] } else { [queries, keys] };
-        let rows = Rows { first: way.head * of_own + way.first, len: of_own - way.first, groups };
+        let rows = Rows { first: work.head * of_own + work.first, len: of_own - work.first, groups };
         let zeros = Aligned16::new([T::ZERO; 8]);
         first_own.fill_with(t, |place| rows.group(tensors.own[0], place).copied().unwrap_or(zeros));
         second_own.fill_with(t, |place| rows.group(tensors.own[1], place).copied().unwrap_or(zeros));
         let (first_own, second_own) = t.publish((first_own, second_own));
 
         let others = |step: usize| {
-            let [head, first] = way.others::<OF_KEYS>(s, OTHERS, step);
+            let [head, first] = work.others::<OF_KEYS>(s, OTHERS, step);
             (head, Rows { first: head * of_others + first, len: of_others - first, groups }, first)
         };
         let (mut first_others, mut second_others) = (first_others.into_stages(), second_others.into_stages());
         let mut sums = [[Accumulator::<T, 1, 8>::zero(); H]; 2];
-        for step in 0..=way.steps {
+        for step in 0..=work.steps {
             // The tiles of this step are copied while those of the one before are multiplied.
-            if step < way.steps {
+            if step < work.steps {
                 let (_, rows, _) = others(step);
                 first_others.copy_with(t, |place| rows.group(tensors.others[0], place));
                 second_others.copy_with(t, |place| rows.group(tensors.others[1], place));
@@ -226,11 +239,8 @@ pub mod steps {
                         &FragmentB::load_transposed(&warp, second_tile, [0, depth]),
                     );
                 }
-                let head = if OF_KEYS { head } else { way.head };
-                let place = |row: usize, column: usize| {
-                    let (row, column) = (way.first + own + row, first + column);
-                    if OF_KEYS { [column, row] } else { [row, column] }
-                };
+                let head = if OF_KEYS { head } else { work.head };
+                let place = |row: usize, column: usize| work.place::<OF_KEYS>(first, [own + row, column]);
                 let ([first_query, _], [_, last_key]) = (place(0, 0), place(15, OTHERS - 1));
                 if !s.all_see(first_query, last_key + 1) {
                     scores.map_places(&warp, |row, column, score| s.masked(place(row, column), score));
@@ -407,7 +417,7 @@ pub mod tiled {
     use ferrogrid::device::matrix::{PairedProducts, ProductSums};
     use ferrogrid::device::prelude::*;
 
-    use super::steps::{Way, of_score, weight};
+    use super::steps::{Assignment, of_score, weight};
     use crate::attention::kernels::steps::Sizes;
     use crate::attention::kernels::tiled::{TiledElement, write_rows};
 
@@ -441,15 +451,15 @@ pub mod tiled {
         memory: Shared<PairedProducts<T, ROWS, N, D, 4>, ID>,
     ) {
         let (block, sizes) = (t.block_idx()[0], [ROWS, N]);
-        let way = if OF_KEYS { Way::of_keys(s, block, sizes) } else { Way::of_queries(s, block, sizes) };
+        let work = Assignment::of::<OF_KEYS>(s, block, sizes);
         let [of_queries, of_keys] = [s.queries as usize, s.keys as usize];
         let [of_own, of_others] = if OF_KEYS { [of_keys, of_queries] } else { [of_queries, of_keys] };
-        let row = way.head * of_own + way.first;
+        let row = work.head * of_own + work.first;
         let row_of = |step: usize| {
-            let [head, first] = way.others::<OF_KEYS>(s, N, step);
+            let [head, first] = work.others::<OF_KEYS>(s, N, step);
             head * of_others + first
         };
-        // While products are on their way no thread may branch on its own: there are values for all threads, or for none.
+        // While products are in flight no thread may branch on its own: there are values for all threads, or for none.
         let values = |of: &'b [u64], step: usize| -> Option<&'b [u64; P]> {
             let first = if OF_KEYS { row_of(step) } else { row };
             of.get(first / 2..).and_then(|of| of.first_chunk())
@@ -459,11 +469,8 @@ pub mod tiled {
             f32::from_bits((values[number / 2] >> (number % 2 * 32)) as u32)
         };
         let weigh = |step: usize, scores: &mut ProductSums<N>| {
-            let [_, first] = way.others::<OF_KEYS>(s, N, step);
-            let place = |row: usize, column: usize| {
-                let (row, column) = (way.first + row, first + column);
-                if OF_KEYS { [column, row] } else { [row, column] }
-            };
+            let [_, first] = work.others::<OF_KEYS>(s, N, step);
+            let place = |row: usize, column: usize| work.place::<OF_KEYS>(first, [row, column]);
             let ([first_query, _], [_, last_key]) = (place(0, 0), place(ROWS - 1, N - 1));
             if !s.all_see(first_query, last_key + 1) {
                 scores.map_places(|row, column, score| s.masked(place(row, column), score));
@@ -480,14 +487,14 @@ pub mod tiled {
             });
         };
         let finish = |mut sums: [ProductSums<D>; R]| {
-            let rows = [row, of_own - way.first];
+            let rows = [row, of_own - work.first];
             sums[0].map_places(|_, _, sum| sum * s.scale);
             write_rows::<T, D>(t, s, rows, &sums[0], results[0]);
             if R == 2 {
                 write_rows::<T, D>(t, s, rows, &sums[R - 1], results[R - 1]);
             }
         };
-        t.multiply_pairs(memory, own, others, row, way.steps, row_of, weigh, of_scores, finish);
+        t.multiply_pairs(memory, own, others, row, work.steps, row_of, weigh, of_scores, finish);
     }
 
     /// dk and dv, of heads of up to 64 elements.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use ferrogrid_syntax::compiled::{TargetClass, UsedLibrary};
 
-use crate::cargo::Environment;
 use crate::cargo::metadata::{Package, Target, TargetKind};
+use crate::cargo::{Environment, ONLY};
 use crate::error::Error;
 use crate::options::{Arch, ArchChoice, Options};
 use crate::source::cfg::Cfgs;
@@ -115,6 +115,10 @@ pub(crate) fn scan(
     let (libraries, others): (Vec<_>, Vec<_>) =
         package.targets.iter().partition(|target| target.kind == TargetKind::Lib);
     let only = environment.only_target(package);
+    if let Some(only) = only.filter(|only| others.iter().all(|target| target.slug() != *only)) {
+        let warning = format!("{ONLY} is `{only}`, and `{}` has no such target", package.name);
+        scanner.scan.warnings.push(warning);
+    }
     let others = others.into_iter().filter(|target| only.is_none_or(|only| target.slug() == only));
     for target in libraries.into_iter().chain(others) {
         scanner.target(target)?;

@@ -195,7 +195,7 @@ fn add<
         for _ in 1..steps {
             has_all = addresses.full(turn).ends(turn.phase);
             if !has_all {
-                break; // to end when no product is on its way
+                break; // to end when no product is in flight
             }
             multiply(&mut sums.sums, turn, Order::Fenced);
             // SAFETY: it waits for the product before this one.

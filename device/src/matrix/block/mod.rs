@@ -38,7 +38,7 @@ const MOST_GROUPS: usize = 4;
 const ALIGNMENT: usize = 1024;
 
 /// Shared memory for products of a block, of which each has `M` rows and `N` columns: `S` stages with a tile of either factor, of
-/// which some are multiplied while copies to the others are on their way. See [`multiply_tiles`](Thread::multiply_tiles).
+/// which some are multiplied while copies to the others are in flight. See [`multiply_tiles`](Thread::multiply_tiles).
 ///
 /// `M` is 64, 128, 192 or 256, and `N` is 32, 64, 128 or 256: other numbers are compile errors. A stage takes `128 * (M + N)` bytes.
 ///

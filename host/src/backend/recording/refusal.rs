@@ -36,7 +36,7 @@ pub(crate) fn allocation() -> Error {
     )
 }
 
-/// How often a body runs, nobody else knows; and on GPUs bodies take no such nodes.
+/// The number of times that a body runs is known on the device alone, and bodies on GPUs take no such nodes.
 #[cold]
 pub(crate) fn external_in_body() -> Error {
     not_recordable(

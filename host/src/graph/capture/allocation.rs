@@ -76,7 +76,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     ///     capture.copy(x.slice(..2)?, between.slice_mut(..2)?)?; // or kernels
     ///     capture.copy(&between, &mut y)?;
     ///     drop(between); // freed here
-    ///     let _more = capture.zeros::<f64>(100)?; // perhaps at the same place; freed at the end
+    ///     let _more = capture.zeros::<f64>(100)?; // may have the same address; freed at the end
     ///     Ok(())
     /// })?;
     /// assert_eq!(graph.len(), 6); // of which two allocate, and two free

@@ -10,7 +10,7 @@ use super::super::hopper::{
 use super::super::stages::{Addresses, Barrier, Turn};
 use super::super::twice::hopper::{add_rows, commit, multiply_rows, rounded, start_rows};
 use super::super::{ALIGNMENT, GROUP, GROUP_ROWS, ProductElement, ProductSums, ROW, TiledFactor, first_sum};
-use super::{PairedProducts, Way};
+use super::{PairedProducts, Span};
 use crate::feedback::panic::give_up;
 use crate::number::half::HalfFloat;
 use crate::shared::Shared;
@@ -38,7 +38,7 @@ pub(super) fn multiply<
     thread: &Thread<'_, 1>,
     memory: Shared<'_, PairedProducts<T, M, N, D, S>, ID>,
     [left, right]: [[F; 2]; 2],
-    way: Way,
+    span: Span,
     rows: impl FnMut(usize) -> u32,
     (first, second): (
         impl FnMut(usize, &mut ProductSums<N>),
@@ -62,7 +62,7 @@ pub(super) fn multiply<
         // SAFETY: in the memory of this call, for the barrier of the block below.
         unsafe {
             have_arrived.begin(1);
-            asm!("st.shared.b32 [{}], {};", in(reg32) said, in(reg32) way.steps, options(nostack, preserves_flags));
+            asm!("st.shared.b32 [{}], {};", in(reg32) said, in(reg32) span.steps, options(nostack, preserves_flags));
             begin_barriers::<S>(addresses, M / GROUP_ROWS);
         }
     }
@@ -76,7 +76,7 @@ pub(super) fn multiply<
     if rank < GROUP {
         share_registers::<M>(false);
         if rank == 0 {
-            copy::<T, F, M, N, D, S>(addresses, of_left, left, right, way, rows);
+            copy::<T, F, M, N, D, S>(addresses, of_left, left, right, span, rows);
         }
     } else {
         share_registers::<M>(true);
@@ -98,7 +98,7 @@ fn copy<
     of_left: Left,
     left: [F; 2],
     [c, d]: [F; 2],
-    way: Way,
+    span: Span,
     mut rows: impl FnMut(usize) -> u32,
 ) {
     of_left.have_arrived.arrive_for((2 * M * D * 2) as u32);
@@ -106,10 +106,10 @@ fn copy<
         let to = of_left.tiles + (tile * M * D * 2) as u32;
         // SAFETY: nothing else uses the memory of the left factors before they have arrived. The block ends after all groups have waited
         // for the copies, or after `linger`.
-        unsafe { start_rows::<T, F, M, D>(to, factor, way.row as usize, of_left.have_arrived) };
+        unsafe { start_rows::<T, F, M, D>(to, factor, span.row as usize, of_left.have_arrived) };
     }
     let mut turn = Turn::FIRST;
-    for step in 0..way.steps as usize {
+    for step in 0..span.steps as usize {
         let row = rows(step) as usize;
         addresses.empty(turn).wait(turn.phase ^ 1);
         let full = addresses.full(turn);
@@ -132,7 +132,7 @@ fn tiles<const N: usize, const D: usize>(addresses: Addresses, turn: Turn) -> [u
 }
 
 /// Multiplies what is copied. The products of the next step follow those by rounded sums, if there are registers for all, and the second of a pair is computed while
-/// `first` is at work. Only then may sums become a left factor: ptxas would wait if that was done while a product is on its way.
+/// `first` is at work. Only then may sums become a left factor: ptxas would wait if that was done while a product is in flight.
 #[inline(always)]
 fn add<
     T: ProductElement + HalfFloat,
@@ -181,7 +181,7 @@ fn add<
     if !addresses.full(turn).ends(turn.phase) {
         give_up();
     }
-    // The zeros are in registers before products are on their way.
+    // The zeros are in registers before products are in flight.
     wait_for::<D>(&mut results[0].sums);
     wait_for::<D>(&mut results[R - 1].sums);
     multiply(&mut p, &mut q, turn);
@@ -200,7 +200,7 @@ fn add<
         reconverge();
         last = turn;
         turn.next::<S>();
-        // After the last step products that nobody uses: a branch would be one between products that are on their way.
+        // After the last step products that are not used: a branch would be between products in flight.
         let next = if step + 1 < steps { turn } else { last };
         // The products are begun by all threads of the group: none has panicked in the closures.
         if !is_whole(agreed, is_first, step + 1) || !addresses.full(next).ends(next.phase) {

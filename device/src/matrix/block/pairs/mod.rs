@@ -68,7 +68,7 @@ impl<T: ProductElement, const M: usize, const N: usize, const D: usize, const S:
 
 /// Where to begin, and how many steps there are.
 #[derive(Clone, Copy)]
-struct Way {
+struct Span {
     row: u32,
     steps: u32,
 }
@@ -175,13 +175,13 @@ impl Thread<'_, 1> {
             "rows of pairs of products have at most {D} elements"
         );
         assert!(row >> 31 == 0 && steps >> 31 == 0, "a product's place is less than 2^31");
-        let way = Way { row: row as u32, steps: steps as u32 };
+        let span = Span { row: row as u32, steps: steps as u32 };
         let end = right[0].extent()[0].max(right[1].extent()[0]);
         assert!(end >> 31 == 0, "the right factors of pairs of products have less than 2^31 rows");
         let rows = |step| rows(step).min(end) as u32;
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        hopper::multiply(self, memory, [left, right], way, rows, (first, second), finish);
+        hopper::multiply(self, memory, [left, right], span, rows, (first, second), finish);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        steps::multiply(self, memory, [left, right], way, rows, (first, second), finish);
+        steps::multiply(self, memory, [left, right], span, rows, (first, second), finish);
     }
 }

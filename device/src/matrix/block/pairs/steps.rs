@@ -2,7 +2,7 @@
 
 use super::super::twice::steps::{add, add_rounded, copy};
 use super::super::{GROUP, ProductElement, ProductSums, TiledFactor, first_sum};
-use super::{PairedProducts, Way};
+use super::{PairedProducts, Span};
 use crate::number::half::HalfFloat;
 use crate::shared::Shared;
 use crate::thread::Thread;
@@ -22,7 +22,7 @@ pub(super) fn multiply<
     thread: &Thread<'_, 1>,
     memory: Shared<'_, PairedProducts<T, M, N, D, S>, ID>,
     [[a, b], [c, d]]: [[F; 2]; 2],
-    way: Way,
+    span: Span,
     mut rows: impl FnMut(usize) -> u32,
     (mut first, mut second): (
         impl FnMut(usize, &mut ProductSums<N>),
@@ -42,7 +42,7 @@ pub(super) fn multiply<
     };
     if rank == 0 {
         // SAFETY: no other thread uses it before the barrier.
-        unsafe { said.write([way.row, way.steps, 0, 0]) };
+        unsafe { said.write([span.row, span.steps, 0, 0]) };
     }
     thread.sync_for(&memory);
     // SAFETY: written before the barrier, and these words not again.

@@ -11,7 +11,7 @@ use super::super::stages::{Addresses, Barrier, Turn};
 use super::super::{
     ALIGNMENT, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, ROW, TiledFactor, first_sum,
 };
-use super::{TwoProducts, Way};
+use super::{Span, TwoProducts};
 use crate::feedback::panic::give_up;
 use crate::matrix::unrolled;
 use crate::number::half::HalfFloat;
@@ -78,7 +78,7 @@ pub(super) fn multiply<
     thread: &Thread<'_, 1>,
     memory: Shared<'_, TwoProducts<T, M, N, D, S>, ID>,
     factors: [F; 3],
-    way: Way,
+    span: Span,
     mut kept: K,
     mut between: impl FnMut(&mut K, usize, &mut ProductSums<N>, &mut ProductSums<D>),
     finish: impl FnOnce(K, ProductSums<D>),
@@ -100,7 +100,7 @@ pub(super) fn multiply<
         // SAFETY: in the memory of this call, for the barrier of the block below.
         unsafe {
             has_arrived.begin(1);
-            asm!("st.shared.b32 [{}], {};", in(reg32) said, in(reg32) way.steps, options(nostack, preserves_flags));
+            asm!("st.shared.b32 [{}], {};", in(reg32) said, in(reg32) span.steps, options(nostack, preserves_flags));
             for group in 0..M / GROUP_ROWS {
                 Barrier(turns + (group * size_of::<u64>()) as u32).begin(WARPS);
             }
@@ -117,7 +117,7 @@ pub(super) fn multiply<
     if rank < GROUP {
         share_registers::<M>(false);
         if rank == 0 {
-            copy::<T, F, M, N, D, S>(addresses, left, factors, way);
+            copy::<T, F, M, N, D, S>(addresses, left, factors, span);
         }
     } else {
         share_registers::<M>(true);
@@ -217,12 +217,12 @@ fn copy<
     addresses: Addresses,
     left: Left,
     [a, b, c]: [F; 3],
-    way: Way,
+    span: Span,
 ) {
     left.has_arrived.arrive_for((M * D * 2) as u32);
     // SAFETY: nothing else uses the memory of the left factor before it has arrived. The block ends after all groups have waited for the
     // copies, or after `linger`.
-    unsafe { start_rows::<T, F, M, D>(left.tile, a, way.row as usize, left.has_arrived) };
+    unsafe { start_rows::<T, F, M, D>(left.tile, a, span.row as usize, left.has_arrived) };
     let mut turn = Turn::FIRST;
     let mut copy = |factor: F, step: usize| {
         addresses.empty(turn).wait(turn.phase ^ 1);
@@ -230,17 +230,17 @@ fn copy<
         full.arrive_for((N * D * 2) as u32);
         let to = addresses.stages + turn.stage * (N * D * 2) as u32;
         // SAFETY: the stage is empty, so this thread alone uses it; else as above.
-        unsafe { start_rows::<T, F, N, D>(to, factor, way.first as usize + step * N, full) };
+        unsafe { start_rows::<T, F, N, D>(to, factor, span.first as usize + step * N, full) };
         turn.next::<S>();
     };
-    for step in 0..way.steps as usize {
+    for step in 0..span.steps as usize {
         copy(b, step);
         copy(c, step);
     }
 }
 
 /// Multiplies what is copied. Groups take turns in the second product of a step and the first one of the next: one
-/// multiplies while another is at work between its products. Both are on their way together if there are registers for it.
+/// multiplies while another is at work between its products. Both are in flight together if there are registers for it.
 #[inline(always)]
 fn add<
     T: ProductElement + HalfFloat,
@@ -302,7 +302,7 @@ fn add<
         let of_second = turn;
         turn.next::<S>();
         let has_next = step + 1 < steps;
-        // After the last step a product that nobody uses: a branch would be one between products that are on their way.
+        // After the last step a product that is not used: a branch would be between products in flight.
         let of_next = if is_merged && has_next { turn } else { of_second };
         let has_come = addresses.full(of_second).ends(of_second.phase)
             && addresses.full(of_next).ends(of_next.phase)

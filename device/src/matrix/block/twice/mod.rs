@@ -67,7 +67,7 @@ impl<T: ProductElement, const M: usize, const N: usize, const D: usize, const S:
 
 /// Where to begin, and how many steps there are.
 #[derive(Clone, Copy)]
-struct Way {
+struct Span {
     row: u32,
     first: u32,
     steps: u32,
@@ -168,10 +168,10 @@ impl Thread<'_, 1> {
         );
         let end_of = first.saturating_add(steps.saturating_mul(N));
         assert!(row >> 31 == 0 && end_of >> 31 == 0, "a product's place is less than 2^31");
-        let way = Way { row: row as u32, first: first as u32, steps: steps as u32 };
+        let span = Span { row: row as u32, first: first as u32, steps: steps as u32 };
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        hopper::multiply(self, memory, factors, way, kept, between, finish);
+        hopper::multiply(self, memory, factors, span, kept, between, finish);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        steps::multiply(self, memory, factors, way, kept, between, finish);
+        steps::multiply(self, memory, factors, span, kept, between, finish);
     }
 }

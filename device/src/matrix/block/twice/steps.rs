@@ -1,7 +1,7 @@
 //! Two products where there is no `wgmma`: all threads copy a tile, then groups multiply it, and exchange the first sums in a warp.
 
 use super::super::{COLUMNS, GROUP, ProductElement, ProductSums, ROWS, TiledFactor, each_column, first_sum};
-use super::{TwoProducts, Way};
+use super::{Span, TwoProducts};
 use crate::matrix::unrolled;
 use crate::number::half::HalfFloat;
 use crate::shared::Shared;
@@ -22,7 +22,7 @@ pub(super) fn multiply<
     thread: &Thread<'_, 1>,
     memory: Shared<'_, TwoProducts<T, M, N, D, S>, ID>,
     [a, b, c]: [F; 3],
-    way: Way,
+    span: Span,
     mut kept: K,
     mut between: impl FnMut(&mut K, usize, &mut ProductSums<N>, &mut ProductSums<D>),
     finish: impl FnOnce(K, ProductSums<D>),
@@ -35,7 +35,7 @@ pub(super) fn multiply<
     };
     if rank == 0 {
         // SAFETY: no other thread uses it before the barrier.
-        unsafe { said.write([way.row, way.first, way.steps, 0]) };
+        unsafe { said.write([span.row, span.first, span.steps, 0]) };
     }
     thread.sync_for(&memory);
     // SAFETY: written before the barrier, and not again.
