@@ -107,8 +107,8 @@ fn the_kernels_of_one_example_are_compiled_until_all_are() {
     assert_eq!(only(), "Some(\"example-one\")");
     let built = package.path().join("target/release/build/gallery-0/out/ferrogrid");
     fs::create_dir_all(&built).unwrap();
-    fs::write(built.join("record.json"), "{\"only\": \"example-two\"}").unwrap();
+    fs::write(built.join("record.json"), "{\"schema\": 1, \"only\": \"example-two\"}").unwrap();
     assert_eq!(only(), "Some(\"example-one\")");
-    fs::write(built.join("record.json"), "{\"only\": null}").unwrap();
+    fs::write(built.join("record.json"), "{\"schema\": 1, \"only\": null}").unwrap();
     assert_eq!(only(), "None");
 }

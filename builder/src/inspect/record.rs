@@ -44,6 +44,11 @@ impl Record {
         self.content["package"].as_str().unwrap_or_default()
     }
 
+    /// Whether all targets of the package were compiled, not the one that [`ONLY`](crate::ONLY) names.
+    pub fn is_whole(&self) -> bool {
+        self.content["only"].is_null()
+    }
+
     /// All kernels of the package, in the order of its targets.
     pub fn kernels(&self) -> &[CompiledKernel] {
         &self.kernels

@@ -3,8 +3,7 @@
 //! A group that asks for more waits until the block has them free, so a block that began with too few would wait for ever. The device
 //! crate's numbers are those of a block that began with all registers of a multiprocessor: `min_blocks = 1` and no other limit. In
 //! other kernels, and in functions that any kernel may call, the instructions are left out. So they are in kernels that may call a
-//! function afterwards, for instance to panic: the function was compiled for the registers that the kernel began with, and ptxas
-//! (13.0 to 13.5) crashes on some such kernels.
+//! function afterwards, for instance to panic: ptxas (13.0 to 13.5) crashes on some of them.
 
 use std::mem;
 
@@ -37,23 +36,18 @@ fn calls_after(body: &Body<'_>, statements: &[usize]) -> bool {
     let flow = ControlFlow::of(body, |_| false);
     let is_call = |at: usize| body.statements[at].instruction().is_some_and(|it| it.operation() == "call");
     let mut seen = vec![false; flow.blocks.len()];
-    let mut next: Vec<usize> = Vec::new();
-    for &at in statements {
-        let block = &flow.blocks[flow.block_of(at)];
-        if (at..block.statements.end).any(is_call) {
-            return true;
-        }
-        next.extend(&block.successors);
-    }
-    while let Some(number) = next.pop() {
-        if mem::replace(&mut seen[number], true) {
-            continue;
-        }
+    // Blocks, and the statements from which on they are searched.
+    let mut next: Vec<(usize, usize)> = statements.iter().map(|&at| (flow.block_of(at), at)).collect();
+    while let Some((number, start)) = next.pop() {
         let block = &flow.blocks[number];
-        if block.statements.clone().any(is_call) {
+        if (start..block.statements.end).any(is_call) {
             return true;
         }
-        next.extend(&block.successors);
+        for &follower in &block.successors {
+            if !mem::replace(&mut seen[follower], true) {
+                next.push((follower, flow.blocks[follower].statements.start));
+            }
+        }
     }
     false
 }

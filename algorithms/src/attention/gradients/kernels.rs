@@ -112,15 +112,21 @@ pub mod steps {
     }
 
     impl Assignment {
-        /// Of keys or of queries.
+        /// `rows` keys of a block, which it multiplies by all queries that see them, of all heads that share them; or `rows` queries, by all
+        /// keys that they see.
         #[inline(always)]
-        pub fn of<const KEYS: bool>(s: Sizes, block: u32, sizes: [usize; 2]) -> Self {
-            if KEYS { Self::of_keys(s, block, sizes) } else { Self::of_queries(s, block, sizes) }
-        }
-
-        /// The keys of a block, `rows` of them, which it multiplies by all queries that see them, of all heads that share them.
-        #[inline(always)]
-        fn of_keys(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
+        pub fn of<const KEYS: bool>(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
+            if !KEYS {
+                let place = s.place(block, rows);
+                let steps = place.seen.div_ceil(others);
+                return Assignment {
+                    head: place.head,
+                    first: place.first,
+                    steps,
+                    steps_of_head: steps,
+                    first_other: 0,
+                };
+            }
             let (block, tiles, queries) =
                 (block as usize, (s.keys as usize).div_ceil(rows), s.queries as usize);
             let (head, first) = (block / tiles, block % tiles * rows);
@@ -129,14 +135,6 @@ pub mod steps {
             let first_other = first_query / others * others;
             let steps_of_head = (queries - first_other).div_ceil(others);
             Assignment { head, first, steps: steps_of_head * s.sharing as usize, steps_of_head, first_other }
-        }
-
-        /// The queries of a block, `rows` of them, which it multiplies by all keys that they see.
-        #[inline(always)]
-        fn of_queries(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
-            let place = s.place(block, rows);
-            let steps = place.seen.div_ceil(others);
-            Assignment { head: place.head, first: place.first, steps, steps_of_head: steps, first_other: 0 }
         }
 
         /// The query and the key of a product of one of the block's rows and one of the others, whose step begins at `first`.
@@ -148,10 +146,10 @@ pub mod steps {
 
         /// The head of the others in a step, of keys' `sharing` ones, and the first of them within it.
         #[inline(always)]
-        pub fn others<const OF_KEYS: bool>(self, s: Sizes, others: usize, step: usize) -> [usize; 2] {
+        pub fn others<const KEYS: bool>(self, s: Sizes, others: usize, step: usize) -> [usize; 2] {
             // Without a panic, after which the builder would leave out `setmaxnreg`.
             let sharing = (s.sharing as usize).max(1);
-            if OF_KEYS {
+            if KEYS {
                 // Of 32 bits: a longer division would be a call.
                 let (step, steps) = (step as u32, (self.steps_of_head as u32).max(1));
                 let (head, step) = (step / steps, step % steps);

@@ -3,10 +3,9 @@
 
 mod all;
 
-use std::fs;
 use std::process::ExitCode;
 
-use serde_json::Value;
+use ferrogrid_build::inspect::Record;
 
 use crate::Failure;
 use crate::cargo::{self, Package};
@@ -70,11 +69,10 @@ fn compiles_alone(package: &Package) -> bool {
     let builds = builds.and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
     let prefix = format!("{}-", package.name());
     let own = builds.filter(|build| build.file_name().to_string_lossy().starts_with(&prefix));
-    let mut records = own.filter_map(|build| fs::read(build.path().join("out/ferrogrid/record.json")).ok());
-    let is_whole = |record: Vec<u8>| {
-        serde_json::from_slice::<Value>(&record).is_ok_and(|record| record["only"].is_null())
-    };
-    package.library().is_none() && package.sources("example").len() > 1 && !records.any(is_whole)
+    let mut records = own.filter_map(|build| Record::load(&build.path().join("out")).ok());
+    package.library().is_none()
+        && package.sources("example").len() > 1
+        && !records.any(|record| record.is_whole())
 }
 
 /// An example or a program.
