@@ -220,6 +220,26 @@ fn a_value_of_a_loop_that_threads_leave_at_different_times_differs_behind_it() {
 }
 
 #[test]
+fn a_number_in_a_divergent_loop_is_the_same_behind_it() {
+    // `%r1` has other values elsewhere, so it is no constant.
+    let behind = |before: &str, within: &str| {
+        format!(
+            "mov.b32 %r1, %r20; {before}\n$A: add.s32 %r2, %r2, 1; {within} setp.lt.u32 %p1, %r2, %r21;\n@%p1 bra $A;\n\
+             setp.gt.u32 %p2, %r1, 5;\n@%p2 bra $B;\nbar.sync 0;\n$B:"
+        )
+    };
+    assert!(!is_refused(&behind("", "mov.b32 %r1, 0;")));
+    assert!(!is_refused(&behind("", "add.s32 %r1, %r2, 1; mov.b32 %r1, 0;")), "the last one counts");
+    assert!(is_refused(&behind("", "mov.b32 %r1, 0; add.s32 %r1, %r2, 1;")));
+    assert!(is_refused(&behind("", "@%p3 mov.b32 %r1, 0;")), "possibly not");
+    assert!(is_refused(&behind("", "@%p3 bra $C;\nmov.b32 %r1, 0;\n$C:")), "not in each round");
+    assert!(is_refused(&behind("", "mov.b32 %r1, 0;\n@%p1 bra $C;\nmov.b32 %r1, 9;\n$C:")), "two numbers");
+    let early = "setp.gt.u32 %p3, %r21, 7;\n@%p3 bra $D;\n";
+    let late = behind(early, "mov.b32 %r1, 0;").replace("setp.gt.u32 %p2", "$D: setp.gt.u32 %p2");
+    assert!(is_refused(&late), "some come from before the loop");
+}
+
+#[test]
 fn ways_that_end_in_a_panic_do_not_count_and_returns_do() {
     let leaving = |end: &str| format!("setp.gt.u32 %p1, %r21, 7;\n@%p1 bra $A;\nbar.sync 0; ret;\n$A: {end}");
     assert!(!is_refused(&leaving("trap;")));
