@@ -1,5 +1,6 @@
 //! The control flow of a function: its basic blocks, and their dominators.
 
+use std::mem;
 use std::ops::Range;
 
 use crate::names::NameMap;
@@ -78,6 +79,32 @@ impl ControlFlow {
     /// The block that a statement is in.
     pub fn block_of(&self, statement: usize) -> usize {
         self.block_of[statement]
+    }
+
+    /// Whether a path from one of the statements `from`, behind it, gets to a goal before it gets to an end.
+    pub fn reaches(
+        &self,
+        from: &[usize],
+        is_goal: impl Fn(usize) -> bool,
+        is_end: impl Fn(usize) -> bool,
+    ) -> bool {
+        let mut seen = vec![false; self.blocks.len()];
+        // Blocks, and the statements from which on they are searched.
+        let mut next: Vec<(usize, usize)> = from.iter().map(|&at| (self.block_of(at), at + 1)).collect();
+        while let Some((number, start)) = next.pop() {
+            let block = &self.blocks[number];
+            match (start..block.statements.end).find(|&at| is_goal(at) || is_end(at)) {
+                Some(at) if is_goal(at) => return true,
+                Some(_) => continue,
+                None => {}
+            }
+            for &follower in &block.successors {
+                if !mem::replace(&mut seen[follower], true) {
+                    next.push((follower, self.blocks[follower].statements.start));
+                }
+            }
+        }
+        false
     }
 
     /// The immediate dominator of each block: the last block on every path from the entry to it. `None` for

@@ -14,6 +14,7 @@
 //! | `core_atomics.rs` | the ordering of core's atomic operations |
 //! | `launch_bounds.rs` | the launch bounds of kernels, as directives |
 //! | `registers.rs` | registers that groups of threads leave to each other |
+//! | `in_flight.rs` | products that threads wait for before they may end |
 //! | `arithmetic.rs` | `ftz`, `approx_div` and the like, as modifiers |
 //! | `lines.rs` | the line table: paths that are the same on every machine |
 //! | `tensor_maps.rs` | the alignment of parameters that are tensor maps |
@@ -24,6 +25,7 @@ mod arithmetic;
 pub(crate) mod constants;
 mod core_atomics;
 mod feedback;
+mod in_flight;
 mod in_order;
 pub(crate) mod lanes;
 mod launch_bounds;
@@ -92,6 +94,7 @@ const PASSES: &[Pass] = &[
     pass("core atomics", &["formatters"], |module, _, edits| core_atomics::order(module, edits)),
     pass("launch bounds", &["formatters", "layouts"], launch_bounds::declare),
     pass("registers", &["formatters"], registers::keep),
+    pass("in flight", &["formatters"], |module, _, edits| in_flight::end(module, edits)),
     pass("arithmetic", &["formatters"], arithmetic::apply),
     pass("lines", &["formatters"], lines::rewrite),
     pass("version", &["formatters"], |module, _, edits| version::raise(module, edits)),

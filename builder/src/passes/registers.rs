@@ -5,8 +5,6 @@
 //! other kernels, and in functions that any kernel may call, the instructions are left out. So they are in kernels that may call a
 //! function afterwards, for instance to panic: ptxas (13.0 to 13.5) crashes on some of them.
 
-use std::mem;
-
 use ferrogrid_ptx::{Body, ControlFlow, Edits, Function, Module, Statement};
 use ferrogrid_syntax::LaunchBounds;
 
@@ -33,23 +31,8 @@ fn exchanges_registers(statement: &Statement<'_>) -> bool {
 
 /// Whether a call can follow one of the statements.
 fn calls_after(body: &Body<'_>, statements: &[usize]) -> bool {
-    let flow = ControlFlow::of(body, |_| false);
     let is_call = |at: usize| body.statements[at].instruction().is_some_and(|it| it.operation() == "call");
-    let mut seen = vec![false; flow.blocks.len()];
-    // Blocks, and the statements from which on they are searched.
-    let mut next: Vec<(usize, usize)> = statements.iter().map(|&at| (flow.block_of(at), at)).collect();
-    while let Some((number, start)) = next.pop() {
-        let block = &flow.blocks[number];
-        if (start..block.statements.end).any(is_call) {
-            return true;
-        }
-        for &follower in &block.successors {
-            if !mem::replace(&mut seen[follower], true) {
-                next.push((follower, flow.blocks[follower].statements.start));
-            }
-        }
-    }
-    false
+    ControlFlow::of(body, |_| false).reaches(statements, is_call, |_| false)
 }
 
 /// Whether a block has all registers of a multiprocessor when it begins.
