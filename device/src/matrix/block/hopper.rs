@@ -284,12 +284,38 @@ pub(super) unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
     full: Barrier,
 ) {
     let depth = step * (ROW / size_of::<T>());
+    if factor.extent().contains(&0) {
+        // SAFETY: the caller's. An empty plane has no map.
+        return unsafe { start_zeros(to, R * ROW, full) };
+    }
     for first in (0..R).step_by(F::ROWS) {
         let (to, row) = (to + (first * ROW) as u32, row + first);
         // SAFETY: the caller's; the map is of tiles with that many rows, each of 128 bytes.
         unsafe {
             start_one(to, factor.map(), if F::IS_TRANSPOSED { [row, depth] } else { [depth, row] }, full)
         };
+    }
+}
+
+/// Writes `bytes` zeros where a copy would write them, a multiple of 16, and counts them as copied.
+///
+/// # Safety
+/// As for `start`.
+#[inline(always)]
+unsafe fn start_zeros(to: u32, bytes: usize, full: Barrier) {
+    for at in (0..bytes as u32).step_by(16) {
+        // SAFETY: the caller's.
+        unsafe {
+            asm!("st.shared.v4.b32 [{}], {{{zero}, {zero}, {zero}, {zero}}};", in(reg32) to + at, zero = in(reg32) 0, options(nostack, preserves_flags));
+        }
+    }
+    // SAFETY: the barrier was begun. The first fence makes the zeros visible to products, the second one orders them before the barrier's
+    // phase ends.
+    unsafe {
+        asm!(
+            "fence.proxy.async.shared::cta; fence.acq_rel.cta; mbarrier.complete_tx.shared::cta.b64 [{}], {};",
+            in(reg32) full.0, in(reg32) bytes as u32, options(nostack, preserves_flags),
+        );
     }
 }
 
