@@ -14,7 +14,7 @@ mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{HalfFloat, f16};
     use ferrogrid::device::matrix::{
-        Accumulator, FragmentA, FragmentB, OnlineSoftmax, ProductSums, TwoProducts,
+        Accumulator, FragmentA, FragmentB, OnlineSoftmax, ProductSums, RowValues, TwoProducts,
     };
     use ferrogrid::device::prelude::*;
 
@@ -79,20 +79,22 @@ mod kernels {
     ) {
         let (warp, block) = (t.warp(), t.block_idx()[0] as usize * 128);
         // ANCHOR: blocks
-        let between =
-            |softmax: &mut OnlineSoftmax, _, scores: &mut ProductSums<128>, sums: &mut ProductSums<64>| {
-                let shrunk = softmax.step(&warp, scores);
-                sums.map_rows(&shrunk, |sum, shrunk| sum * shrunk);
-            };
-        let finish = |softmax: OnlineSoftmax, mut sums: ProductSums<64>| {
+        let weigh = |(softmax, shrunk): &mut (OnlineSoftmax, _), _, scores: &mut ProductSums<128>| {
+            *shrunk = softmax.step(&warp, scores);
+        };
+        let shrink = |(_, shrunk): &mut (_, RowValues<f32>), sums: &mut ProductSums<64>| {
+            sums.map_rows(shrunk, |sum, shrunk| sum * shrunk);
+        };
+        let finish = |(softmax, _): (OnlineSoftmax, _), mut sums: ProductSums<64>| {
             sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
             sums.for_each_four(&warp, |row| {
                 let y = &y[(block + row) * 16..][..16];
                 (|_, pair| f16::pair_to_bits(pair), move |four: usize, bits| y[four].store(bits, Relaxed))
             });
         };
-        let (places, softmax) = ([block, block / rows * rows], OnlineSoftmax::new(0.125));
-        t.multiply_twice(memory, [q, k, v], places, rows / 128, softmax, between, finish);
+        let (places, kept) =
+            ([block, block / rows * rows], (OnlineSoftmax::new(0.125), RowValues::splat(1.0)));
+        t.multiply_twice(memory, [q, k, v], places, rows / 128, kept, weigh, shrink, finish);
         // ANCHOR_END: blocks
     }
 }

@@ -257,7 +257,7 @@ pub mod kernels {
 pub mod tiled {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{OnlineSoftmax, ProductElement, ProductSums, TwoProducts};
+    use ferrogrid::device::matrix::{OnlineSoftmax, ProductElement, ProductSums, RowValues, TwoProducts};
     use ferrogrid::device::prelude::*;
 
     use super::steps::{Sizes, TensorElement};
@@ -286,19 +286,19 @@ pub mod tiled {
         let first_query = place.head * s.queries as usize + place.first;
         let first_key = place.head / s.sharing as usize * s.keys as usize;
         let (warp, steps) = (t.warp(), place.seen.div_ceil(KEYS));
-        let between = |softmax: &mut OnlineSoftmax,
-                       step: usize,
-                       scores: &mut ProductSums<KEYS>,
-                       sums: &mut ProductSums<D>| {
-            if !s.all_see(place.first, (step + 1) * KEYS) {
-                scores.map_places(|row, column, score| {
-                    s.masked([place.first + row, step * KEYS + column], score)
-                });
-            }
-            let shrunk = softmax.step(&warp, scores);
-            sums.map_rows(&shrunk, |sum, shrunk| sum * shrunk);
+        let weigh =
+            |(softmax, shrunk): &mut (OnlineSoftmax, _), step: usize, scores: &mut ProductSums<KEYS>| {
+                if !s.all_see(place.first, (step + 1) * KEYS) {
+                    scores.map_places(|row, column, score| {
+                        s.masked([place.first + row, step * KEYS + column], score)
+                    });
+                }
+                *shrunk = softmax.step(&warp, scores);
+            };
+        let shrink = |(_, shrunk): &mut (_, RowValues<f32>), sums: &mut ProductSums<D>| {
+            sums.map_rows(shrunk, |sum, shrunk| sum * shrunk);
         };
-        let finish = |softmax: OnlineSoftmax, mut sums: ProductSums<D>| {
+        let finish = |(softmax, _): (OnlineSoftmax, _), mut sums: ProductSums<D>| {
             sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
             let queries = s.queries as usize - place.first;
             sums.for_each_row(&softmax.log_sums(), |row, log_sum| {
@@ -308,8 +308,8 @@ pub mod tiled {
             });
             write_rows::<T, D>(t, s, [first_query, queries], &sums, y);
         };
-        let softmax = OnlineSoftmax::new(s.scale);
-        t.multiply_twice(memory, factors, [first_query, first_key], steps, softmax, between, finish);
+        let kept = (OnlineSoftmax::new(s.scale), RowValues::splat(1.0));
+        t.multiply_twice(memory, factors, [first_query, first_key], steps, kept, weigh, shrink, finish);
     }
 
     /// Writes sums to rows of a tensor from `first` on, as many as the head has from there.

@@ -17,7 +17,7 @@ pub(crate) const CASES: &[Case] = &[
 /// Rows of the left factor and of the right ones, and elements in each.
 const SHAPES: [[usize; 3]; 4] = [[70, 130, 40], [200, 300, 64], [1, 1, 8], [65, 0, 16]];
 
-/// What `twice` computes, with sums of whole numbers, which have no errors: the tiles of the right factors have `tile` rows, the last
+/// What `twice` computes, with sums of whole numbers and their halves, which have no errors: the tiles of the right factors have `tile` rows, the last
 /// ones filled up with zeros.
 fn model<T: HalfFloat>([a, b, c]: [&[T]; 3], depth: usize, tile: usize) -> Vec<f32> {
     let dot = |a: &[T], b: &[T]| -> f32 { a.iter().zip(b).map(|(a, b)| a.to_f32() * b.to_f32()).sum() };
@@ -26,6 +26,7 @@ fn model<T: HalfFloat>([a, b, c]: [&[T]; 3], depth: usize, tile: usize) -> Vec<f
     let row = |a: &[T]| {
         let mut y = vec![0.0; depth];
         for first in (0..b.len()).step_by(tile) {
+            y.iter_mut().for_each(|y| *y /= 2.0);
             let row = |of: &[&[T]], k: usize| of.get(k).map_or(zeros.clone(), |row| row.to_vec());
             let units: Vec<f32> = (first..first + tile).map(|k| dot(a, &row(&b, k))).collect();
             let greatest = units.iter().copied().fold(f32::NEG_INFINITY, f32::max);

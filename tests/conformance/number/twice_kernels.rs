@@ -8,7 +8,8 @@ pub mod twice {
     use ferrogrid::device::matrix::{PairedProducts, ProductElement, ProductSums, TwoProducts};
     use ferrogrid::device::prelude::*;
 
-    /// y <- (a b^T - the greatest of each row in a tile of `N` columns) c, unless step `last` comes.
+    /// y <- (a b^T - the greatest of each row in a tile of `N` columns) c, where the sums are halved before each tile, unless step `last`
+    /// comes.
     #[inline(always)]
     fn compute<
         T: ProductElement + HalfFloat,
@@ -26,16 +27,20 @@ pub mod twice {
     ) {
         let (height, width) = (factors[0].height(), factors[0].width());
         let (row, warp) = (t.block_idx()[0] as usize * M, t.warp());
-        let between = |steps: &mut usize, step: usize, units: &mut ProductSums<N>, _: &mut ProductSums<D>| {
+        let first = |[steps, _]: &mut [usize; 2], step: usize, units: &mut ProductSums<N>| {
             *steps += 1;
             assert!(step < last as usize || t.thread_rank() != 200, "the third step");
             let greatest = units.reduce_rows(&warp, f32::max);
             units.map_rows(&greatest, |unit, greatest| unit - greatest);
         };
+        let second = |[steps, halved]: &mut [usize; 2], sums: &mut ProductSums<D>| {
+            *halved += 1;
+            sums.map_places(|_, _, sum| if *halved == *steps { sum / 2.0 } else { f32::NAN });
+        };
         let steps = factors[1].height().div_ceil(N);
-        t.multiply_twice(memory, factors, [row, 0], steps, 0, between, |kept, mut sums| {
+        t.multiply_twice(memory, factors, [row, 0], steps, [0; 2], first, second, |kept, mut sums| {
             sums.map_places(|i, column, sum| {
-                if row + i < height && column < width && kept == steps {
+                if row + i < height && column < width && kept == [steps; 2] {
                     y[(row + i) * width + column].store(sum, Relaxed);
                 }
                 sum

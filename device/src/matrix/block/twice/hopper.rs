@@ -5,7 +5,7 @@ use core::arch::asm;
 
 use super::super::hopper::{
     WARPS, address, begin_barriers, descriptor, give_up_unless_whole, most_registers, reconverge,
-    share_registers, start, swizzled, wait_for,
+    share_registers, start, swizzled, wait_for, wait_until_pending,
 };
 use super::super::stages::{Addresses, Barrier, Turn};
 use super::super::{
@@ -80,7 +80,10 @@ pub(super) fn multiply<
     factors: [F; 3],
     span: Span,
     mut kept: K,
-    mut between: impl FnMut(&mut K, usize, &mut ProductSums<N>, &mut ProductSums<D>),
+    (first, second): (
+        impl FnMut(&mut K, usize, &mut ProductSums<N>),
+        impl FnMut(&mut K, &mut ProductSums<D>),
+    ),
     finish: impl FnOnce(K, ProductSums<D>),
 ) {
     let at = address(memory.start.cast());
@@ -121,8 +124,9 @@ pub(super) fn multiply<
         }
     } else {
         share_registers::<M>(true);
-        let between = |step, scores: &mut _, sums: &mut _| between(&mut kept, step, scores, sums);
-        let sums = add::<T, F, M, N, D, S>(addresses, left, turns, rank - GROUP, steps, between);
+        let number = rank - GROUP;
+        let sums =
+            add::<T, F, K, M, N, D, S>(addresses, left, turns, number, steps, &mut kept, first, second);
         finish(kept, sums);
     }
 }
@@ -204,7 +208,12 @@ pub(in super::super) unsafe fn add_rows<T: ProductElement, const N: usize, const
     });
 }
 
-/// Copies the left factor, and then the tiles of both right ones in turn.
+/// Whether the threads have registers for the sums of both products, and a rounded factor, at once: with some 40 for all else.
+const fn is_overlapped<const M: usize, const N: usize, const D: usize>() -> bool {
+    N / 2 + D / 2 + N / 4 + 40 <= most_registers(M / GROUP_ROWS)
+}
+
+/// Copies the left factor, and then the tiles of both right ones in the order in which they are multiplied.
 #[inline(always)]
 fn copy<
     T: ProductElement,
@@ -233,18 +242,26 @@ fn copy<
         unsafe { start_rows::<T, F, N, D>(to, factor, span.first as usize + step * N, full) };
         turn.next::<S>();
     };
-    for step in 0..span.steps as usize {
-        copy(b, step);
-        copy(c, step);
+    let ahead = usize::from(const { is_overlapped::<M, N, D>() });
+    let steps = span.steps as usize;
+    for step in 0..steps + ahead {
+        if step < steps {
+            copy(b, step);
+        }
+        if step >= ahead {
+            copy(c, step - ahead);
+        }
     }
 }
 
-/// Multiplies what is copied. Groups take turns in the second product of a step and the first one of the next: one
-/// multiplies while another is at work between its products. Both are in flight together if there are registers for it.
+/// Multiplies what is copied: the first product of a step, and behind it the second one of the step before, which is computed while `first`
+/// is at work; one after the other if there are no registers for both. Groups take turns in beginning products.
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "addresses, numbers and closures, each of which has its name")]
 fn add<
     T: ProductElement + HalfFloat,
     F: TiledFactor<T>,
+    K,
     const M: usize,
     const N: usize,
     const D: usize,
@@ -255,81 +272,87 @@ fn add<
     turns: u32,
     number: usize,
     steps: u32,
-    mut between: impl FnMut(usize, &mut ProductSums<N>, &mut ProductSums<D>),
+    kept: &mut K,
+    mut first: impl FnMut(&mut K, usize, &mut ProductSums<N>),
+    mut second: impl FnMut(&mut K, &mut ProductSums<D>),
 ) -> ProductSums<D> {
     let (group, is_first) = (number / GROUP, number % 32 == 0);
     let agreed = addresses.agreed(group);
     let turns = Turns::<M>::of(turns, group);
     let mut turn = Turn::FIRST;
     let mut sums = ProductSums::<D> { sums: [[0.0; 4]; 32], first: first_sum(number) };
-    let a = left.tile + (group * GROUP_ROWS * ROW) as u32;
-    give_up_unless_whole(agreed, is_first, 0);
-    if !left.has_arrived.ends(0) {
-        give_up();
-    }
     let mut scores = ProductSums::<N> { sums: [[0.0; 4]; 32], first: sums.first };
-    let add_first = |scores: &mut ProductSums<N>, turn: Turn| {
-        let b = addresses.stages + turn.stage * (N * D * 2) as u32;
+    let tile = |turn: Turn| addresses.stages + turn.stage * (N * D * 2) as u32;
+    let begin_first = |scores: &mut ProductSums<N>, turn: Turn| {
+        let a = left.tile + (group * GROUP_ROWS * ROW) as u32;
         // SAFETY: all threads of the group come here, in the same order: none has panicked, and all know the number of steps from one
         // thread. Both tiles have arrived, and nothing is copied to the right one before all warps have arrived at `empty`.
-        unsafe { multiply_rows::<T, F, M, N, D>(scores, a, b) };
+        unsafe { multiply_rows::<T, F, M, N, D>(scores, a, tile(turn)) };
+        commit();
     };
-    // Of each thread, with some 40 for all else.
-    let is_merged = const { N / 2 + D / 2 + N / 4 + 40 <= most_registers(M / GROUP_ROWS) };
-    let mut first_alone = |scores: &mut ProductSums<N>, turn: &mut Turn| {
-        if !addresses.full(*turn).ends(turn.phase) {
+    let begin_second = |sums: &mut ProductSums<D>, words: &[[u32; 4]; 8], turn: Turn| {
+        // SAFETY: as for the first product.
+        unsafe { add_rows::<T, N, D>(sums, words, tile(turn)) };
+        commit();
+    };
+    let give_up_unless = |holds: bool| {
+        if !holds {
             give_up();
         }
-        add_first(scores, *turn);
-        commit();
-        wait_for::<N>(&mut scores.sums);
-        addresses.empty(*turn).arrive(is_first);
-        turn.next::<S>();
     };
-    if is_merged && steps > 0 {
-        first_alone(&mut scores, &mut turn);
+    let is_full = |turn: Turn| addresses.full(turn).ends(turn.phase);
+    give_up_unless_whole(agreed, is_first, 0);
+    give_up_unless(left.has_arrived.ends(0));
+    if steps == 0 {
+        return sums;
     }
-    for step in 0..steps {
-        if !is_merged {
-            first_alone(&mut scores, &mut turn);
-            turns.pass(is_first && step > 0);
-        }
-        between(step as usize, &mut scores, &mut sums);
+    give_up_unless(is_full(turn));
+    // The zeros are in registers before products are in flight.
+    wait_for::<D>(&mut sums.sums);
+    let mut of_first = turn;
+    let mut of_second = turn;
+    begin_first(&mut scores, of_first);
+    turn.next::<S>();
+    // In place of a second product.
+    commit();
+    let mut step = 0;
+    loop {
+        wait_until_pending::<1, N>(&mut scores.sums);
+        addresses.empty(of_first).arrive(is_first);
+        first(kept, step as usize, &mut scores);
+        wait_for::<D>(&mut sums.sums);
+        let is_overlapped = const { is_overlapped::<M, N, D>() };
+        addresses.empty(of_second).arrive(is_first && is_overlapped && step > 0);
+        second(kept, &mut sums);
         let words = rounded::<T, N>(&scores);
         reconverge();
-        // The products are begun by all threads of the group: none has panicked in `between`.
-        give_up_unless_whole(agreed, is_first, step + 1);
-        let of_second = turn;
-        turn.next::<S>();
-        let has_next = step + 1 < steps;
-        // After the last step a product that is not used: a branch would be between products in flight.
-        let of_next = if is_merged && has_next { turn } else { of_second };
-        let has_come = addresses.full(of_second).ends(of_second.phase)
-            && addresses.full(of_next).ends(of_next.phase)
-            && turns.wait(step);
-        if !has_come {
-            give_up();
-        }
-        let c = addresses.stages + of_second.stage * (N * D * 2) as u32;
-        // SAFETY: as for the first product.
-        unsafe { add_rows::<T, N, D>(&mut sums, &words, c) };
-        if is_merged {
-            add_first(&mut scores, of_next);
-        }
-        commit();
-        wait_for::<D>(&mut sums.sums);
-        if is_merged {
-            wait_for::<N>(&mut scores.sums);
-            turns.pass(is_first);
-        }
-        addresses.empty(of_second).arrive(is_first);
-        if is_merged && has_next {
-            addresses.empty(of_next).arrive(is_first);
+        step += 1;
+        // Products are begun by all threads of the group: none has panicked in the closures.
+        give_up_unless_whole(agreed, is_first, step);
+        if is_overlapped && step < steps {
+            of_first = turn;
             turn.next::<S>();
+            of_second = turn;
+            turn.next::<S>();
+            give_up_unless(is_full(of_first) && is_full(of_second) && turns.wait(step - 1));
+            begin_first(&mut scores, of_first);
+            begin_second(&mut sums, &words, of_second);
+            turns.pass(is_first);
+            continue;
         }
-    }
-    if !is_merged {
-        turns.pass(is_first && steps > 0);
+        give_up_unless(is_full(turn));
+        begin_second(&mut sums, &words, turn);
+        wait_for::<D>(&mut sums.sums);
+        if step == steps {
+            break;
+        }
+        addresses.empty(turn).arrive(is_first);
+        turn.next::<S>();
+        of_first = turn;
+        turn.next::<S>();
+        give_up_unless(is_full(of_first));
+        begin_first(&mut scores, of_first);
+        commit();
     }
     sums
 }

@@ -27,7 +27,7 @@ use crate::thread::Thread;
 /// use ferrogrid_device::{Shared, TensorMap, Thread};
 ///
 /// fn multiply(t: &Thread<1>, a: TensorMap<f16, 64, 64>, memory: Shared<TwoProducts<f16, 64, 96, 64, 2>>) {
-///     t.multiply_twice(memory, [a, a, a], [0, 0], 1, (), |_, _, _, _| (), |_, _| ());
+///     t.multiply_twice(memory, [a, a, a], [0, 0], 1, (), |_, _, _| (), |_, _| (), |_, _| ());
 /// }
 /// # let used: fn(&Thread<1>, TensorMap<f16, 64, 64>, Shared<TwoProducts<f16, 64, 96, 64, 2>>) = multiply;
 /// # assert!(used as usize != 0);
@@ -74,17 +74,18 @@ struct Span {
 }
 
 impl Thread<'_, 1> {
-    /// Multiplies, and multiplies by what comes of it, as a block: for each of `steps` tiles the sums of `N` rows of `b` with the `M` rows
-    /// of `a` from `row` on, `a b^T`; then `between` gets what is kept, the number of the step, these sums, and those of the second product;
-    /// then the first ones, rounded to `T`, times the tile's rows of `c` are added to the second ones, which `finish` gets after all steps
-    /// with what `between` kept. `b` and `c` begin at row `first`. The first thread says `[row, first]` and `steps`; those of the others do not count. The 128 threads that
-    /// copy call neither `between` nor `finish`.
+    /// Multiplies, and multiplies by what comes of it, as a block. For each of `steps` tiles: the sums of `N` rows of `b` with the `M` rows
+    /// of `a` from `row` on, `a b^T`; then `first` gets what is kept, the number of the step and these sums; `second` gets what is kept and
+    /// the sums of the second product over the steps before; and the first sums, rounded to `T`, times the tile's rows of `c` are added to
+    /// these. After all steps `finish` gets what was kept and the second sums. `b` and `c` begin at row `start`. The first thread says
+    /// `[row, start]` and `steps`; those of the others do not count. The 128 threads that copy call none of the closures.
     ///
     /// Rows of the three planes have at most `D` elements. What lies beyond their edges is zero. Blocks have as many threads, and these the
-    /// same parts of the sums, as in [`multiply_tiles`](Thread::multiply_tiles), which says more, also of what runs on which GPU. Groups of
-    /// four warps take turns in multiplying, if they have the registers for it, so that one multiplies while another is in `between`. With
-    /// `min_blocks = 1` the threads that copy leave theirs to the others (PTX `setmaxnreg`), so a thread has up to 240, unless one of the
-    /// closures may panic.
+    /// same parts of the sums, as in [`multiply_tiles`](Thread::multiply_tiles), which says more, also of what runs on which GPU. If a
+    /// thread has registers for both products (`N / 2 + D / 2 + N / 4 + 40` of them), the second one of the step before is computed while
+    /// `first` is at work (FlashAttention-3), unless `first` may panic; and groups of four warps take turns, so that one multiplies while
+    /// another is in its closures. With `min_blocks = 1` the threads that copy leave theirs to the others (PTX `setmaxnreg`), so a thread
+    /// has up to 240, unless one of the closures may panic.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -103,8 +104,8 @@ impl Thread<'_, 1> {
     /// ) {
     ///     let row = t.block_idx()[0] as usize * 64;
     ///     let steps = b.height() / 64;
-    ///     let positive = |_: &mut _, _, units: &mut ProductSums<64>, _: &mut _| units.map_places(|_, _, unit| unit.max(0.0));
-    ///     t.multiply_twice(memory, [a, b, c], [row, 0], steps, (), positive, |(), sums| {
+    ///     let positive = |_: &mut _, _, units: &mut ProductSums<64>| units.map_places(|_, _, unit| unit.max(0.0));
+    ///     t.multiply_twice(memory, [a, b, c], [row, 0], steps, (), positive, |_, _| (), |(), sums| {
     ///         sums.for_each_pair(|i, column, pair| {
     ///             for (column, sum) in (column..).zip(pair) {
     ///                 y[(row + i) * 64 + column].store(sum, Relaxed);
@@ -144,10 +145,11 @@ impl Thread<'_, 1> {
         &self,
         memory: Shared<'_, TwoProducts<T, M, N, D, S>, ID>,
         factors: [F; 3],
-        [row, first]: [usize; 2],
+        [row, start]: [usize; 2],
         steps: usize,
         kept: K,
-        between: impl FnMut(&mut K, usize, &mut ProductSums<N>, &mut ProductSums<D>),
+        first: impl FnMut(&mut K, usize, &mut ProductSums<N>),
+        second: impl FnMut(&mut K, &mut ProductSums<D>),
         finish: impl FnOnce(K, ProductSums<D>),
     ) {
         const {
@@ -166,12 +168,12 @@ impl Thread<'_, 1> {
             factors.iter().all(|it| it.extent()[1] <= D),
             "rows of two products have at most {D} elements"
         );
-        let end_of = first.saturating_add(steps.saturating_mul(N));
+        let end_of = start.saturating_add(steps.saturating_mul(N));
         assert!(row >> 31 == 0 && end_of >> 31 == 0, "a product's place is less than 2^31");
-        let span = Span { row: row as u32, first: first as u32, steps: steps as u32 };
+        let span = Span { row: row as u32, first: start as u32, steps: steps as u32 };
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        hopper::multiply(self, memory, factors, span, kept, between, finish);
+        hopper::multiply(self, memory, factors, span, kept, (first, second), finish);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        steps::multiply(self, memory, factors, span, kept, between, finish);
+        steps::multiply(self, memory, factors, span, kept, (first, second), finish);
     }
 }

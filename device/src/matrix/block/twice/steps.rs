@@ -24,7 +24,10 @@ pub(super) fn multiply<
     [a, b, c]: [F; 3],
     span: Span,
     mut kept: K,
-    mut between: impl FnMut(&mut K, usize, &mut ProductSums<N>, &mut ProductSums<D>),
+    (mut first, mut second): (
+        impl FnMut(&mut K, usize, &mut ProductSums<N>),
+        impl FnMut(&mut K, &mut ProductSums<D>),
+    ),
     finish: impl FnOnce(K, ProductSums<D>),
 ) {
     let rank = thread.thread_rank() as usize;
@@ -39,7 +42,7 @@ pub(super) fn multiply<
     }
     thread.sync_for(&memory);
     // SAFETY: written before the barrier, and not again.
-    let [row, first, steps, _] = unsafe { said.read() }.map(|it| it as usize);
+    let [row, start, steps, _] = unsafe { said.read() }.map(|it| it as usize);
     // SAFETY: each thread writes elements of its own, and none reads them before a barrier.
     unsafe { copy(thread, left, a, row) };
     let number = rank.wrapping_sub(GROUP);
@@ -48,16 +51,17 @@ pub(super) fn multiply<
         let mut scores = ProductSums::<N> { sums: [[0.0; 4]; 32], first: sums.first };
         // SAFETY: the barriers are between the writes of each thread to elements of its own, and reads of them.
         unsafe {
-            copy(thread, right, b, first + step * N);
+            copy(thread, right, b, start + step * N);
             thread.sync_threads();
             if rank >= GROUP {
                 add::<T, M, N, D>(&*left, &*right, &mut scores);
             }
             thread.sync_threads();
-            copy(thread, right, c, first + step * N);
+            copy(thread, right, c, start + step * N);
             thread.sync_threads();
             if rank >= GROUP {
-                between(&mut kept, step, &mut scores, &mut sums);
+                first(&mut kept, step, &mut scores);
+                second(&mut kept, &mut sums);
                 add_rounded::<T, N, D>(thread, &scores, &*right, &mut sums);
             }
             thread.sync_threads();
