@@ -9,7 +9,9 @@ use crate::{code, count};
 mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
-    use ferrogrid::device::matrix::{PairedProducts, ProductElement, ProductSums, Products, TiledFactor};
+    use ferrogrid::device::matrix::{
+        PairedProducts, ProductElement, ProductSums, Products, TiledFactor, TwoProducts,
+    };
     use ferrogrid::device::prelude::*;
 
     /// c <- a b^T, of multiples of 128 and `N` rows. `c` has pairs.
@@ -99,6 +101,61 @@ mod kernels {
         multiply_pairs(&t, [[a, b], [c, d]], y, memory);
     }
 
+    /// Twice (a b^T) c of 128 rows, after `first` of each unit.
+    #[inline(always)]
+    fn multiply_twice<const ID: usize>(
+        t: &Thread<1>,
+        [a, b, c]: [TensorMap<bf16, 64, 64>; 3],
+        y: &[DeviceAtomic<u32>],
+        memory: Shared<TwoProducts<bf16, 128, 64, 64, 4>, ID>,
+        first: impl Fn(usize, f32) -> f32,
+    ) {
+        let row = t.block_idx()[0] as usize * 128;
+        let steps = b.height() / 64;
+        let first = |_: &mut (), step: usize, units: &mut ProductSums<64>| {
+            units.map_places(|_, _, unit| first(step, unit));
+        };
+        let second = |_: &mut (), sums: &mut ProductSums<64>| sums.map_places(|_, _, sum| sum + sum);
+        t.multiply_twice(memory, [a, b, c], [row, 0], steps, (), first, second, |(), sums| {
+            sums.for_each_pair(|i, j, pair| {
+                if let Some(y) = y.get(((row + i) * 64 + j) / 2) {
+                    y.store(bf16::pair_to_bits(pair), Relaxed);
+                }
+            });
+        });
+    }
+
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn twice(
+        t: Thread<1>,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: TensorMap<bf16, 64, 64>,
+        y: &[DeviceAtomic<u32>],
+        memory: Shared<TwoProducts<bf16, 128, 64, 64, 4>>,
+    ) {
+        multiply_twice(&t, [a, b, c], y, memory, |_, unit| unit.max(0.0));
+    }
+
+    /// The first closure may panic.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn twice_at_most(
+        t: Thread<1>,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: TensorMap<bf16, 64, 64>,
+        most: u32,
+        y: &[DeviceAtomic<u32>],
+        memory: Shared<TwoProducts<bf16, 128, 64, 64, 4>>,
+    ) {
+        multiply_twice(&t, [a, b, c], y, memory, |step, unit| {
+            assert!(step < most as usize, "too many steps");
+            unit.max(0.0)
+        });
+    }
+
     #[inline(always)]
     fn multiply<T: ProductElement + HalfFloat, const N: usize, const ID: usize>(
         t: &Thread<1>,
@@ -163,6 +220,19 @@ fn pairs_of_products_share_registers_if_a_block_has_all() {
             let found = ["wgmma.mma_async", "setmaxnreg"].map(|word| count(&lines, word));
             let expected = if architecture == "sm_90a" { [8 + 4 + 8, shared] } else { [0, 0] };
             assert_eq!(found, expected, "{architecture}: {lines:#?}");
+        }
+    }
+}
+
+/// A thread that panics beside products in flight is an error to compute-sanitizer.
+#[test]
+fn a_second_product_is_in_flight_beside_a_closure_that_cannot_panic() {
+    for (kernel, in_flight) in [(kernels::twice::kernel(), 1), (kernels::twice_at_most::kernel(), 0)] {
+        for (architecture, lines) in code(kernel) {
+            let waits = lines.iter().filter(|line| line.starts_with("wgmma.wait_group.sync.aligned 1;"));
+            let found = [waits.count(), count(&lines, "setmaxnreg.inc")];
+            let expected = if architecture == "sm_90a" { in_flight } else { 0 };
+            assert_eq!(found, [expected; 2], "{architecture}: {lines:#?}");
         }
     }
 }

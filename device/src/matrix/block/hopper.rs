@@ -303,10 +303,14 @@ pub(super) unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
 /// As for `start`.
 #[inline(always)]
 unsafe fn start_zeros(to: u32, bytes: usize, full: Barrier) {
-    for at in (0..bytes as u32).step_by(16) {
-        // SAFETY: the caller's.
+    let (mut at, end) = (to, to + bytes as u32);
+    while at != end {
+        // SAFETY: the caller's. It counts, too, so that LLVM does not unroll what hardly ever runs.
         unsafe {
-            asm!("st.shared.v4.b32 [{}], {{{zero}, {zero}, {zero}, {zero}}};", in(reg32) to + at, zero = in(reg32) 0, options(nostack, preserves_flags));
+            asm!(
+                "st.shared.v4.b32 [{at}], {{{zero}, {zero}, {zero}, {zero}}}; add.u32 {at}, {at}, 16;",
+                at = inout(reg32) at, zero = in(reg32) 0, options(nostack, preserves_flags),
+            );
         }
     }
     // SAFETY: the barrier was begun. The first fence makes the zeros visible to products, the second one orders them before the barrier's

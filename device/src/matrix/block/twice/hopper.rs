@@ -343,7 +343,7 @@ fn add<
         give_up_unless(is_full(turn));
         begin_second(&mut sums, &words, turn);
         wait_for::<D>(&mut sums.sums);
-        if step == steps {
+        if is_overlapped || step == steps {
             break;
         }
         addresses.empty(turn).arrive(is_first);
