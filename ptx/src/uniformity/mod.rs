@@ -27,7 +27,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `program.rs` | all functions of a program, and their calls |
-//! | `function/mod.rs` | the analysis of one function, with `lanes.rs` for the lanes of a warp |
+//! | `function/mod.rs` | the analysis of one function, with `lanes.rs` for the lanes of a warp and `numbers.rs` for numbers behind a branch |
 //! | `function/divergences.rs` | barriers that threads may not reach together, and the reason |
 //! | `value.rs`, `bits/mod.rs` | the divergence of a value, by level and by bit |
 //! | `region.rs` | the blocks between a branch and the point where its paths meet |
