@@ -65,6 +65,7 @@ fn products_of_what_comes_of_products(device: &Device) -> Outcome {
         twice::wide as bf16: 64 by 64, 128;
         twice::tall as f16: 192 by 64, 64;
         twice::long as bf16: 128 by 128, 64;
+        twice::tall_and_long as f16: 192 by 128, 64;
     }
     Ok(())
 }

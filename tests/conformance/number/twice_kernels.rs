@@ -108,6 +108,21 @@ pub mod twice {
         compute(t, [a, b, c], last, y, memory);
     }
 
+    /// Three groups, whose threads have no registers for both products at once.
+    #[inline(always)]
+    #[kernel(block = 512, min_blocks = 1)]
+    pub fn tall_and_long(
+        t: Thread<1>,
+        a: TensorMap<f16, 64, 64>,
+        b: TensorMap<f16, 64, 64>,
+        c: TensorMap<f16, 64, 64>,
+        last: u32,
+        y: &[DeviceAtomic<f32>],
+        memory: Shared<TwoProducts<f16, 192, 128, 64, 2>>,
+    ) {
+        compute(t, [a, b, c], last, y, memory);
+    }
+
     /// (2 p - q) c and 2 p d, or the first of them, with p = a c^T and q = b d^T, the last tiles first and then
     /// one far past the end, unless step `last` comes.
     #[inline(always)]
