@@ -61,13 +61,7 @@ mod kernels {
             |step| step * 64,
             |_, _| (),
             differences,
-            |[sums]| {
-                sums.for_each_pair(|i, j, pair| {
-                    if let Some(y) = y.get(((row + i) * 64 + j) / 2) {
-                        y.store(bf16::pair_to_bits(pair), Relaxed);
-                    }
-                });
-            },
+            |[sums]| store(row, &sums, y),
         );
     }
 
@@ -101,7 +95,7 @@ mod kernels {
         multiply_pairs(&t, [[a, b], [c, d]], y, memory);
     }
 
-    /// Twice (a b^T) c of 128 rows, after `first` of each unit.
+    /// `first`(a b^T) c of 128 rows, where the sums are doubled before each tile.
     #[inline(always)]
     fn multiply_twice<const ID: usize>(
         t: &Thread<1>,
@@ -116,12 +110,17 @@ mod kernels {
             units.map_places(|_, _, unit| first(step, unit));
         };
         let second = |_: &mut (), sums: &mut ProductSums<64>| sums.map_places(|_, _, sum| sum + sum);
-        t.multiply_twice(memory, [a, b, c], [row, 0], steps, (), first, second, |(), sums| {
-            sums.for_each_pair(|i, j, pair| {
-                if let Some(y) = y.get(((row + i) * 64 + j) / 2) {
-                    y.store(bf16::pair_to_bits(pair), Relaxed);
-                }
-            });
+        let finish = |(), sums| store(row, &sums, y);
+        t.multiply_twice(memory, [a, b, c], [row, 0], steps, (), first, second, finish);
+    }
+
+    /// Stores sums as rows from `row` on.
+    #[inline(always)]
+    fn store(row: usize, sums: &ProductSums<64>, y: &[DeviceAtomic<u32>]) {
+        sums.for_each_pair(|i, j, pair| {
+            if let Some(y) = y.get(((row + i) * 64 + j) / 2) {
+                y.store(bf16::pair_to_bits(pair), Relaxed);
+            }
         });
     }
 

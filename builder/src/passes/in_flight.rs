@@ -15,9 +15,9 @@ pub(super) fn end<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
             continue;
         }
         let flow = ControlFlow::of(body, |_| false);
-        let is =
-            |at: usize, kinds: &[&str]| instruction(at).is_some_and(|it| kinds.contains(&it.operation()));
-        let may_end = |at: usize| is(at, &["call", "exit", "trap", "ret"]);
+        let may_end = |at: usize| {
+            instruction(at).is_some_and(|it| matches!(it.operation(), "call" | "exit" | "trap" | "ret"))
+        };
         let waits = of_kind(&|it| pending(it) == Some("0"));
         let whole: Vec<usize> = partial
             .into_iter()

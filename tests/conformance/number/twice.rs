@@ -17,8 +17,8 @@ pub(crate) const CASES: &[Case] = &[
 /// Rows of the left factor and of the right ones, and elements in each.
 const SHAPES: [[usize; 3]; 4] = [[70, 130, 40], [200, 300, 64], [1, 1, 8], [65, 0, 16]];
 
-/// What `twice` computes, with sums of whole numbers and their halves, which have no errors: the tiles of the right factors have `tile` rows, the last
-/// ones filled up with zeros.
+/// What `twice` computes, with sums of whole numbers and their halves, which have no errors: the tiles of the right factors have `tile`
+/// rows, the last ones filled up with zeros.
 fn model<T: HalfFloat>([a, b, c]: [&[T]; 3], depth: usize, tile: usize) -> Vec<f32> {
     let dot = |a: &[T], b: &[T]| -> f32 { a.iter().zip(b).map(|(a, b)| a.to_f32() * b.to_f32()).sum() };
     let zeros = vec![T::ZERO; depth];
