@@ -4,6 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::calls;
 use crate::world::on_gpus;
@@ -78,14 +79,20 @@ fn operations_in_a_row_have_few_events() {
 
 /// Runs tests of this program with the fakes, which log the driver's calls.
 fn run(tests: &[&str], settings: &str, log: Option<&Path>) {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let driver = compile(&sources.join("../host/tests/fake_driver/libcuda.rs"), "libcuda.so.1");
-    let nccl = compile(&sources.join("tests/fake_nccl/libnccl.rs"), "libnccl.so.2");
+    // Once for all threads: two compilers would write the same intermediate files.
+    static FAKES: OnceLock<[PathBuf; 2]> = OnceLock::new();
+    let [driver, nccl] = FAKES.get_or_init(|| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+        [
+            compile(&sources.join("../host/tests/fake_driver/libcuda.rs"), "libcuda.so.1"),
+            compile(&sources.join("tests/fake_nccl/libnccl.rs"), "libnccl.so.2"),
+        ]
+    });
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--test-threads", "1"])
         .args(tests)
-        .env("LD_LIBRARY_PATH", &driver)
-        .env("FERROGRID_NCCL", &nccl)
+        .env("LD_LIBRARY_PATH", driver)
+        .env("FERROGRID_NCCL", nccl)
         .env("FERROGRID_TEST_RANKS", "cuda")
         .env("FAKE_CUDA", settings)
         .envs(log.map(|log| ("FAKE_CUDA_LOG", log)))
