@@ -189,7 +189,7 @@ algorithms() {
 }
 
 products() {
-    beside products cublas.cu 1.67 -lcublas
+    beside products cublas.cu 1.67 -lcublas -lcublasLt
 }
 
 # nccl_test SECONDS THREADS FILTER: the tests of ranks with that name on all GPUs, which are to end in that time.

@@ -107,7 +107,7 @@ pub use attention::{
 };
 pub use fft::{Transformed, fft, inverse_fft};
 pub use filter::{Border, Filtered, convolve, convolve_separable, correlate};
-pub use gemm::{Gemm, Multiplied, gemm, matmul};
+pub use gemm::{Factor, Gemm, Multiplied, gemm, matmul};
 pub use histogram::{Count, histogram_even, histogram_range, multi_histogram_even, multi_histogram_range};
 pub use image::{ColourPixel, ImagePixel, Interpolation, grayscale, resize};
 pub use keyed::{
@@ -151,7 +151,9 @@ mod tests {
     use crate::accumulate::accumulations::Least;
     use crate::fft::kernels::kernels as transforms;
     use crate::filter::kernels::kernels as filters;
-    use crate::gemm::{kernels::kernels as products, pack::kernels as packing, warps::kernels as warps};
+    use crate::gemm::{
+        kernels::kernels as products, pack::kernels as packing, tiles, warps::kernels as warps,
+    };
     use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
     use crate::image::kernels::kernels as images;
     use crate::keyed::{keys::kernels as keys, values::kernels as values};
@@ -188,13 +190,14 @@ mod tests {
     }
 
     #[cfg(feature = "half")]
-    fn of_halves() -> [&'static Kernel; 13] {
+    fn of_halves() -> [&'static Kernel; 15] {
         use ferrogrid_device::half::{bf16, f16};
+        use ferrogrid_device::narrow::{f8e4m3, f8e5m2};
 
         use crate::accumulate::accumulations::SumFloats;
         use crate::attention::gradients::kernels::kernels as gradients;
         use crate::attention::kernels::kernels as attention;
-        use crate::gemm::tiles::kernels as tiles;
+        use crate::gemm::tiles::{halves, narrow_floats};
         [
             totals::kernels::dot_of_tiles::kernel::<bf16>(),
             extrema::kernels::extremum_position::kernel::<bf16>(),
@@ -205,8 +208,10 @@ mod tests {
             segments::segments_of_blocks::kernel::<SumFloats<bf16>>(),
             matrices::combine_columns::kernel::<SumFloats<bf16>>(),
             products::multiply_halves::kernel::<f16>(),
-            tiles::multiply_large::kernel::<bf16, false, true>(),
-            tiles::multiply_small::kernel::<f16, true, false>(),
+            halves::multiply_large::kernel::<bf16, false, true>(),
+            halves::multiply_small::kernel::<f16, true, false>(),
+            narrow_floats::multiply_large::kernel::<f8e4m3, bf16>(),
+            narrow_floats::multiply_large::kernel::<f8e5m2, f32>(),
             attention::attend_128::kernel::<f16>(),
             gradients::of_keys_128::kernel::<bf16>(),
         ]
@@ -249,6 +254,8 @@ mod tests {
             warps::multiply_tf32::kernel::<true, true>(),
             warps::multiply_few_tf32::kernel::<false, false>(),
             packing::pack::kernel::<u16>(),
+            tiles::integers::multiply_large::kernel(),
+            tiles::rounded::multiply_large::kernel(),
             digits::count_digits::kernel::<u64>(),
             passes::move_keys::kernel::<u32, 32>(),
             passes::move_long_keys::kernel::<u64, 20>(),

@@ -13,9 +13,10 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::time::Duration;
 
+use bytemuck::Pod;
 use ferrogrid::algorithms::{self, Gemm, Multiplied};
 use ferrogrid::device::half::{bf16, f16};
-use ferrogrid::device::narrow::tf32;
+use ferrogrid::device::narrow::{f8e4m3, tf32};
 use ferrogrid::prelude::*;
 use libloading::Library;
 use timed::time;
@@ -131,37 +132,52 @@ const ROUND: Duration = Duration::from_millis(5);
 
 /// A number that both sides compute with.
 trait Number {
-    /// The elements of the matrices.
-    type Element: Multiplied<Total: Into<f64>> + Into<f64>;
+    /// The elements of the factors.
+    type Element: Multiplied<Self::Out>;
+    /// The elements of the result.
+    type Out: DeviceCopy + Pod + Into<f64>;
     const NAME: &str;
-    /// The bits of an element's fraction.
-    const DIGITS: i32;
+    /// The bits of the fraction of a result, and of sums.
+    const DIGITS: [i32; 2];
+    /// A number between -1 and 1 as an element.
     fn of(number: f64) -> Self::Element;
+    fn value(element: Self::Element) -> f64;
+    /// What results are before.
+    fn poison() -> Self::Out;
     /// The product by such numbers.
-    fn by<'a, 'c>(product: Gemm<'a, 'c, Self::Element>) -> Gemm<'a, 'c, Self::Element>;
+    fn by<'a, 'c>(product: Gemm<'a, 'c, Self::Element, Self::Out>) -> Gemm<'a, 'c, Self::Element, Self::Out>;
 }
 
 macro_rules! numbers {
-    ($($t:ident in $element:ident: $digits:literal, $of:expr, $by:expr;)*) => {
+    ($($t:ident in $element:ident to $out:ident: $digits:expr, $of:expr, $value:expr, $poison:expr, $by:expr;)*) => {
         $(impl Number for $t {
             type Element = $element;
+            type Out = $out;
             const NAME: &str = stringify!($t);
-            const DIGITS: i32 = $digits;
+            const DIGITS: [i32; 2] = $digits;
             fn of(number: f64) -> $element {
                 $of(number)
             }
-            fn by<'a, 'c>(product: Gemm<'a, 'c, $element>) -> Gemm<'a, 'c, $element> {
+            fn value(element: $element) -> f64 {
+                $value(element)
+            }
+            fn poison() -> $out {
+                $poison
+            }
+            fn by<'a, 'c>(product: Gemm<'a, 'c, $element, $out>) -> Gemm<'a, 'c, $element, $out> {
                 $by(product)
             }
         })*
     };
 }
 numbers! {
-    bf16 in bf16: 8, bf16::from_f64, |it| it;
-    f16 in f16: 11, f16::from_f64, |it| it;
-    tf32 in f32: 24, |it| tf32::from_f32(it as f32).to_f32(), Gemm::tf32;
-    f32 in f32: 24, |it| it as f32, |it| it;
-    f64 in f64: 53, |it| it, |it| it;
+    bf16 in bf16 to bf16: [8, 24], bf16::from_f64, f64::from, bf16::NAN, |it| it;
+    f16 in f16 to f16: [11, 24], f16::from_f64, f64::from, f16::NAN, |it| it;
+    tf32 in f32 to f32: [24, 24], |it| tf32::from_f32(it as f32).to_f32(), f64::from, f32::NAN, Gemm::tf32;
+    f32 in f32 to f32: [24, 24], |it| it as f32, f64::from, f32::NAN, |it| it;
+    f64 in f64 to f64: [53, 53], |it| it, |it| it, f64::NAN, |it| it;
+    f8e4m3 in f8e4m3 to bf16: [8, 14], |it| f8e4m3::from_f32(it as f32), |it: f8e4m3| it.to_f32().into(), bf16::NAN, |it| it;
+    i8 in i8 to i32: [31, 31], |it: f64| (it * 127.0).round() as i8, f64::from, i32::MIN, |it| it;
 }
 
 /// A product whose factors are on the device, with a result of each side.
@@ -171,7 +187,7 @@ struct Trial<'s, T: Number> {
     turned: Turned,
     host: [Vec<T::Element>; 2],
     factors: [DeviceBuffer<T::Element>; 2],
-    results: [RefCell<DeviceBuffer<T::Element>>; 2],
+    results: [RefCell<DeviceBuffer<T::Out>>; 2],
 }
 
 impl<'s, T: Number> Trial<'s, T> {
@@ -180,7 +196,7 @@ impl<'s, T: Number> Trial<'s, T> {
         let host =
             [m * k, k * n].map(|len| (0..len).map(|_| T::of(random.f64() * 2.0 - 1.0)).collect::<Vec<_>>());
         let factors = [stream.upload(&host[0])?, stream.upload(&host[1])?];
-        let poison = || stream.fill(T::of(f64::NAN), m * n).map(RefCell::new);
+        let poison = || stream.fill(T::poison(), m * n).map(RefCell::new);
         Ok(Trial { stream, shape, turned, host, factors, results: [poison()?, poison()?] })
     }
 
@@ -217,14 +233,14 @@ impl<'s, T: Number> Trial<'s, T> {
             let term = |depth: usize| -> f64 {
                 let of_a = if self.turned[0] { depth * m + row } else { row * k + depth };
                 let of_b = if self.turned[1] { column * k + depth } else { depth * n + column };
-                self.host[0][of_a].into() * self.host[1][of_b].into()
+                T::value(self.host[0][of_a]) * T::value(self.host[1][of_b])
             };
             let exact: f64 = (0..k).map(term).sum();
             for (side, c) in ["Rust", "cuBLAS"].into_iter().zip(&found) {
                 let found: f64 = c.as_ref().map_err(Clone::clone)?[place].into();
-                // The rounding of the result, and sums with 24 bits, or those of the type.
-                let most = exact.abs() * 2.0_f64.powi(1 - T::DIGITS)
-                    + k as f64 * 2.0_f64.powi(4 - T::DIGITS.max(24));
+                // The rounding of the result, and of sums.
+                let [of_result, of_sums] = T::DIGITS.map(|digits| 2.0_f64.powi(1 - digits));
+                let most = exact.abs() * of_result + k as f64 * 8.0 * of_sums;
                 if (found - exact).abs() > most || found.is_nan() {
                     return Err(format!("{figure}, {side}: {found} at {place}, expected {exact}").into());
                 }
@@ -252,7 +268,7 @@ fn gemm<T: Number>(stream: &Stream, cublas: &Library, shape: [usize; 3], turned:
 /// By the kernel of this file.
 fn warps<T>(stream: &Stream, cublas: &Library, shape: [usize; 3]) -> Outcome<()>
 where
-    T: Number<Element = T> + Multiplied + kernels::product::Instance,
+    T: Number<Element = T, Out = T> + Multiplied + kernels::product::Instance,
 {
     let trial = Trial::<T>::new(stream, shape, NT)?;
     let [m, n, k] = shape;
@@ -279,6 +295,8 @@ fn main() -> Outcome<()> {
         gemm::<f64>(stream, &cublas, [size; 3], [false, false])?;
     }
     for shape @ [m, ..] in SHAPES {
+        gemm::<f8e4m3>(stream, &cublas, shape, NT)?;
+        gemm::<i8>(stream, &cublas, shape, NT)?;
         if m % kernels::HEIGHT == 0 {
             warps::<bf16>(stream, &cublas, shape)?;
             warps::<f16>(stream, &cublas, shape)?;

@@ -2,22 +2,25 @@
 
 use ferrogrid::__private::Kernel;
 use ferrogrid::device::half::{bf16, f16};
+use ferrogrid::device::narrow::{f8e4m3, f8e5m2};
 
 use crate::{code, count};
 
 #[ferrogrid::module]
 mod kernels {
-    use atomic::Ordering::Relaxed;
+    use atomic::{AtomicLoadStore, Ordering::Relaxed};
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
     use ferrogrid::device::matrix::{
-        PairedProducts, ProductElement, ProductSums, Products, TiledFactor, TwoProducts,
+        HalfElement, MatrixElement, PairedProducts, ProductElement, ProductSums, Products, TiledFactor,
+        TwoProducts,
     };
+    use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
 
     /// c <- a b^T, of multiples of 128 and `N` rows. `c` has pairs.
     #[inline(always)]
     #[kernel(block = 384, min_blocks = 1, T = [bf16, f16], N = [32, 64, 128, 256])]
-    pub fn product<T: ProductElement + HalfFloat, const N: usize>(
+    pub fn product<T: HalfElement, const N: usize>(
         t: Thread<1>,
         a: TensorMap<T, 64, 128>,
         b: TensorMap<T, 64, N>,
@@ -27,10 +30,56 @@ mod kernels {
         multiply(&t, [a.height(), b.height()], a, b, c, memory);
     }
 
+    /// c <- a b^T of elements of one byte, of 128 and 256 rows.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [i8, u8, f8e4m3, f8e5m2])]
+    pub fn bytes<T: ProductElement<Sum: AtomicLoadStore>>(
+        t: Thread<1>,
+        a: TensorMap<T, 128, 128>,
+        b: TensorMap<T, 128, 256>,
+        c: &[DeviceAtomic<<T as MatrixElement>::Sum>],
+        memory: Shared<Products<T, 128, 256, 4>>,
+    ) {
+        multiply_one(&t, a, b, c, memory);
+    }
+
+    /// As `bytes`, of elements of four.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn words(
+        t: Thread<1>,
+        a: TensorMap<tf32, 32, 128>,
+        b: TensorMap<tf32, 32, 256>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<tf32, 128, 256, 4>>,
+    ) {
+        multiply_one(&t, a, b, c, memory);
+    }
+
+    /// c <- a b^T, of 128 and 256 rows.
+    #[inline(always)]
+    fn multiply_one<T: ProductElement<Sum: AtomicLoadStore>, const ID: usize>(
+        t: &Thread<1>,
+        a: impl TiledFactor<T>,
+        b: impl TiledFactor<T>,
+        c: &[DeviceAtomic<<T as MatrixElement>::Sum>],
+        memory: Shared<Products<T, 128, 256, 4>, ID>,
+    ) {
+        t.multiply_tiles(memory, a, b, [[0, 0]], |_, sums| {
+            sums.for_each_pair(|row, column, pair| {
+                for (sum, column) in pair.into_iter().zip(column..) {
+                    if let Some(c) = c.get(row * 256 + column) {
+                        c.store(sum, Relaxed);
+                    }
+                }
+            });
+        });
+    }
+
     /// c <- a^T b, of multiples of 128 and `N` columns.
     #[inline(always)]
     #[kernel(block = 384, min_blocks = 1, T = [bf16], N = [128, 256])]
-    pub fn transposed<T: ProductElement + HalfFloat, const N: usize>(
+    pub fn transposed<T: HalfElement, const N: usize>(
         t: Thread<1>,
         a: TensorMap<T, 64, 64>,
         b: TensorMap<T, 64, 64>,
@@ -156,7 +205,7 @@ mod kernels {
     }
 
     #[inline(always)]
-    fn multiply<T: ProductElement + HalfFloat, const N: usize, const ID: usize>(
+    fn multiply<T: HalfElement, const N: usize, const ID: usize>(
         t: &Thread<1>,
         [height, width]: [usize; 2],
         a: impl TiledFactor<T>,
@@ -209,6 +258,26 @@ fn products_of_blocks_are_in_registers() {
     check(kernels::product::kernel::<f16, 256>(), 256, 2);
     check(kernels::transposed::kernel::<bf16, 128>(), 128, 4);
     check(kernels::transposed::kernel::<bf16, 256>(), 256, 6);
+}
+
+/// Of 32 bytes of a row at a time, whatever the elements are.
+#[test]
+fn products_of_other_elements_are_in_registers_too() {
+    let kernels = [
+        (kernels::bytes::kernel::<i8>(), "k32.s32.s8.s8"),
+        (kernels::bytes::kernel::<u8>(), "k32.s32.u8.u8"),
+        (kernels::bytes::kernel::<f8e4m3>(), "k32.f32.e4m3.e4m3"),
+        (kernels::bytes::kernel::<f8e5m2>(), "k32.f32.e5m2.e5m2"),
+        (kernels::words::kernel(), "k8.f32.tf32.tf32"),
+    ];
+    for (kernel, form) in kernels {
+        for (architecture, lines) in code(kernel) {
+            let form = format!("wgmma.mma_async.sync.aligned.m64n256{form}");
+            let found = [&form, "wgmma.mma_async", ".local"].map(|word| count(&lines, word));
+            let expected = if architecture == "sm_90a" { [8, 8, 0] } else { [0, 0, 0] };
+            assert_eq!(found, expected, "{architecture}: {lines:#?}");
+        }
+    }
 }
 
 /// The first products, of each step those by rounded sums, and those of the next step.

@@ -257,7 +257,7 @@ pub mod kernels {
 pub mod tiled {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{OnlineSoftmax, ProductElement, ProductSums, RowValues, TwoProducts};
+    use ferrogrid::device::matrix::{HalfElement, OnlineSoftmax, ProductSums, RowValues, TwoProducts};
     use ferrogrid::device::prelude::*;
 
     use super::steps::{Sizes, TensorElement};
@@ -268,9 +268,9 @@ pub mod tiled {
     pub const KEYS: usize = 128;
 
     /// An element of both.
-    pub trait TiledElement: TensorElement + ProductElement {}
+    pub trait TiledElement: TensorElement + HalfElement {}
 
-    impl<T: TensorElement + ProductElement> TiledElement for T {}
+    impl<T: TensorElement + HalfElement> TiledElement for T {}
 
     /// As `steps::attend`; rows of the results are fours of elements.
     #[inline(always)]

@@ -1,19 +1,26 @@
 //! Products of matrices, by tensor cores unless they are of `f32`.
 //!
-//! `kernels` has the products of threads, `warps` those of `f64` and `tf32` by tensor cores, `tiles` those of 16-bit floats, which `halves`
-//! launches; `pack` what makes a factor readable for all of them, `native` the bodies for the CPU device.
+//! `kernels` has the products of threads, `warps` those of `f64` and `tf32` by the tensor cores of warps, `tiles` those by the tensor cores of
+//! blocks, which `halves`, `narrow` and `multiply_rounded` launch as `blocks` says; `pack` what makes a factor readable for all of them,
+//! `native` the bodies for the CPU device.
 
+mod blocks;
 #[cfg(feature = "half")]
 mod halves;
 pub(crate) mod kernels;
+mod narrow;
 mod native;
 pub(crate) mod pack;
-#[cfg(feature = "half")]
 pub(crate) mod tiles;
 pub(crate) mod warps;
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
+use ferrogrid_device::narrow::tf32;
+#[cfg(feature = "half")]
+use ferrogrid_device::narrow::{f8e4m3, f8e5m2};
 use ferrogrid_host::{DeviceAttribute, PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
@@ -21,43 +28,75 @@ use crate::{DeviceAtomicView, DeviceView, Error, Grid, Result, Stream, Temporary
 use kernels::kernels::Sizes;
 use pack::kernels::Source;
 
-/// A number whose matrices are multiplied: `f32`, `f64`, and with the feature `half` `f16` and `bf16`.
+/// A number whose matrices are multiplied to matrices of `C`: `f32`, `f64`, and with the feature `half` `f16` and `bf16` to their own type,
+/// `i8` to `i32`, and with the feature `half` [`f8e4m3`](ferrogrid_device::narrow::f8e4m3) and [`f8e5m2`](ferrogrid_device::narrow::f8e5m2)
+/// to `f32` or `bf16`.
+///
+/// ```
+/// # use ferrogrid_host::{Device, Result};
+/// # fn main() -> Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # use ferrogrid_algorithms as algorithms;
+/// let (a, b) = (stream.upload(&[100_i8, 100, -100, 100])?, stream.upload(&[100_i8, 1, 100, 2])?);
+/// let mut c = stream.zeros::<i32>(4)?;
+/// algorithms::matmul(&stream, a.view_2d(2, 2)?, b.view_2d(2, 2)?, c.view_2d_mut(2, 2)?)?;
+/// assert_eq!(stream.download(&c)?, [20_000, 300, 0, 100]);
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
-    message = "matrices of `{Self}` are not multiplied",
-    label = "expected `f32`, `f64`, or with the feature `half` `f16` or `bf16`"
+    message = "matrices of `{Self}` are not multiplied to matrices of `{C}`",
+    label = "expected `f32`, `f64`, `i8` with results in `i32`, or with the feature `half` `f16`, `bf16`, or 8-bit floats with results in `f32` or `bf16`"
 )]
-pub trait Multiplied: Element<Total: Pod> + Pod {
+pub trait Multiplied<C: DeviceCopy = Self>: Factor {
+    #[doc(hidden)]
+    fn gemm(stream: &Stream, product: Product<Self, C>) -> Result<()>;
+}
+
+/// An element of factors: [`Multiplied`] says which there are.
+pub trait Factor: Pod + DeviceCopy {
+    /// What products are scaled by: `f64` and `i32` for elements of that type and of `i8`, `f32` for all others.
+    type Scale: Element + Pod;
+
     /// An integer of that size.
     #[doc(hidden)]
     type Bits: Pod + DeviceCopy + pack::kernels::pack::Instance;
-
-    #[doc(hidden)]
-    fn gemm(stream: &Stream, product: Product<Self>) -> Result<()>;
 }
+
+macro_rules! factors {
+    ($($t:ident by $scale:ident as $bits:ident),*) => { $(
+        impl Factor for $t {
+            type Scale = $scale;
+            type Bits = $bits;
+        }
+    )* };
+}
+factors!(f32 by f32 as u32, f64 by f64 as u64, i8 by i32 as u8);
+#[cfg(feature = "half")]
+factors!(f16 by f32 as u16, bf16 by f32 as u16, f8e4m3 by f32 as u8, f8e5m2 by f32 as u8);
 
 /// A product of matrices, `c <- alpha a b + beta c`, for [`gemm`]. `alpha` is 1 and `beta` 0 unless it is said.
 #[derive(Debug)]
-pub struct Gemm<'a, 'c, T: Multiplied> {
+pub struct Gemm<'a, 'c, T: Factor, C: DeviceCopy = T> {
     factors: [PitchedView<'a, T>; 2],
-    c: PitchedViewMut<'c, T>,
+    c: PitchedViewMut<'c, C>,
     are_transposed: [bool; 2],
-    scales: [T::Total; 2],
+    scales: [T::Scale; 2],
     batches: usize,
     is_tf32: bool,
 }
 
-impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
+impl<'a, 'c, T: Factor, C: DeviceCopy> Gemm<'a, 'c, T, C> {
     /// The product of `a` and `b`: row-major matrices, dense or with a pitch.
     pub fn new(
         a: impl Into<PitchedView<'a, T>>,
         b: impl Into<PitchedView<'a, T>>,
-        c: impl Into<PitchedViewMut<'c, T>>,
+        c: impl Into<PitchedViewMut<'c, C>>,
     ) -> Self {
         Gemm {
             factors: [a.into(), b.into()],
             c: c.into(),
             are_transposed: [false; 2],
-            scales: [T::Total::ONE, T::Total::ZERO],
+            scales: [T::Scale::ONE, T::Scale::ZERO],
             batches: 1,
             is_tf32: false,
         }
@@ -77,13 +116,13 @@ impl<'a, 'c, T: Multiplied> Gemm<'a, 'c, T> {
 
     /// Multiplies sums by `alpha`.
     #[must_use]
-    pub fn alpha(self, alpha: T::Total) -> Self {
+    pub fn alpha(self, alpha: T::Scale) -> Self {
         Gemm { scales: [alpha, self.scales[1]], ..self }
     }
 
     /// Adds `beta` times what `c` holds. With 0, `c` is not read.
     #[must_use]
-    pub fn beta(self, beta: T::Total) -> Self {
+    pub fn beta(self, beta: T::Scale) -> Self {
         Gemm { scales: [self.scales[0], beta], ..self }
     }
 
@@ -145,18 +184,18 @@ type Tiles = [([usize; 2], f64); 2];
 
 /// A product of known size, which is not empty.
 #[doc(hidden)]
-pub struct Product<'a, 'c, T: Multiplied> {
-    gemm: Gemm<'a, 'c, T>,
+pub struct Product<'a, 'c, T: Factor, C: DeviceCopy = T> {
+    gemm: Gemm<'a, 'c, T, C>,
     shape: [usize; 3],
 }
 
 /// A factor as a kernel reads it.
-enum Readable<'a, T: Multiplied> {
+enum Readable<'a, T: Factor> {
     AsGiven(PitchedView<'a, T>),
     Packed(Box<Temporary<T::Bits>>, [usize; 2]),
 }
 
-impl<T: Multiplied> Readable<'_, T> {
+impl<T: Factor> Readable<'_, T> {
     /// All elements, and from the start of a row to that of the next.
     fn elements(&self) -> Result<(DeviceView<'_, T>, usize)> {
         match self {
@@ -166,7 +205,6 @@ impl<T: Multiplied> Readable<'_, T> {
     }
 
     /// Width and height, without a pitch.
-    #[cfg(feature = "half")]
     fn dense(&self) -> Result<DeviceView<'_, T, 2>> {
         match self {
             Readable::AsGiven(matrix) => matrix.span().into_2d(matrix.width(), matrix.height()),
@@ -182,9 +220,8 @@ fn has_groups<T: DeviceCopy>(matrix: &PitchedView<T>) -> bool {
     matrix.width().is_multiple_of(group) && matrix.pitch().is_multiple_of(group) && start.is_multiple_of(16)
 }
 
-impl<'a, T: Multiplied> Product<'a, '_, T> {
-    /// Factor number `which`: as it is if `is_readable`, or else as rows of the stored matrix, of its transpose if `turns`, in memory of
-    /// its own.
+impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
+    /// Factor number `which`: as it is if `is_readable`, or else [`packed`](Self::packed).
     fn readable(
         &self,
         stream: &Stream,
@@ -192,14 +229,26 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
         is_readable: bool,
         turns: bool,
     ) -> Result<Readable<'a, T>> {
-        let matrix = self.gemm.factors[which];
         if is_readable {
-            return Ok(Readable::AsGiven(matrix));
+            return Ok(Readable::AsGiven(self.gemm.factors[which]));
         }
+        let (packed, extent) = self.packed::<T::Bits>(stream, which, turns)?;
+        Ok(Readable::Packed(Box::new(packed), extent))
+    }
+
+    /// Factor number `which` in memory of its own, with width and height: the rows of the stored matrix, or of its transpose if `turns`, with
+    /// zeros up to a multiple of 16 bytes.
+    fn packed<B: Pod + pack::kernels::pack::Instance>(
+        &self,
+        stream: &Stream,
+        which: usize,
+        turns: bool,
+    ) -> Result<(Temporary<B>, [usize; 2])> {
+        let matrix = self.gemm.factors[which];
         let (stored, batches) = ([matrix.height() / self.gemm.batches, matrix.width()], self.gemm.batches);
         let [rows, columns] = if turns { [stored[1], stored[0]] } else { stored };
-        let (width, height) = (columns.next_multiple_of(16 / size_of::<T>()), rows * batches);
-        let mut packed = stream.temporary::<T::Bits>(width * height)?;
+        let (width, height) = (columns.next_multiple_of(16 / size_of::<B>()), rows * batches);
+        let mut packed = stream.temporary::<B>(width * height)?;
         for first_row in (0..height).step_by(PACKED_ROWS) {
             let source = Source {
                 extents: [rows as u64, columns as u64],
@@ -211,9 +260,9 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
             let grid = Grid::blocks([width.div_ceil(32), rows.len().div_ceil(32)]);
             let target = packed.view_mut().slice(rows.start * width..rows.end * width)?;
             let target = target.into_2d(width, rows.len())?;
-            pack::kernels::pack::<T::Bits>(stream, grid, source, matrix.span().cast()?, target)?;
+            pack::kernels::pack::<B>(stream, grid, source, matrix.span().cast()?, target)?;
         }
-        Ok(Readable::Packed(Box::new(packed), [width, height]))
+        Ok((packed, [width, height]))
     }
 
     fn sizes(&self, pitches: [usize; 2], [height, width]: [usize; 2]) -> Sizes {
@@ -247,7 +296,7 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
         self,
         stream: &Stream,
         tile: [usize; 2],
-        launch: impl FnOnce(Blocks<T>) -> Result<()>,
+        launch: impl FnOnce(Blocks<T, C>) -> Result<()>,
     ) -> Result<()> {
         let readable = |which: usize| {
             let turns = self.gemm.are_transposed[which];
@@ -262,7 +311,7 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
         self,
         stream: &Stream,
         tile: [usize; 2],
-        launch: impl FnOnce(Blocks<T>) -> Result<()>,
+        launch: impl FnOnce(Blocks<T, C>) -> Result<()>,
     ) -> Result<()> {
         let readable =
             |which: usize| self.readable(stream, which, has_groups(&self.gemm.factors[which]), false);
@@ -275,7 +324,7 @@ impl<'a, T: Multiplied> Product<'a, '_, T> {
         self,
         [a, b]: [Readable<T>; 2],
         tile: [usize; 2],
-        launch: impl FnOnce(Blocks<T>) -> Result<()>,
+        launch: impl FnOnce(Blocks<T, C>) -> Result<()>,
     ) -> Result<()> {
         let ((a, pitch_a), (b, pitch_b)) = (a.elements()?, b.elements()?);
         let s = self.sizes([pitch_a, pitch_b].map(|pitch| pitch * size_of::<T>() / 16), tile);
@@ -290,13 +339,13 @@ fn attribute(stream: &Stream, attribute: DeviceAttribute) -> Result<usize> {
 }
 
 /// What a launch with a block for each tile takes.
-struct Blocks<'v, T: Multiplied> {
+struct Blocks<'v, T: Factor, C: DeviceCopy> {
     grid: Grid<1>,
     s: Sizes,
-    scales: [T::Total; 2],
+    scales: [T::Scale; 2],
     a: DeviceView<'v, T>,
     b: DeviceView<'v, T>,
-    c: DeviceAtomicView<'v, T>,
+    c: DeviceAtomicView<'v, C>,
 }
 
 macro_rules! by_threads {
@@ -330,8 +379,6 @@ macro_rules! by_warps {
 }
 
 impl Multiplied for f32 {
-    type Bits = u32;
-
     fn gemm(stream: &Stream, product: Product<f32>) -> Result<()> {
         if product.gemm.is_tf32 {
             return multiply_tf32(stream, product);
@@ -345,15 +392,21 @@ impl Multiplied for f32 {
 
 /// The product of elements that are rounded to `tf32`: by tensor cores, or by threads of rounded copies.
 fn multiply_tf32(stream: &Stream, product: Product<f32>) -> Result<()> {
-    if stream.device().compute_capability() < Some(TENSOR_CORES) {
-        let [a, b] = product.gemm.factors;
-        let (rounded_a, rounded_b) = (rounded(stream, a)?, rounded(stream, b)?);
+    let capability = stream.device().compute_capability();
+    if capability < Some(TENSOR_CORES) {
+        let ([a, b], [rounded_a, rounded_b]) = (product.gemm.factors, product.rounded(stream, [false; 2])?);
+        let (of_a, of_b) = (&rounded_a, &rounded_b);
         let factors = [
-            rounded_a.view().pitched(a.width(), a.height(), a.pitch())?,
-            rounded_b.view().pitched(b.width(), b.height(), b.pitch())?,
+            of_a.0.view().pitched(a.width(), a.height(), of_a.1[0])?,
+            of_b.0.view().pitched(b.width(), b.height(), of_b.1[0])?,
         ];
         let gemm = Gemm { factors, is_tf32: false, ..product.gemm };
         return f32::gemm(stream, Product { gemm, shape: product.shape });
+    }
+    let [rows, columns, _] = product.shape;
+    // Rounded copies take less time than what they spare.
+    if capability == Some((9, 0)) && rows * columns >= 512 * (rows + columns) {
+        return product.in_groups(stream, |product| multiply_rounded(stream, product));
     }
     let memory = attribute(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
     // Rows of 128 bytes in three stages: more shared memory than GPUs for graphics have.
@@ -363,19 +416,30 @@ fn multiply_tf32(stream: &Stream, product: Product<f32>) -> Result<()> {
     by_warps!(product, stream, [64, 64], 4, warps::kernels::multiply_few_tf32)
 }
 
-/// A copy of a factor and of what is between its rows, rounded to `tf32`.
-fn rounded(stream: &Stream, factor: PitchedView<f32>) -> Result<Temporary<f32>> {
-    let elements = factor.span();
-    let mut copy = stream.temporary(elements.len())?;
-    if !elements.is_empty() {
-        pack::kernels::round(stream, Grid::blocks(elements.len().div_ceil(256)), elements, copy.view_mut())?;
+/// The product of rounded copies, by the tensor cores of blocks, whose result has whole groups.
+fn multiply_rounded(stream: &Stream, product: Product<f32>) -> Result<()> {
+    use tiles::rounded::{multiply_large, multiply_small};
+
+    let [(a, [width_a, height_a]), (b, [width_b, height_b])] = product.rounded(stream, product.turns())?;
+    let a = a.view().cast::<tf32>()?.into_2d(width_a, height_a)?;
+    let b = b.view().cast::<tf32>()?.into_2d(width_b, height_b)?;
+    let blocks::Launch { grid, s, is_large } = product.launch(stream)?;
+    let [alpha, beta] = product.gemm.scales;
+    let c = product.gemm.c.span().cast::<u64>()?.into_atomic();
+    match is_large {
+        true => multiply_large(stream, grid, s, alpha, beta, a, b, c),
+        false => multiply_small(stream, grid, s, alpha, beta, a, b, c),
     }
-    Ok(copy)
+}
+
+impl Product<'_, '_, f32> {
+    /// Both factors, rounded to `tf32` and [`packed`](Self::packed).
+    fn rounded(&self, stream: &Stream, turns: [bool; 2]) -> Result<[(Temporary<f32>, [usize; 2]); 2]> {
+        Ok([self.packed(stream, 0, turns[0])?, self.packed(stream, 1, turns[1])?])
+    }
 }
 
 impl Multiplied for f64 {
-    type Bits = u64;
-
     fn gemm(stream: &Stream, product: Product<f64>) -> Result<()> {
         if stream.device().compute_capability() < Some(TENSOR_CORES) {
             return by_threads!(product, stream, [64, 64], 2, kernels::kernels::multiply_doubles);
@@ -392,11 +456,12 @@ impl Multiplied for f64 {
 /// Products and sums of `f32` and `f64` are of that type: each sum adds its products in the order of `k`, and each product is rounded once,
 /// with its sum. Those have the same bits on every device. With [`Gemm::tf32`], elements of `f32` are rounded first. Sums of `f16` and `bf16`
 /// are `f32`, and rounded when they are stored. GPUs from compute capability 8.0 on compute them, and those of `tf32`, by tensor cores,
-/// whose sums may differ in their last bits from those of other devices.
+/// whose sums may differ in their last bits from those of other devices. So do those from 8.9 on with 8-bit floats, whose sums are `f32`
+/// with perhaps 14 bits. Sums of `i8` are `i32`, and wrap around.
 ///
-/// A factor is copied first if a kernel cannot read it as it is: if rows have no multiple of 16 bytes, or begin at none; of 16-bit floats
-/// also if rows have a pitch, or several batches of rows along `k`; of others, if threads multiply them, if it is transposed. The copy's
-/// memory comes from the stream's device in stream order.
+/// A factor is copied first if a kernel cannot read it as it is: if rows have no multiple of 16 bytes, or begin at none; of 8-bit elements and
+/// 16-bit floats also if rows have a pitch; of 16-bit floats if there are several batches of rows along `k`; of 8-bit elements if rows
+/// are not along `k`; of others, if threads multiply them, if it is transposed. The copy's memory comes from the stream's device in stream order.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};
@@ -417,7 +482,7 @@ impl Multiplied for f64 {
 /// # Errors
 /// `Error::LengthMismatch` if the columns of the left factor are not as many as the rows of the right one, `Error::ShapeMismatch` if `c`
 /// has another size than the product, `Error::Argument` if the batches do not divide the rows of a matrix; and those of a launch.
-pub fn gemm<T: Multiplied>(stream: &Stream, gemm: Gemm<T>) -> Result<()> {
+pub fn gemm<T: Multiplied<C>, C: DeviceCopy>(stream: &Stream, gemm: Gemm<T, C>) -> Result<()> {
     let shape = gemm.shape()?;
     if shape[0] == 0 || shape[1] == 0 {
         return Ok(());
@@ -441,11 +506,11 @@ pub fn gemm<T: Multiplied>(stream: &Stream, gemm: Gemm<T>) -> Result<()> {
 ///
 /// # Errors
 /// As [`gemm`].
-pub fn matmul<'a, 'c, T: Multiplied>(
+pub fn matmul<'a, 'c, T: Multiplied<C>, C: DeviceCopy>(
     stream: &Stream,
     a: impl Into<PitchedView<'a, T>>,
     b: impl Into<PitchedView<'a, T>>,
-    c: impl Into<PitchedViewMut<'c, T>>,
+    c: impl Into<PitchedViewMut<'c, C>>,
 ) -> Result<()> {
     gemm(stream, Gemm::new(a, b, c))
 }

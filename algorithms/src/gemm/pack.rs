@@ -1,10 +1,17 @@
-//! Factors as the kernels of products read them: rows without gaps, of whole groups of 16 bytes; and as `tf32` where no kernel rounds to it.
+//! Factors as the kernels of products read them: rows without gaps, of whole groups of 16 bytes, rounded or wider; and what becomes of sums of
+//! wider factors.
 
 /// The kernels.
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
-    use ferrogrid::device::narrow::tf32;
+    use atomic::Ordering::Relaxed;
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::bf16;
+    use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
+
+    #[cfg(feature = "half")]
+    use crate::gemm::kernels::kernels::scaled;
 
     /// Where a factor is.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
@@ -37,18 +44,34 @@ pub mod kernels {
         }
     }
 
-    /// y <- x, rounded to `tf32`
-    #[kernel(block = 256, wide, same_shape(x, y))]
-    pub fn round(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
-        let i = t.index();
-        if let Some(y) = y.get_mut(i) {
-            *y = tf32::from_f32(x[i.get()]).to_f32();
+    /// What is packed.
+    pub trait Packed: DeviceCopy + Default + SharedElement {
+        /// As it is written: a `f32` rounded to `tf32`, bits as they are.
+        fn packed(self) -> Self;
+    }
+
+    macro_rules! bits {
+        ($($t:ident),*) => { $(
+            impl Packed for $t {
+                #[inline(always)]
+                fn packed(self) -> Self {
+                    self
+                }
+            }
+        )* };
+    }
+    bits!(u8, u16, u32, u64);
+
+    impl Packed for f32 {
+        #[inline(always)]
+        fn packed(self) -> f32 {
+            tf32::from_f32(self).to_f32()
         }
     }
 
     /// y <- the rows of `x`, or its columns as rows, with zeros up to the width of `y`
-    #[kernel(block = [32, 8], wide, T = [u16, u32, u64])]
-    pub fn pack<T: DeviceCopy + Default + SharedElement>(
+    #[kernel(block = [32, 8], wide, T = [u8, u16, u32, u64, f32])]
+    pub fn pack<T: Packed>(
         t: Thread<2>,
         from: Source,
         x: &[T],
@@ -57,12 +80,91 @@ pub mod kernels {
     ) {
         let [first_column, first_row] = t.block_idx().map(|block| block as usize * 32);
         if from.is_transposed == 0 {
-            y.fill_with(&t, |[row, column]| from.read(x, row, column));
+            y.fill_with(&t, |[row, column]| from.read(x, row, column).packed());
         } else {
             // Neighbouring threads read neighbouring elements of `x`.
             tile.fill_with(&t, |[column, row]| from.read(x, first_row + row, first_column + column));
             let tile = t.publish(tile);
-            y.fill_with(&t, |[row, column]| tile[column - first_column][row - first_row]);
+            y.fill_with(&t, |[row, column]| tile[column - first_column][row - first_row].packed());
+        }
+    }
+
+    /// An element of which wider ones have all numbers, and sums of all products.
+    pub trait Narrow: DeviceCopy {
+        /// The wider one.
+        type Wide: DeviceCopy;
+
+        /// The same number.
+        fn wide(self) -> Self::Wide;
+    }
+
+    macro_rules! narrow {
+        ($($t:ident as $wide:ident: $widen:expr;)*) => { $(
+            impl Narrow for $t {
+                type Wide = $wide;
+
+                #[inline(always)]
+                fn wide(self) -> $wide {
+                    $widen(self)
+                }
+            }
+        )* };
+    }
+    narrow! {
+        i8 as f64: f64::from;
+        f8e4m3 as f32: f8e4m3::to_f32;
+        f8e5m2 as f32: f8e5m2::to_f32;
+    }
+
+    /// y <- x
+    #[kernel(block = 256, wide, same_shape(x, y), T = [i8, f8e4m3, f8e5m2])]
+    pub fn copy_wider<T: Narrow>(t: Thread<1>, x: &[T], mut y: DisjointSlice<<T as Narrow>::Wide>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = x[i.get()].wide();
+        }
+    }
+
+    /// Where sum number `i` is stored, in rows of `columns` elements that begin `pitch` elements after each other.
+    #[inline(always)]
+    fn place(i: usize, [columns, pitch]: [u64; 2]) -> usize {
+        i / columns as usize * pitch as usize + i % columns as usize
+    }
+
+    /// c <- alpha sums + beta c, with whole sums; integers wrap around.
+    #[kernel(block = 256, wide)]
+    pub fn store_integers(
+        t: Thread<1>,
+        width: [u64; 2],
+        alpha: i32,
+        beta: i32,
+        sums: &[f64],
+        c: &[DeviceAtomic<i32>],
+    ) {
+        let i = t.index().get();
+        if let Some(sum) = sums.get(i) {
+            let c = &c[place(i, width)];
+            let scaled = alpha.wrapping_mul(*sum as i64 as i32);
+            let before = if beta == 0 { 0 } else { beta.wrapping_mul(c.load(Relaxed)) };
+            c.store(scaled.wrapping_add(before), Relaxed);
+        }
+    }
+
+    /// c <- alpha sums + beta c, rounded once.
+    #[cfg(feature = "half")]
+    #[kernel(block = 256, wide)]
+    pub fn store_halves(
+        t: Thread<1>,
+        width: [u64; 2],
+        alpha: f32,
+        beta: f32,
+        sums: &[f32],
+        c: &[DeviceAtomic<bf16>],
+    ) {
+        let i = t.index().get();
+        if let Some(sum) = sums.get(i) {
+            let c = &c[place(i, width)];
+            c.store(bf16::from_f32(scaled([alpha, beta], *sum, || c.load(Relaxed).to_f32())), Relaxed);
         }
     }
 }

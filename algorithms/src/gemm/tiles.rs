@@ -1,25 +1,114 @@
-//! The kernels of products of 16-bit floats by tensor cores.
+//! The kernels of products by the tensor cores of blocks: of 16-bit floats, 8-bit floats, integers, and `f32` that was rounded to `tf32`.
 
 /// What the kernels do.
 #[ferrogrid::module(arch = ["sm_80"])]
 pub mod tiles {
     use atomic::Ordering::Relaxed;
-    use ferrogrid::device::half::HalfFloat;
-    use ferrogrid::device::matrix::{ProductElement, Products, TiledFactor};
+    #[cfg(feature = "half")]
+    use ferrogrid::device::half::{HalfFloat, bf16, f16};
+    use ferrogrid::device::matrix::{ProductElement, ProductSums, Products, TiledFactor};
     use ferrogrid::device::prelude::*;
 
     use crate::gemm::kernels::kernels::Sizes;
-    use crate::number::numbers::Element;
 
-    /// An element that tensor cores multiply.
-    pub trait TensorElement: Element<Total = f32> + ProductElement + HalfFloat {}
+    /// An element of results, whose sums are `U`.
+    pub trait Stored<U: Copy>: Sized {
+        /// The elements of 8 bytes.
+        const GROUP: usize = 8 / size_of::<Self>();
 
-    impl<T: Element<Total = f32> + ProductElement + HalfFloat> TensorElement for T {}
+        /// Stores `alpha` times the sums and `beta` times what was there before. `row` has the groups of a row of the product.
+        fn store<'c, const N: usize>(
+            sums: &ProductSums<N, U>,
+            warp: &Warp,
+            scales: [U; 2],
+            row: impl Fn(usize) -> &'c [DeviceAtomic<u64>],
+        );
+    }
 
-    /// c <- alpha a b^T + beta c, with `c` in fours.
+    /// What counts of a group that was there before: nothing without `beta`, not even NaN.
+    #[inline(always)]
+    fn before(group: Option<&DeviceAtomic<u64>>, counts: bool) -> u64 {
+        group.filter(|_| counts).map_or(0, |group| group.load(Relaxed))
+    }
+
+    /// -0 for 0: its product with 0 changes no sum, not even the sign of a zero.
+    #[inline(always)]
+    fn signed_zero(beta: f32) -> f32 {
+        if beta == 0.0 { -0.0 } else { beta }
+    }
+
+    #[cfg(feature = "half")]
+    macro_rules! halves {
+        ($($t:ident),*) => { $(
+            impl Stored<f32> for $t {
+                #[inline(always)]
+                fn store<'c, const N: usize>(
+                    sums: &ProductSums<N>,
+                    warp: &Warp,
+                    [alpha, beta]: [f32; 2],
+                    row: impl Fn(usize) -> &'c [DeviceAtomic<u64>],
+                ) {
+                    let (counts, beta) = (beta != 0.0, signed_zero(beta));
+                    sums.for_each_four(warp, |i| {
+                        let c = row(i);
+                        let bits = move |column: usize, [left, right]: [f32; 2]| {
+                            let before = before(c.get(column / 4), counts) >> (column % 4 * 16);
+                            let [low, high] = [before, before >> 16].map(|bits| $t::from_bits(bits as u16).to_f32());
+                            $t::pair_to_bits([beta.mul_add(low, alpha * left), beta.mul_add(high, alpha * right)])
+                        };
+                        let store = move |four: usize, bits| {
+                            if let Some(c) = c.get(four) {
+                                c.store(bits, Relaxed);
+                            }
+                        };
+                        (bits, store)
+                    });
+                }
+            }
+        )* };
+    }
+    #[cfg(feature = "half")]
+    halves!(f16, bf16);
+
+    macro_rules! words {
+        ($($t:ident: $counts:expr, $scaled:expr, $of_bits:expr, $bits:expr;)*) => { $(
+            impl Stored<$t> for $t {
+                #[inline(always)]
+                fn store<'c, const N: usize>(
+                    sums: &ProductSums<N, $t>,
+                    _: &Warp,
+                    [alpha, beta]: [$t; 2],
+                    row: impl Fn(usize) -> &'c [DeviceAtomic<u64>],
+                ) {
+                    let counts = $counts(beta);
+                    sums.for_each_pair(|i, column, [left, right]| {
+                        if let Some(c) = row(i).get(column / 2) {
+                            let before = before(Some(c), counts);
+                            let word = |sum, before: u64| {
+                                let scaled: $t = $scaled([alpha, beta], sum, $of_bits(before as u32));
+                                u64::from($bits(scaled))
+                            };
+                            c.store(word(left, before) | word(right, before >> 32) << 32, Relaxed);
+                        }
+                    });
+                }
+            }
+        )* };
+    }
+    words! {
+        f32: |beta| beta != 0.0, |[alpha, beta]: [f32; 2], sum: f32, before| {
+            signed_zero(beta).mul_add(before, alpha * sum)
+        }, f32::from_bits, f32::to_bits;
+        i32: |beta| beta != 0, |[alpha, beta]: [i32; 2], sum: i32, before| {
+            alpha.wrapping_mul(sum).wrapping_add(beta.wrapping_mul(before))
+        }, |bits| bits as i32, |sum| sum as u32;
+    }
+
+    /// c <- alpha a b^T + beta c, with `c` in groups of 8 bytes.
     #[inline(always)]
     pub fn multiply_tiles<
-        T: TensorElement,
+        T: ProductElement<Sum: Copy>,
+        C: Stored<T::Sum>,
         const M: usize,
         const N: usize,
         const S: usize,
@@ -27,14 +116,14 @@ pub mod tiles {
     >(
         t: &Thread<1>,
         s: Sizes,
-        [alpha, beta]: [f32; 2],
+        scales: [T::Sum; 2],
         a: impl TiledFactor<T>,
         b: impl TiledFactor<T>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {
         let [rows, columns] = s.result.map(|it| it as usize);
-        let pitch = s.pitches[2] as usize / 4;
+        let pitch = s.pitches[2] as usize / C::GROUP;
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
         let count = (s.batches * s.tiles[0] * s.tiles[1]) as usize;
         // A batch's rows of `b` are below those of the batch before, as its rows of `a` are.
@@ -42,43 +131,29 @@ pub mod tiles {
             let (batch, [down, across]) = s.place(tile as u64);
             [batch as usize * rows + down as usize * M, batch as usize * columns + across as usize * N]
         });
-        // -0, the product with 0, changes no sum, not even the sign of a zero.
-        let beta = if beta == 0.0 { -0.0 } else { beta };
         t.multiply_tiles(memory, a, b, tiles, |[first_row, first_column], sums| {
             // The batch of the tile: its rows may go beyond the batch's last one.
             let batch = first_row / rows;
-            let (end, first) = ((batch + 1) * rows, (first_column - batch * columns) / 4);
-            sums.for_each_four(&t.warp(), |i| {
+            let (end, first) = ((batch + 1) * rows, (first_column - batch * columns) / C::GROUP);
+            C::store(sums, &t.warp(), scales, |i| {
                 let start = (first_row + i) * pitch;
-                let c = c.get(start + first..start + columns.div_ceil(4)).filter(|_| first_row + i < end);
-                let c = c.unwrap_or_default();
-                let bits = move |column: usize, [left, right]: [f32; 2]| {
-                    // What `c` held does not count without `beta`, not even NaN.
-                    let before = c.get(column / 4).filter(|_| beta != 0.0);
-                    let before = before.map_or(0, |c| c.load(Relaxed) >> (column % 4 * 16));
-                    let [low, high] = [before, before >> 16].map(|bits| T::from_bits(bits as u16).to_f32());
-                    T::pair_to_bits([beta.mul_add(low, alpha * left), beta.mul_add(high, alpha * right)])
-                };
-                let store = move |four: usize, bits| {
-                    if let Some(c) = c.get(four) {
-                        c.store(bits, Relaxed);
-                    }
-                };
-                (bits, store)
+                let c = c.get(start + first..start + columns.div_ceil(C::GROUP));
+                c.filter(|_| first_row + i < end).unwrap_or_default()
             });
         });
     }
 }
 
-/// The kernels, of the architectures with instructions of their own. `LEFT` and `RIGHT` say whether `a` and `b` are stored by columns
+/// The kernels of 16-bit floats, of the architectures with instructions of their own. `LEFT` and `RIGHT` say whether `a` and `b` are stored by columns
 /// of the factor: `a` as `k` rows, `b` as `k` rows.
+#[cfg(feature = "half")]
 #[ferrogrid::module(arch = ["sm_80", "sm_90a"])]
-pub mod kernels {
+pub mod halves {
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::Products;
+    use ferrogrid::device::matrix::{HalfElement, Products};
     use ferrogrid::device::prelude::*;
 
-    use super::tiles::{TensorElement, multiply_tiles};
+    use super::tiles::{Stored, multiply_tiles};
     use crate::gemm::kernels::kernels::Sizes;
 
     /// 128 x 256 sums by each block.
@@ -86,7 +161,7 @@ pub mod kernels {
     #[kernel(
         block = 384, min_blocks = 1, T = [f16, bf16], LEFT = [false, true], RIGHT = [false, true]
     )]
-    pub fn multiply_large<T: TensorElement, const LEFT: bool, const RIGHT: bool>(
+    pub fn multiply_large<T: HalfElement + Stored<f32>, const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
         alpha: f32,
@@ -96,7 +171,7 @@ pub mod kernels {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 128, 256, 4>>,
     ) {
-        multiply_tiles(
+        multiply_tiles::<T, T, _, _, _, _>(
             &t,
             s,
             [alpha, beta],
@@ -110,7 +185,7 @@ pub mod kernels {
     /// 64 x 128 sums by each block.
     #[inline(always)]
     #[kernel(block = 256, T = [f16, bf16], LEFT = [false, true], RIGHT = [false, true])]
-    pub fn multiply_small<T: TensorElement, const LEFT: bool, const RIGHT: bool>(
+    pub fn multiply_small<T: HalfElement + Stored<f32>, const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
         alpha: f32,
@@ -120,7 +195,7 @@ pub mod kernels {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 64, 128, 4>>,
     ) {
-        multiply_tiles(
+        multiply_tiles::<T, T, _, _, _, _>(
             &t,
             s,
             [alpha, beta],
@@ -129,5 +204,135 @@ pub mod kernels {
             c,
             memory,
         );
+    }
+}
+
+/// The kernels of 8-bit floats, stored as `C`.
+#[cfg(feature = "half")]
+#[ferrogrid::module(arch = ["sm_89", "sm_90a"])]
+pub mod narrow_floats {
+    use ferrogrid::device::half::bf16;
+    use ferrogrid::device::matrix::{ProductElement, Products};
+    use ferrogrid::device::narrow::{f8e4m3, f8e5m2};
+    use ferrogrid::device::prelude::*;
+
+    use super::tiles::{Stored, multiply_tiles};
+    use crate::gemm::kernels::kernels::Sizes;
+
+    /// 128 x 256 sums by each block.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f8e4m3, f8e5m2], C = [f32, bf16])]
+    pub fn multiply_large<T: ProductElement<Sum = f32>, C: Stored<f32>>(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: TensorMap<T, 128, 128>,
+        b: TensorMap<T, 128, 256>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<T, 128, 256, 4>>,
+    ) {
+        multiply_tiles::<T, C, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+    }
+
+    /// 64 x 128 sums by each block.
+    #[inline(always)]
+    #[kernel(block = 256, T = [f8e4m3, f8e5m2], C = [f32, bf16])]
+    pub fn multiply_small<T: ProductElement<Sum = f32>, C: Stored<f32>>(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: TensorMap<T, 128, 64>,
+        b: TensorMap<T, 128, 128>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<T, 64, 128, 4>>,
+    ) {
+        multiply_tiles::<T, C, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+    }
+}
+
+/// The kernels of `i8`.
+#[ferrogrid::module(arch = ["sm_80", "sm_90a"])]
+pub mod integers {
+    use ferrogrid::device::matrix::Products;
+    use ferrogrid::device::prelude::*;
+
+    use super::tiles::multiply_tiles;
+    use crate::gemm::kernels::kernels::Sizes;
+
+    /// 128 x 256 sums by each block.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn multiply_large(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: i32,
+        beta: i32,
+        a: TensorMap<i8, 128, 128>,
+        b: TensorMap<i8, 128, 256>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<i8, 128, 256, 4>>,
+    ) {
+        multiply_tiles::<i8, i32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+    }
+
+    /// 64 x 128 sums by each block.
+    #[inline(always)]
+    #[kernel(block = 256)]
+    pub fn multiply_small(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: i32,
+        beta: i32,
+        a: TensorMap<i8, 128, 64>,
+        b: TensorMap<i8, 128, 128>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<i8, 64, 128, 4>>,
+    ) {
+        multiply_tiles::<i8, i32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+    }
+}
+
+/// The kernels of `tf32`, for GPUs that multiply tiles: others are faster elsewhere.
+#[ferrogrid::module(arch = ["sm_90a"])]
+pub mod rounded {
+    use ferrogrid::device::matrix::Products;
+    use ferrogrid::device::narrow::tf32;
+    use ferrogrid::device::prelude::*;
+
+    use super::tiles::multiply_tiles;
+    use crate::gemm::kernels::kernels::Sizes;
+
+    /// 128 x 256 sums by each block.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn multiply_large(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: TensorMap<tf32, 32, 128>,
+        b: TensorMap<tf32, 32, 256>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<tf32, 128, 256, 4>>,
+    ) {
+        multiply_tiles::<tf32, f32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+    }
+
+    /// 64 x 128 sums by each block.
+    #[inline(always)]
+    #[kernel(block = 256)]
+    pub fn multiply_small(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: TensorMap<tf32, 32, 64>,
+        b: TensorMap<tf32, 32, 128>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<tf32, 64, 128, 4>>,
+    ) {
+        multiply_tiles::<tf32, f32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
     }
 }

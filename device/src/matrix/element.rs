@@ -33,6 +33,10 @@ pub trait MatrixElement: DeviceCopy + SharedElement + Pod + sealed::Sealed {
     #[doc(hidden)]
     const PER_WORD: usize = size_of::<Self::Word>() / size_of::<Self>();
 
+    /// Whether tensor cores of the architecture multiply it.
+    #[doc(hidden)]
+    const HAS_PRODUCT: bool;
+
     #[doc(hidden)]
     const IN_16_BYTES: usize = 16 / size_of::<Self>();
 
@@ -61,6 +65,8 @@ mod sealed {
 /// The product by the instructions of that name, from an architecture on.
 macro_rules! product {
     ($word:ty, $sum:ty, $product:ident from $first:literal) => {
+        const HAS_PRODUCT: bool = cfg!(all(target_arch = "nvptx64", target_feature = $first));
+
         #[track_caller]
         #[inline(always)]
         fn add_product<const M: usize, const N: usize>(

@@ -14,8 +14,8 @@ mod steps;
 use core::marker::PhantomData;
 
 #[cfg(feature = "half")]
-pub use block::{PairedProducts, TwoProducts};
-pub use block::{ProductElement, ProductSums, Products, TiledFactor, Transposed};
+pub use block::{HalfElement, PairedProducts, Transposed, TwoProducts};
+pub use block::{ProductElement, ProductSums, Products, TiledFactor};
 pub use element::MatrixElement;
 pub use rows::RowValues;
 pub use softmax::{OnlineSoftmax, ScoreRows};

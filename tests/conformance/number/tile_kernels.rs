@@ -3,15 +3,16 @@
 /// Code for `sm_90a` multiplies by `wgmma`, code for `sm_80` to `sm_90` by `mma.sync`.
 #[ferrogrid::module]
 pub mod tiling {
-    use atomic::Ordering::Relaxed;
+    use atomic::{AtomicValue, Ordering::Relaxed};
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{ProductElement, Products, TiledFactor};
+    use ferrogrid::device::matrix::{HalfElement, MatrixElement, ProductElement, Products, TiledFactor};
+    use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
 
     /// c += a b^T. Each block takes every `grid_dim`-th tile.
     #[inline(always)]
     #[kernel(block = 256, T = [bf16, f16], N = [32, 128])]
-    pub fn multiply<T: ProductElement, const N: usize>(
+    pub fn multiply<T: HalfElement, const N: usize>(
         t: Thread<1>,
         a: TensorMap<T, 64, 64>,
         b: TensorMap<T, 64, N>,
@@ -21,10 +22,49 @@ pub mod tiling {
         add_product(t, [a.height(), b.height()], a, b, c, memory);
     }
 
+    /// As `multiply`, of elements of one byte.
+    #[inline(always)]
+    #[kernel(block = 256, T = [i8, u8, f8e4m3, f8e5m2])]
+    pub fn multiply_bytes<T: ProductElement<Sum: AtomicValue>>(
+        t: Thread<1>,
+        a: TensorMap<T, 128, 64>,
+        b: TensorMap<T, 128, 32>,
+        c: &[DeviceAtomic<<T as MatrixElement>::Sum>],
+        memory: Shared<Products<T, 64, 32, 2>>,
+    ) {
+        add_product(t, [a.height(), b.height()], a, b, c, memory);
+    }
+
+    /// As `multiply`, of elements of four bytes.
+    #[inline(always)]
+    #[kernel(block = 256)]
+    pub fn multiply_tf32(
+        t: Thread<1>,
+        a: TensorMap<tf32, 32, 64>,
+        b: TensorMap<tf32, 32, 32>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<tf32, 64, 32, 2>>,
+    ) {
+        add_product(t, [a.height(), b.height()], a, b, c, memory);
+    }
+
+    /// As `multiply_bytes`, by two groups.
+    #[inline(always)]
+    #[kernel(block = 384, T = [i8, f8e4m3])]
+    pub fn multiply_tall_bytes<T: ProductElement<Sum: AtomicValue>>(
+        t: Thread<1>,
+        a: TensorMap<T, 128, 128>,
+        b: TensorMap<T, 128, 128>,
+        c: &[DeviceAtomic<<T as MatrixElement>::Sum>],
+        memory: Shared<Products<T, 128, 128, 3>>,
+    ) {
+        add_product(t, [a.height(), b.height()], a, b, c, memory);
+    }
+
     /// As `multiply`, by two groups.
     #[inline(always)]
     #[kernel(block = 384, T = [bf16, f16], N = [64, 256])]
-    pub fn multiply_tall<T: ProductElement, const N: usize>(
+    pub fn multiply_tall<T: HalfElement, const N: usize>(
         t: Thread<1>,
         a: TensorMap<T, 64, 128>,
         b: TensorMap<T, 64, N>,
@@ -37,7 +77,7 @@ pub mod tiling {
     /// c += a b
     #[inline(always)]
     #[kernel(block = 384, T = [bf16, f16], N = [64, 256])]
-    pub fn multiply_right<T: ProductElement, const N: usize>(
+    pub fn multiply_right<T: HalfElement, const N: usize>(
         t: Thread<1>,
         a: TensorMap<T, 64, 128>,
         b: TensorMap<T, 64, 64>,
@@ -50,7 +90,7 @@ pub mod tiling {
     /// c += a^T b
     #[inline(always)]
     #[kernel(block = 384, T = [bf16, f16], N = [128])]
-    pub fn multiply_both<T: ProductElement, const N: usize>(
+    pub fn multiply_both<T: HalfElement, const N: usize>(
         t: Thread<1>,
         a: TensorMap<T, 64, 64>,
         b: TensorMap<T, 64, 64>,
@@ -62,12 +102,18 @@ pub mod tiling {
 
     /// What these kernels do, for that many rows and columns.
     #[inline(always)]
-    pub fn add_product<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
+    pub fn add_product<
+        T: ProductElement<Sum: AtomicValue>,
+        const M: usize,
+        const N: usize,
+        const S: usize,
+        const ID: usize,
+    >(
         t: Thread<1>,
         [height, width]: [usize; 2],
         a: impl TiledFactor<T>,
         b: impl TiledFactor<T>,
-        c: &[DeviceAtomic<f32>],
+        c: &[DeviceAtomic<<T as MatrixElement>::Sum>],
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {
         let (down, across) = (height.div_ceil(M), width.div_ceil(N));

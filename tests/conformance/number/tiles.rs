@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use ferrogrid::device::half::{HalfFloat, bf16, f16};
+use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
 use ferrogrid::prelude::*;
 use ferrogrid::{In, LaunchError};
 
@@ -13,13 +14,52 @@ pub(crate) const CASES: &[Case] = &[
     ("tiles_of_any_shape_are_multiplied", tiles_of_any_shape_are_multiplied),
     ("transposed_factors_of_any_shape_are_multiplied", transposed_factors_of_any_shape_are_multiplied),
     ("products_of_tiles_are_close_to_exact", products_of_tiles_are_close_to_exact),
+    ("tiles_of_other_elements_are_multiplied", tiles_of_other_elements_are_multiplied),
+    ("products_of_narrow_tiles_are_close_to_exact", products_of_narrow_tiles_are_close_to_exact),
     ("a_recorded_product_reads_new_elements", a_recorded_product_reads_new_elements),
     ("rows_of_a_tensor_map_are_aligned", rows_of_a_tensor_map_are_aligned),
     ("long_axes_of_a_tensor_map_are_refused", long_axes_of_a_tensor_map_are_refused),
     ("a_panic_in_a_product_ends_the_launch", a_panic_in_a_product_ends_the_launch),
 ];
 
-/// Heights of both factors, and their width.
+/// An element with whole numbers.
+trait Whole: Copy {
+    /// Sums of products of numbers to this one are exact.
+    const MOST: i8;
+
+    fn of(number: i8) -> Self;
+
+    fn number(self) -> f32;
+}
+
+macro_rules! whole {
+    ($($t:ident $most:literal, $of:expr, $number:expr;)*) => { $(
+        impl Whole for $t {
+            const MOST: i8 = $most;
+
+            fn of(number: i8) -> Self {
+                $of(number)
+            }
+
+            fn number(self) -> f32 {
+                $number(self)
+            }
+        }
+    )* };
+}
+
+// Sums of 8-bit floats have some 14 bits.
+whole! {
+    f16 16, |it| f16::from_f32(f32::from(it)), |it: f16| it.to_f32();
+    bf16 16, |it| bf16::from_f32(f32::from(it)), |it: bf16| it.to_f32();
+    tf32 16, |it| tf32::from_f32(f32::from(it)), tf32::to_f32;
+    f8e4m3 4, |it| f8e4m3::from_f32(f32::from(it)), f8e4m3::to_f32;
+    f8e5m2 4, |it| f8e5m2::from_f32(f32::from(it)), f8e5m2::to_f32;
+    i8 100, |it| it, f32::from;
+    u8 100, i8::unsigned_abs, f32::from;
+}
+
+/// Heights of both factors, and their width in units of two bytes.
 const SHAPES: [[usize; 3]; 7] =
     [[64, 32, 64], [1, 1, 8], [129, 100, 72], [70, 40, 1000], [5, 300, 128], [70, 40, 0], [0, 40, 64]];
 /// Those for large tiles. The CPU device, which computes tiles as a whole, has the first one.
@@ -32,28 +72,29 @@ fn stored([rows, depth]: [usize; 2], is_transposed: bool) -> [usize; 2] {
 
 /// Adds products of these shapes to ones, by two blocks. The flags say which factors are transposed.
 macro_rules! check_shapes {
-    ($device:ident, $t:ident, $launch:path, $height:literal, $shapes:ident) => {
-        check_shapes!($device, $t, $launch, $height, $shapes, [false, false])
+    ($device:ident, $t:ident as $sum:ident, $launch:path, $height:literal, $shapes:ident) => {
+        check_shapes!($device, $t as $sum, $launch, $height, $shapes, [false, false])
     };
-    ($device:ident, $t:ident, $launch:path, $height:literal, $shapes:ident, $transposed:expr) => {{
+    ($device:ident, $t:ident as $sum:ident, $launch:path, $height:literal, $shapes:ident, $transposed:expr) => {{
         let [turned_a, turned_b]: [bool; 2] = $transposed;
         let (stream, mut random) = ($device.new_stream()?, fastrand::Rng::with_seed(501));
-        for [rows, columns, depth] in $shapes.iter().copied() {
-            let mut matrix = |len: usize| -> Vec<$t> {
-                (0..len).map(|_| $t::from_f32(f32::from(random.i8(-16..=16)))).collect()
-            };
+        for [rows, columns, width] in $shapes.iter().copied() {
+            let depth = width * 2 / size_of::<$t>();
+            let most = <$t>::MOST;
+            let mut matrix =
+                |len: usize| -> Vec<$t> { (0..len).map(|_| <$t>::of(random.i8(-most..=most))).collect() };
             let (a, b) = (matrix(rows * depth), matrix(columns * depth));
             let place = |rows: usize, row: usize, k: usize, turned| {
                 if turned { k * rows + row } else { row * depth + k }
             };
             let sum = |row: usize, column: usize| -> f32 {
-                let of_a = |k| a[place(rows, row, k, turned_a)].to_f32();
-                (0..depth).map(|k| of_a(k) * b[place(columns, column, k, turned_b)].to_f32()).sum()
+                let of_a = |k| a[place(rows, row, k, turned_a)].number();
+                (0..depth).map(|k| of_a(k) * b[place(columns, column, k, turned_b)].number()).sum()
             };
-            let expected: Vec<f32> =
-                (0..rows * columns).map(|at| 1.0 + sum(at / columns, at % columns)).collect();
+            let expected: Vec<$sum> =
+                (0..rows * columns).map(|at| (1.0 + sum(at / columns, at % columns)) as $sum).collect();
             let (a, b) = (stream.upload(&a)?, stream.upload(&b)?);
-            let mut c = stream.fill(1.0, rows * columns)?;
+            let mut c = stream.fill(1 as $sum, rows * columns)?;
             let grid = Grid::new(2, 128 + 2 * $height);
             let [width_a, height_a] = stored([rows, depth], turned_a);
             let [width_b, height_b] = stored([columns, depth], turned_b);
@@ -75,16 +116,16 @@ macro_rules! check_shapes {
 }
 
 fn tiles_of_any_shape_are_multiplied(device: &Device) -> Outcome {
-    check_shapes!(device, bf16, tiling::multiply::<bf16, 32>, 64, SHAPES);
-    check_shapes!(device, f16, tiling::multiply::<f16, 32>, 64, SHAPES);
+    check_shapes!(device, bf16 as f32, tiling::multiply::<bf16, 32>, 64, SHAPES);
+    check_shapes!(device, f16 as f32, tiling::multiply::<f16, 32>, 64, SHAPES);
     let large = if device.is_cuda() { &LARGE[..] } else { &LARGE[..1] };
     if device.properties()?.shared_memory_per_block_optin >= 128 << 10 {
-        check_shapes!(device, bf16, tiling::multiply::<bf16, 128>, 64, large);
-        check_shapes!(device, f16, tiling::multiply_tall::<f16, 64>, 128, large);
+        check_shapes!(device, bf16 as f32, tiling::multiply::<bf16, 128>, 64, large);
+        check_shapes!(device, f16 as f32, tiling::multiply_tall::<f16, 64>, 128, large);
     }
     if device.properties()?.shared_memory_per_block_optin >= 200 << 10 {
-        check_shapes!(device, bf16, tiling::multiply_tall::<bf16, 256>, 128, large);
-        check_shapes!(device, f16, tiling::multiply_tall::<f16, 256>, 128, large);
+        check_shapes!(device, bf16 as f32, tiling::multiply_tall::<bf16, 256>, 128, large);
+        check_shapes!(device, f16 as f32, tiling::multiply_tall::<f16, 256>, 128, large);
     }
     Ok(())
 }
@@ -96,16 +137,16 @@ fn transposed_factors_of_any_shape_are_multiplied(device: &Device) -> Outcome {
     let shapes = if device.is_cuda() { &TURNED[..] } else { &TURNED[..1] };
     let memory = device.properties()?.shared_memory_per_block_optin;
     if memory >= 80 << 10 {
-        check_shapes!(device, bf16, tiling::multiply_right::<bf16, 64>, 128, shapes, [false, true]);
-        check_shapes!(device, f16, tiling::multiply_right::<f16, 64>, 128, shapes, [false, true]);
+        check_shapes!(device, bf16 as f32, tiling::multiply_right::<bf16, 64>, 128, shapes, [false, true]);
+        check_shapes!(device, f16 as f32, tiling::multiply_right::<f16, 64>, 128, shapes, [false, true]);
     }
     if memory >= 100 << 10 {
-        check_shapes!(device, bf16, tiling::multiply_both::<bf16, 128>, 128, shapes, [true, true]);
-        check_shapes!(device, f16, tiling::multiply_both::<f16, 128>, 128, shapes, [true, true]);
+        check_shapes!(device, bf16 as f32, tiling::multiply_both::<bf16, 128>, 128, shapes, [true, true]);
+        check_shapes!(device, f16 as f32, tiling::multiply_both::<f16, 128>, 128, shapes, [true, true]);
     }
     if memory >= 150 << 10 {
-        check_shapes!(device, bf16, tiling::multiply_right::<bf16, 256>, 128, shapes, [false, true]);
-        check_shapes!(device, f16, tiling::multiply_right::<f16, 256>, 128, shapes, [false, true]);
+        check_shapes!(device, bf16 as f32, tiling::multiply_right::<bf16, 256>, 128, shapes, [false, true]);
+        check_shapes!(device, f16 as f32, tiling::multiply_right::<f16, 256>, 128, shapes, [false, true]);
     }
     Ok(())
 }
@@ -135,6 +176,49 @@ where
         let most = (DEPTH * DEPTH) as f64 / f64::from(1 << 22);
         expect(&format!("{found} for {exact} at {place}"), (f64::from(found) - exact).abs() <= most, true)?;
     }
+    Ok(())
+}
+
+fn tiles_of_other_elements_are_multiplied(device: &Device) -> Outcome {
+    check_shapes!(device, i8 as i32, tiling::multiply_bytes::<i8>, 64, SHAPES);
+    check_shapes!(device, u8 as i32, tiling::multiply_bytes::<u8>, 64, SHAPES);
+    check_shapes!(device, f8e4m3 as f32, tiling::multiply_bytes::<f8e4m3>, 64, SHAPES);
+    check_shapes!(device, f8e5m2 as f32, tiling::multiply_bytes::<f8e5m2>, 64, SHAPES);
+    check_shapes!(device, tf32 as f32, tiling::multiply_tf32, 64, SHAPES);
+    let large = if device.is_cuda() { &LARGE[..] } else { &LARGE[..1] };
+    if device.properties()?.shared_memory_per_block_optin >= 128 << 10 {
+        check_shapes!(device, i8 as i32, tiling::multiply_tall_bytes::<i8>, 128, large);
+        check_shapes!(device, f8e4m3 as f32, tiling::multiply_tall_bytes::<f8e4m3>, 128, large);
+    }
+    Ok(())
+}
+
+/// Numbers between -1 and 1. Each instruction, which adds 32 bytes of a row, may lose what is below 2^-13 of all that was added.
+fn products_of_narrow_tiles_are_close_to_exact(device: &Device) -> Outcome {
+    const DEPTH: usize = 512;
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(503));
+    macro_rules! check {
+        ($t:ident, $launch:path) => {
+            let [a, b]: [Vec<$t>; 2] = [100, 60].map(|rows| {
+                (0..rows * DEPTH).map(|_| $t::from_f32(random.f32() * 2.0 - 1.0)).collect::<Vec<_>>()
+            });
+            let (device_a, device_b) = (stream.upload(&a)?, stream.upload(&b)?);
+            let mut c = stream.zeros(100 * 60)?;
+            let (view_a, view_b) = (device_a.view_2d(DEPTH, 100)?, device_b.view_2d(DEPTH, 60)?);
+            $launch(&stream, Grid::new(3, 256), view_a, view_b, c.as_atomic())?;
+            for (place, found) in stream.download(&c)?.into_iter().enumerate() {
+                let (a, b) = (&a[place / 60 * DEPTH..][..DEPTH], &b[place % 60 * DEPTH..][..DEPTH]);
+                let products = || a.iter().zip(b).map(|(a, b)| f64::from(a.to_f32()) * f64::from(b.to_f32()));
+                let (exact, all) = (products().sum::<f64>(), products().map(f64::abs).sum::<f64>());
+                let most = all * (DEPTH * size_of::<$t>() / 32) as f64 / f64::from(1 << 13);
+                let what = format!("{found} for {exact} at {place}, {}", stringify!($t));
+                expect(&what, (f64::from(found) - exact).abs() <= most, true)?;
+            }
+        };
+    }
+    check!(tf32, tiling::multiply_tf32);
+    check!(f8e4m3, tiling::multiply_bytes::<f8e4m3>);
+    check!(f8e5m2, tiling::multiply_bytes::<f8e5m2>);
     Ok(())
 }
 

@@ -4,15 +4,15 @@
 #[ferrogrid::module]
 pub mod twice {
     use atomic::Ordering::Relaxed;
-    use ferrogrid::device::half::{HalfFloat, bf16, f16};
-    use ferrogrid::device::matrix::{PairedProducts, ProductElement, ProductSums, TwoProducts};
+    use ferrogrid::device::half::{bf16, f16};
+    use ferrogrid::device::matrix::{HalfElement, PairedProducts, ProductSums, TwoProducts};
     use ferrogrid::device::prelude::*;
 
     /// y <- (a b^T - the greatest of each row in a tile of `N` columns) c, where the sums are halved before each tile, unless step `last`
     /// comes.
     #[inline(always)]
     fn compute<
-        T: ProductElement + HalfFloat,
+        T: HalfElement,
         const M: usize,
         const N: usize,
         const D: usize,
@@ -127,7 +127,7 @@ pub mod twice {
     /// one far past the end, unless step `last` comes.
     #[inline(always)]
     fn compute_pairs<
-        T: ProductElement + HalfFloat,
+        T: HalfElement,
         const M: usize,
         const N: usize,
         const D: usize,

@@ -6,8 +6,8 @@ mod kernels {
     #[kernel(block = 256)]
     pub fn multiply(
         t: Thread<1>,
-        a: TensorMap<i8, 128, 64>,
-        memory: Shared<Products<i8, 64, 64, 2>>,
+        a: TensorMap<f64, 16, 64>,
+        memory: Shared<Products<f64, 64, 64, 2>>,
     ) {
         t.multiply_tiles(memory, a, a, [[0, 0]], |_, _| ());
     }

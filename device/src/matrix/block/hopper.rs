@@ -11,8 +11,8 @@ use core::arch::asm;
 
 use super::stages::{Addresses, Barrier, Turn, warp_all};
 use super::{
-    ALIGNMENT, END, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, Products, ROW, TiledFactor,
-    first_sum, sealed::Factor,
+    ALIGNMENT, BlockSum, END, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, Products, ROW,
+    TiledFactor, first_sum, sealed::Factor,
 };
 use crate::feedback::panic::give_up;
 use crate::shared::Shared;
@@ -22,7 +22,7 @@ use crate::thread::Thread;
 const PATTERN: usize = 8;
 /// The warps of a group.
 pub(super) const WARPS: usize = GROUP / 32;
-/// The bytes of 16 elements, the depth of one instruction.
+/// The bytes of a row that one instruction multiplies.
 const DEPTH: usize = 32;
 /// The bytes of 64 rows: what one copy of a transposed factor is.
 const SQUARE: usize = GROUP_ROWS * ROW;
@@ -44,7 +44,7 @@ pub(super) fn multiply<
     b: B,
     steps: usize,
     tiles: impl Iterator<Item = [u32; 2]>,
-    each: impl FnMut([usize; 2], &ProductSums<N>),
+    each: impl FnMut([usize; 2], &ProductSums<N, T::Sum>),
 ) {
     let start = address(memory.start.cast());
     let first = (start + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
@@ -155,7 +155,7 @@ fn add<
     addresses: Addresses,
     number: usize,
     steps: usize,
-    mut each: impl FnMut([usize; 2], &ProductSums<N>),
+    mut each: impl FnMut([usize; 2], &ProductSums<N, T::Sum>),
 ) {
     let (group, is_first) = (number / GROUP, number % 32 == 0);
     let (mut turn, mut product) = (Turn::FIRST, 0);
@@ -171,9 +171,9 @@ fn add<
         if place == END {
             break;
         }
-        let mut sums = ProductSums { sums: [[0.0; 4]; 32], first: first_sum(number) };
+        let mut sums = ProductSums { sums: [[T::Sum::default(); 4]; 32], first: first_sum(number) };
         let (mut last, mut has_all) = (turn, true);
-        let multiply = |sums: &mut [[f32; 4]; 32], turn: Turn, order| {
+        let multiply = |sums: &mut [[T::Sum; 4]; 32], turn: Turn, order| {
             let a = addresses.stages + turn.stage * ((M + N) * ROW) as u32;
             let b = a + (M * ROW) as u32;
             let a = a + (group * GROUP_ROWS * ROW) as u32;
@@ -204,7 +204,7 @@ fn add<
             last = turn;
             turn.next::<S>();
         }
-        wait_for::<N>(&mut sums.sums);
+        T::Sum::wait::<0, N>(&mut sums.sums);
         if !has_all {
             give_up();
         }
@@ -339,7 +339,7 @@ unsafe fn start_one(to: u32, map: *const u8, [column, row]: [usize; 2], full: Ba
     }
 }
 
-/// The descriptor of the `k`-th 16 elements of an operand's rows, in a tile at `tile`: lines of 128 bytes, swizzled in patterns of 8. A line is
+/// The descriptor of the `k`-th 32 bytes of an operand's rows, in a tile at `tile`: lines of 128 bytes, swizzled in patterns of 8. A line is
 /// a row, or, if the factor is transposed, an element of each of 64 rows; the next 64 rows are in the next square then.
 #[inline(always)]
 pub(super) fn descriptor<F: Factor>(tile: u32, k: usize) -> u64 {
@@ -373,17 +373,30 @@ macro_rules! columns {
 
 /// One `wgmma`, behind `$before`, which adds to the sums (`inout`, 1) or sets them (`out`, 0).
 macro_rules! product {
-    ($before:literal $how:ident $adds:literal $t:literal $columns:literal $sums:ident $a:ident $b:ident $first:literal: $($n:literal)*) => {
-        asm!(
-            concat!(
-                $before, "wgmma.mma_async.sync.aligned.m64n", $columns, "k16.f32.", $t, ".", $t, " {{{}, {}, {}, {}",
-                $(each!($n ", {}, {}, {}, {}"),)* "}}, {}, {}, ", $adds, ", 1, 1, {turned_a}, {turned_b};"
-            ),
+    ($before:literal $how:ident $adds:literal $form:literal $columns:literal $turns:tt $sums:ident $a:ident $b:ident $first:literal: $($n:literal)*) => {
+        product!(
+            @ concat!(
+                $before, "wgmma.mma_async.sync.aligned.m64n", $columns, $form, " {{{}, {}, {}, {}",
+                $(each!($n ", {}, {}, {}, {}"),)* "}}, {}, {}, ", $adds
+            );
+            $turns;
             $how(reg32) $sums[$first][0], $how(reg32) $sums[$first][1], $how(reg32) $sums[$first][2], $how(reg32) $sums[$first][3],
             $($how(reg32) $sums[$n][0], $how(reg32) $sums[$n][1], $how(reg32) $sums[$n][2], $how(reg32) $sums[$n][3],)*
-            in(reg64) $a, in(reg64) $b, turned_a = const A::IS_TRANSPOSED as u8, turned_b = const B::IS_TRANSPOSED as u8,
-            options(nostack, preserves_flags),
+            in(reg64) $a, in(reg64) $b
         )
+    };
+    // Factors of 16-bit floats may be transposed; those of floats have signs.
+    (@ $text:expr; (halves); $($operands:tt)*) => {
+        asm!(
+            $text, ", 1, 1, {turned_a}, {turned_b};", $($operands)*,
+            turned_a = const A::IS_TRANSPOSED as u8, turned_b = const B::IS_TRANSPOSED as u8, options(nostack, preserves_flags),
+        )
+    };
+    (@ $text:expr; (floats); $($operands:tt)*) => {
+        asm!($text, ", 1, 1;", $($operands)*, options(nostack, preserves_flags))
+    };
+    (@ $text:expr; (integers); $($operands:tt)*) => {
+        asm!($text, ";", $($operands)*, options(nostack, preserves_flags))
     };
 }
 
@@ -403,14 +416,14 @@ macro_rules! product_of_words {
     };
 }
 
-macro_rules! products {
-    ($($name:ident $of_words:ident $t:literal;)*) => { $(
-        #[doc = "See [`ProductElement::add_words`]."]
+macro_rules! products_of_words {
+    ($($name:ident $t:literal;)*) => { $(
+        #[doc = "See [`HalfElement::add_words`](super::HalfElement::add_words)."]
         ///
         /// # Safety
         /// As there.
         #[inline(always)]
-        pub(super) unsafe fn $of_words<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order) {
+        pub(super) unsafe fn $name<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order) {
             macro_rules! of {
                 ($columns:tt) => {
                     // SAFETY: the caller's.
@@ -427,14 +440,24 @@ macro_rules! products {
                 _ => of!(128),
             }
         }
+    )* };
+}
 
+#[cfg(feature = "half")]
+products_of_words! {
+    f16_of_words "f16";
+    bf16_of_words "bf16";
+}
+
+macro_rules! products {
+    ($($name:ident $sum:ident $form:literal $turns:tt;)*) => { $(
         #[doc = "See [`ProductElement::add`]."]
         ///
         /// # Safety
         /// As there.
         #[inline(always)]
         pub(super) unsafe fn $name<const N: usize, A: Factor, B: Factor>(
-            sums: &mut [[f32; 4]; 32],
+            sums: &mut [[$sum; 4]; 32],
             a: u64,
             b: u64,
             order: Order,
@@ -444,9 +467,9 @@ macro_rules! products {
                     // SAFETY: the caller's.
                     unsafe {
                         match order {
-                            Order::First => columns!(product $columns "wgmma.fence.sync.aligned; " out "0" $t $columns sums a b),
-                            Order::Fenced => columns!(product $columns "wgmma.fence.sync.aligned; " inout "1" $t $columns sums a b),
-                            Order::Following => columns!(product $columns "" inout "1" $t $columns sums a b),
+                            Order::First => columns!(product $columns "wgmma.fence.sync.aligned; " out "0" $form $columns $turns sums a b),
+                            Order::Fenced => columns!(product $columns "wgmma.fence.sync.aligned; " inout "1" $form $columns $turns sums a b),
+                            Order::Following => columns!(product $columns "" inout "1" $form $columns $turns sums a b),
                         }
                     }
                 };
@@ -461,37 +484,60 @@ macro_rules! products {
     )* };
 }
 
+#[cfg(feature = "half")]
 products! {
-    f16 f16_of_words "f16";
-    bf16 bf16_of_words "bf16";
+    f16 f32 "k16.f32.f16.f16" (halves);
+    bf16 f32 "k16.f32.bf16.bf16" (halves);
+}
+products! {
+    tf32 f32 "k8.f32.tf32.tf32" (floats);
+    f8e4m3 f32 "k32.f32.e4m3.e4m3" (floats);
+    f8e5m2 f32 "k32.f32.e5m2.e5m2" (floats);
+    i8 i32 "k32.s32.s8.s8" (integers);
+    u8 i32 "k32.s32.u8.u8" (integers);
 }
 
+macro_rules! sums {
+    ($($t:ident),*) => { $(
+        impl BlockSum for $t {
+            #[inline(always)]
+            fn wait<const P: usize, const N: usize>(sums: &mut [[$t; 4]; 32]) {
+                // SAFETY: it waits.
+                unsafe {
+                    match N {
+                        32 => columns!(wait 32 sums P),
+                        64 => columns!(wait 64 sums P),
+                        128 => columns!(wait 128 sums P),
+                        _ => columns!(wait 256 sums P),
+                    }
+                }
+            }
+        }
+    )* };
+}
+
+macro_rules! wait {
+    ($sums:ident $pending:ident $first:literal: $($n:literal)*) => {
+        asm!(
+            concat!("wgmma.wait_group.sync.aligned {pending}; // {} {} {} {}" $(, each!($n " {} {} {} {}"))*),
+            inout(reg32) $sums[$first][0], inout(reg32) $sums[$first][1], inout(reg32) $sums[$first][2], inout(reg32) $sums[$first][3],
+            $(inout(reg32) $sums[$n][0], inout(reg32) $sums[$n][1], inout(reg32) $sums[$n][2], inout(reg32) $sums[$n][3],)*
+            pending = const $pending, options(nostack, preserves_flags),
+        )
+    };
+}
+sums!(f32, i32);
+
 /// Waits for all products of the group, whose sums no instruction reads before.
+#[cfg(feature = "half")]
 #[inline(always)]
 pub(super) fn wait_for<const N: usize>(sums: &mut [[f32; 4]; 32]) {
-    wait_until_pending::<0, N>(sums);
+    f32::wait::<0, N>(sums);
 }
 
 /// Waits for all but the last `P` products of the group that were committed. No instruction reads these sums before.
+#[cfg(feature = "half")]
 #[inline(always)]
 pub(super) fn wait_until_pending<const P: usize, const N: usize>(sums: &mut [[f32; 4]; 32]) {
-    macro_rules! wait {
-        ($first:literal: $($n:literal)*) => {
-            asm!(
-                concat!("wgmma.wait_group.sync.aligned {pending}; // {} {} {} {}" $(, each!($n " {} {} {} {}"))*),
-                inout(reg32) sums[$first][0], inout(reg32) sums[$first][1], inout(reg32) sums[$first][2], inout(reg32) sums[$first][3],
-                $(inout(reg32) sums[$n][0], inout(reg32) sums[$n][1], inout(reg32) sums[$n][2], inout(reg32) sums[$n][3],)*
-                pending = const P, options(nostack, preserves_flags),
-            )
-        };
-    }
-    // SAFETY: it waits.
-    unsafe {
-        match N {
-            32 => columns!(wait 32),
-            64 => columns!(wait 64),
-            128 => columns!(wait 128),
-            _ => columns!(wait 256),
-        }
-    }
+    f32::wait::<P, N>(sums);
 }

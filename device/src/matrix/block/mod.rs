@@ -1,4 +1,4 @@
-//! Products of matrices by a whole block: [`Products`]. `factor` has what is multiplied, `hopper` the instructions of `sm_90a`, with its
+//! Products of matrices by a whole block: [`Products`]. `factor` and `transposed` have what is multiplied, `hopper` the instructions of `sm_90a`, with its
 //! `stages`, `steps` what computes the same elsewhere. `twice` multiplies by what comes of a product, and `pairs` by what comes of two.
 
 mod factor;
@@ -11,17 +11,24 @@ mod stages;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
 mod steps;
 #[cfg(feature = "half")]
+mod transposed;
+#[cfg(feature = "half")]
 mod twice;
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-pub use self::factor::{TiledFactor, Transposed};
+pub use self::factor::TiledFactor;
 #[cfg(feature = "half")]
 pub use self::pairs::PairedProducts;
 #[cfg(feature = "half")]
+pub use self::transposed::Transposed;
+#[cfg(feature = "half")]
 pub use self::twice::TwoProducts;
 use super::{COLUMNS, MatrixElement, ROWS, unrolled};
+#[cfg(feature = "half")]
+use crate::number::half::{HalfFloat, bf16, f16};
+use crate::number::narrow::{f8e4m3, f8e5m2, tf32};
 use crate::shared::{Shared, without_elements};
 use crate::thread::Thread;
 use crate::warp::Warp;
@@ -112,19 +119,19 @@ const END: [u32; 2] = [u32::MAX; 2];
 without_elements!([T: MatrixElement, const M: usize, const N: usize, const S: usize] Products<T, M, N, S>, T);
 
 /// The sums of one product of a block, of which each thread holds some: those of 64 rows and `N` columns for each 128 threads.
-/// [`multiply_tiles`](Thread::multiply_tiles) makes them.
-pub struct ProductSums<const N: usize> {
+/// [`multiply_tiles`](Thread::multiply_tiles) makes them. They are `f32`, or `i32` if the elements are integers.
+pub struct ProductSums<const N: usize, U = f32> {
     /// Of each 8 columns two neighbours of a row, and below them two of the eighth row after it.
-    pub(super) sums: [[f32; 4]; 32],
+    pub(super) sums: [[U; 4]; 32],
     /// The row and the column of the first.
     pub(super) first: [usize; 2],
 }
 
-impl<const N: usize> ProductSums<N> {
+impl<const N: usize, U: Copy> ProductSums<N, U> {
     /// Calls `f` for each pair of neighbours in a row that the thread holds, with row and column of the left one within the product;
     /// the column is even.
     #[inline(always)]
-    pub fn for_each_pair(&self, mut f: impl FnMut(usize, usize, [f32; 2])) {
+    pub fn for_each_pair(&self, mut f: impl FnMut(usize, usize, [U; 2])) {
         let [row, column] = self.first;
         each_column!(n, N, {
             let [a, b, c, d] = self.sums[n];
@@ -199,28 +206,68 @@ pub enum Order {
     Following,
 }
 
-/// An element of matrices that groups of four warps multiply: `f16` and `bf16`, with the feature `half`.
+/// An element of matrices that blocks multiply: `i8` and `u8`, whose sums are `i32`, and `tf32`, `f8e4m3` and `f8e5m2` of
+/// [`narrow`](crate::narrow), and with the feature `half` `f16` and `bf16`, whose sums are `f32`.
 #[diagnostic::on_unimplemented(
     message = "blocks multiply no matrices of `{Self}`",
     label = "not a `ProductElement`",
-    note = "elements are `f16` and `bf16`, with the feature `half`"
+    note = "elements are `i8`, `u8`, the `tf32`, `f8e4m3` and `f8e5m2` of `device::narrow`, and with the feature `half` `f16` and `bf16`"
 )]
-pub trait ProductElement: MatrixElement<Sum = f32, Word = u32> {
-    /// Starts to add the product of 64 x 16 and 16 x `N` elements to the sums of the threads of a group. The factors say whether
-    /// their tiles are transposed.
+pub trait ProductElement: MatrixElement<Word = u32, Sum: BlockSum> {
+    /// Starts to add the product of 64 x 32 bytes and `N` rows of 32 bytes to the sums of the threads of a group. The factors say whether
+    /// their tiles are transposed, which only those of 16-bit floats are.
     ///
     /// # Safety
     /// As `wgmma.mma_async` requires of all threads of the group, with these descriptors of its operands.
     #[doc(hidden)]
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
     unsafe fn add<const N: usize, A: sealed::Factor, B: sealed::Factor>(
-        sums: &mut [[f32; 4]; 32],
+        sums: &mut [[Self::Sum; 4]; 32],
         a: u64,
         b: u64,
         order: Order,
     );
+}
 
-    /// As `add`, of 64 x 16 elements that the threads hold, two to a word, and as many columns of a transposed factor: 64 or 128.
+/// What the products of a block are added up in.
+#[doc(hidden)]
+pub trait BlockSum: Copy + Default {
+    /// Waits for all but the last `P` products of the group that were committed. No instruction reads these sums before.
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    fn wait<const P: usize, const N: usize>(sums: &mut [[Self; 4]; 32]);
+}
+
+macro_rules! elements {
+    ($($t:ident),*) => { $(
+        impl ProductElement for $t {
+            #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+            #[inline(always)]
+            unsafe fn add<const N: usize, A: sealed::Factor, B: sealed::Factor>(
+                sums: &mut [[Self::Sum; 4]; 32],
+                a: u64,
+                b: u64,
+                order: Order,
+            ) {
+                // SAFETY: the caller's.
+                unsafe { hopper::$t::<N, A, B>(sums, a, b, order) }
+            }
+        }
+    )* };
+}
+elements!(i8, u8, tf32, f8e4m3, f8e5m2);
+#[cfg(feature = "half")]
+elements!(f16, bf16);
+
+/// An element of products whose sums are rounded, and multiplied again by [`multiply_twice`](Thread::multiply_twice) and
+/// [`multiply_pairs`](Thread::multiply_pairs): `f16` and `bf16`.
+#[cfg(feature = "half")]
+#[diagnostic::on_unimplemented(
+    message = "blocks multiply no rounded sums of `{Self}`",
+    label = "neither `f16` nor `bf16`"
+)]
+pub trait HalfElement: ProductElement<Sum = f32> + HalfFloat {
+    /// As [`ProductElement::add`], of 64 x 16 elements that the threads hold, two to a word, and as many columns of a transposed factor: 64
+    /// or 128.
     ///
     /// # Safety
     /// As `wgmma.mma_async` requires of all threads of the group, with this descriptor.
@@ -228,6 +275,27 @@ pub trait ProductElement: MatrixElement<Sum = f32, Word = u32> {
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
     unsafe fn add_words<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order);
 }
+
+#[cfg(feature = "half")]
+macro_rules! half_elements {
+    ($($t:ident $of_words:ident),*) => { $(
+        impl HalfElement for $t {
+            #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+            #[inline(always)]
+            unsafe fn add_words<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order) {
+                // SAFETY: the caller's.
+                unsafe { hopper::$of_words::<N>(sums, a, b, order) }
+            }
+        }
+    )* };
+}
+#[cfg(feature = "half")]
+half_elements!(f16 f16_of_words, bf16 bf16_of_words);
+
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+impl BlockSum for f32 {}
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+impl BlockSum for i32 {}
 
 impl<T: ProductElement, const M: usize, const N: usize, const S: usize> Products<T, M, N, S> {
     /// The threads of a block.
@@ -255,7 +323,8 @@ impl Thread<'_, 1> {
     /// `a b`.
     ///
     /// Elements beyond the edges of `a` and `b` are zeros, so places and sums may lie beyond the edges of the result, which `each` then
-    /// leaves out. Products are exact, and sums are `f32`, as in [`FragmentA`](super::FragmentA).
+    /// leaves out. Products are exact, and sums `f32` or, of integers, `i32`, as in [`FragmentA`](super::FragmentA); but `wgmma` adds products
+    /// of 8-bit floats with some 14 bits, as others have found.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -317,7 +386,7 @@ impl Thread<'_, 1> {
         a: A,
         b: B,
         tiles: impl IntoIterator<Item = [usize; 2]>,
-        each: impl FnMut([usize; 2], &ProductSums<N>),
+        each: impl FnMut([usize; 2], &ProductSums<N, T::Sum>),
     ) {
         const {
             assert!(
@@ -354,48 +423,4 @@ const fn has_whole_copies<F: sealed::Factor>(rows: usize) -> bool {
 fn first_sum(number: usize) -> [usize; 2] {
     let lane = number % 32;
     [number / 32 * ROWS + lane / 4, lane % 4 * 2]
-}
-
-#[cfg(feature = "half")]
-impl ProductElement for crate::half::f16 {
-    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-    #[inline(always)]
-    unsafe fn add<const N: usize, A: sealed::Factor, B: sealed::Factor>(
-        sums: &mut [[f32; 4]; 32],
-        a: u64,
-        b: u64,
-        order: Order,
-    ) {
-        // SAFETY: the caller's.
-        unsafe { hopper::f16::<N, A, B>(sums, a, b, order) }
-    }
-
-    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-    #[inline(always)]
-    unsafe fn add_words<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order) {
-        // SAFETY: the caller's.
-        unsafe { hopper::f16_of_words::<N>(sums, a, b, order) }
-    }
-}
-
-#[cfg(feature = "half")]
-impl ProductElement for crate::half::bf16 {
-    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-    #[inline(always)]
-    unsafe fn add<const N: usize, A: sealed::Factor, B: sealed::Factor>(
-        sums: &mut [[f32; 4]; 32],
-        a: u64,
-        b: u64,
-        order: Order,
-    ) {
-        // SAFETY: the caller's.
-        unsafe { hopper::bf16::<N, A, B>(sums, a, b, order) }
-    }
-
-    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-    #[inline(always)]
-    unsafe fn add_words<const N: usize>(sums: &mut [[f32; 4]; 32], a: [u32; 4], b: u64, order: Order) {
-        // SAFETY: the caller's.
-        unsafe { hopper::bf16_of_words::<N>(sums, a, b, order) }
-    }
 }

@@ -1,9 +1,7 @@
 //! Products where there is no `wgmma`: all threads copy a tile, then groups multiply it.
 
 use super::{END, GROUP, ProductElement, ProductSums, Products, ROW, TiledFactor, each_column, first_sum};
-#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
-use crate::matrix::ROWS;
-use crate::matrix::{COLUMNS, unrolled};
+use crate::matrix::{COLUMNS, ROWS, unrolled};
 use crate::shared::Shared;
 use crate::thread::Thread;
 
@@ -19,7 +17,7 @@ pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const 
     b: impl TiledFactor<T>,
     steps: usize,
     mut tiles: impl Iterator<Item = [u32; 2]>,
-    mut each: impl FnMut([usize; 2], &ProductSums<N>),
+    mut each: impl FnMut([usize; 2], &ProductSums<N, T::Sum>),
 ) {
     let rank = thread.thread_rank() as usize;
     // SAFETY: fields of the region, which this call owns.
@@ -40,7 +38,8 @@ pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const 
             break;
         }
         let [row, column] = place.map(|axis| axis as usize);
-        let mut sums = ProductSums { sums: [[0.0; 4]; 32], first: first_sum(rank.wrapping_sub(GROUP)) };
+        let mut sums =
+            ProductSums { sums: [[T::Sum::default(); 4]; 32], first: first_sum(rank.wrapping_sub(GROUP)) };
         for step in 0..steps {
             // SAFETY: no thread reads the tiles before the barrier, and each writes words of its own.
             unsafe {
@@ -102,13 +101,13 @@ unsafe fn add<T: ProductElement, const N: usize>(
     a: *const u32,
     b: *const u32,
     number: usize,
-    sums: &mut ProductSums<N>,
+    sums: &mut ProductSums<N, T::Sum>,
 ) {
     // SAFETY: the caller's.
     let word = |tile: *const u32, row, word| unsafe { tile.add(place(row, word)).read() };
     let [row, column] = sums.first;
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
-    {
+    if T::HAS_PRODUCT {
         let (warp, quarter, across) = (thread.warp(), column / 2, number % 32 / 4);
         for k in 0..WORDS / 8 {
             let of = |tile, row, half: usize| word(tile, row, k * 8 + half * 4 + quarter);
@@ -119,24 +118,22 @@ unsafe fn add<T: ProductElement, const N: usize>(
                 sums.sums[n] = own[0][0];
             });
         }
+        return;
     }
-    #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
-    {
-        let _ = (thread, number);
-        // A loop over the words, not over those of each sum: compiled code is a 16th as long, and words are read once for all columns.
-        for w in 0..WORDS {
-            let of_a = [word(a, row, w), word(a, row + ROWS / 2, w)];
-            each_column!(n, N, {
-                let column = n * COLUMNS + column;
-                let of_b = [word(b, column, w), word(b, column + 1, w)];
-                let [top_left, top_right, left, right] = sums.sums[n];
-                sums.sums[n] = [
-                    T::add_products(of_a[0], of_b[0], top_left),
-                    T::add_products(of_a[0], of_b[1], top_right),
-                    T::add_products(of_a[1], of_b[0], left),
-                    T::add_products(of_a[1], of_b[1], right),
-                ];
-            });
-        }
+    let _ = (thread, number);
+    // A loop over the words, not over those of each sum: compiled code is a 16th as long, and words are read once for all columns.
+    for w in 0..WORDS {
+        let of_a = [word(a, row, w), word(a, row + ROWS / 2, w)];
+        each_column!(n, N, {
+            let column = n * COLUMNS + column;
+            let of_b = [word(b, column, w), word(b, column + 1, w)];
+            let [top_left, top_right, left, right] = sums.sums[n];
+            sums.sums[n] = [
+                T::add_products(of_a[0], of_b[0], top_left),
+                T::add_products(of_a[0], of_b[1], top_right),
+                T::add_products(of_a[1], of_b[0], left),
+                T::add_products(of_a[1], of_b[1], right),
+            ];
+        });
     }
 }

@@ -1,7 +1,10 @@
 //! Products of matrices, beside sums in the order of the documentation.
 
+use std::fmt::Debug;
+
 use ferrogrid::algorithms::{self, Gemm, Multiplied};
 use ferrogrid::device::half::{bf16, f16};
+use ferrogrid::device::narrow::{f8e4m3, f8e5m2};
 use ferrogrid::prelude::*;
 
 use crate::{Case, Outcome, expect, expect_error, names};
@@ -10,6 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("matrices_of_all_numbers_are_multiplied", matrices_of_all_numbers_are_multiplied),
     ("batches_of_matrices_are_multiplied", batches_of_matrices_are_multiplied),
     ("products_that_fill_the_device_are_right", products_that_fill_the_device_are_right),
+    ("large_products_of_tf32_are_right", large_products_of_tf32_are_right),
     ("products_of_floats_have_the_same_bits_everywhere", products_of_floats_have_the_same_bits_everywhere),
     ("products_of_tf32_are_those_of_rounded_elements", products_of_tf32_are_those_of_rounded_elements),
     ("products_of_half_matrices_are_close_to_exact", products_of_half_matrices_are_close_to_exact),
@@ -18,35 +22,73 @@ pub(crate) const CASES: &[Case] = &[
     ("products_are_recorded", products_are_recorded),
 ];
 
-/// A number, and how the model computes with it.
-trait Modelled: Multiplied<Total: Into<f64> + PartialEq> + Default + PartialEq + std::fmt::Debug {
+/// A number, and how the model computes with it to results of `C`.
+trait Modelled<C: DeviceCopy = Self>: Multiplied<C> {
     fn of(number: f32) -> Self;
-    fn total(number: f32) -> Self::Total;
+    fn scale(number: f32) -> Self::Scale;
+    /// A result that was there before.
+    fn before(number: f32) -> C;
     /// `alpha` times the sum of products in their order, and `beta` times what was there.
-    fn model(factors: impl Iterator<Item = (Self, Self)>, scales: [Self::Total; 2], before: Self) -> Self;
+    fn model(factors: impl Iterator<Item = (Self, Self)>, scales: [Self::Scale; 2], before: C) -> C;
 }
 
 macro_rules! modelled {
-    ($($t:ident as $total:ident: $of:expr, $widen:expr, $narrow:expr;)*) => {
-        $(impl Modelled for $t {
+    ($($t:ident to $c:ident by $scale:ident: $of:expr, $widen:expr, $before:expr, $read:expr, $narrow:expr;)*) => {
+        $(impl Modelled<$c> for $t {
             fn of(number: f32) -> Self {
                 $of(number)
             }
-            fn total(number: f32) -> $total {
-                number.into()
+            fn scale(number: f32) -> $scale {
+                number as $scale
             }
-            fn model(factors: impl Iterator<Item = (Self, Self)>, [alpha, beta]: [$total; 2], before: Self) -> Self {
-                let sum = factors.fold(0.0, |sum: $total, (a, b)| $widen(a).mul_add($widen(b), sum));
-                $narrow(if beta == 0.0 { alpha * sum } else { beta.mul_add($widen(before), alpha * sum) })
+            fn before(number: f32) -> $c {
+                $before(number)
+            }
+            fn model(factors: impl Iterator<Item = (Self, Self)>, [alpha, beta]: [$scale; 2], before: $c) -> $c {
+                let zero = 0 as $scale;
+                let sum = factors.fold(zero, |sum, (a, b)| added($widen(a), $widen(b), sum));
+                $narrow(if beta == zero { alpha * sum } else { added(beta, $read(before), alpha * sum) })
             }
         })*
     };
 }
 modelled! {
-    f32 as f32: |it| it, |it: f32| it, |it| it;
-    f64 as f64: f64::from, |it: f64| it, |it| it;
-    f16 as f32: f16::from_f32, f16::to_f32, f16::from_f32;
-    bf16 as f32: bf16::from_f32, bf16::to_f32, bf16::from_f32;
+    f32 to f32 by f32: |it| it, |it| it, |it| it, |it| it, |it| it;
+    f64 to f64 by f64: f64::from, |it| it, f64::from, |it| it, |it| it;
+    f16 to f16 by f32: f16::from_f32, f16::to_f32, f16::from_f32, f16::to_f32, f16::from_f32;
+    bf16 to bf16 by f32: bf16::from_f32, bf16::to_f32, bf16::from_f32, bf16::to_f32, bf16::from_f32;
+    i8 to i32 by i32: |it| it as i8, i32::from, |it| it as i32, |it| it, |it| it;
+    f8e4m3 to f32 by f32: f8e4m3::from_f32, f8e4m3::to_f32, |it| it, |it| it, |it| it;
+    f8e4m3 to bf16 by f32: f8e4m3::from_f32, f8e4m3::to_f32, bf16::from_f32, bf16::to_f32, bf16::from_f32;
+    f8e5m2 to f32 by f32: f8e5m2::from_f32, f8e5m2::to_f32, |it| it, |it| it, |it| it;
+    f8e5m2 to bf16 by f32: f8e5m2::from_f32, f8e5m2::to_f32, bf16::from_f32, bf16::to_f32, bf16::from_f32;
+}
+
+/// `a b + sum`, rounded once.
+fn added<T: Added>(a: T, b: T, sum: T) -> T {
+    a.added(b, sum)
+}
+
+trait Added {
+    fn added(self, b: Self, sum: Self) -> Self;
+}
+
+impl Added for i32 {
+    fn added(self, b: i32, sum: i32) -> i32 {
+        self * b + sum
+    }
+}
+
+impl Added for f32 {
+    fn added(self, b: f32, sum: f32) -> f32 {
+        self.mul_add(b, sum)
+    }
+}
+
+impl Added for f64 {
+    fn added(self, b: f64, sum: f64) -> f64 {
+        self.mul_add(b, sum)
+    }
 }
 
 /// A product: rows, columns and depth of each batch, which factors are stored transposed, and what is between the rows.
@@ -66,7 +108,7 @@ struct Stored<T> {
     pitch: usize,
 }
 
-impl<T: Modelled> Stored<T> {
+impl<T: Copy> Stored<T> {
     fn new([height, width]: [usize; 2], gap: usize, mut element: impl FnMut() -> T) -> Self {
         let pitch = width + gap;
         Stored { elements: (0..height * pitch).map(|_| element()).collect(), width, height, pitch }
@@ -78,17 +120,22 @@ impl<T: Modelled> Stored<T> {
 }
 
 /// Multiplies numbers of `next` on the device, and compares each element with the model; `c` is NaN before where it does not count.
-fn check<T: Modelled>(stream: &Stream, shape: Shape, scales: [f32; 2], next: impl FnMut() -> f32) -> Outcome {
-    check_with(stream, shape, scales, next, |product: Gemm<T>| product)
+fn check<T: Modelled<C>, C: DeviceCopy + Debug>(
+    stream: &Stream,
+    shape: Shape,
+    scales: [f32; 2],
+    next: impl FnMut() -> f32,
+) -> Outcome {
+    check_with(stream, shape, scales, next, |product: Gemm<T, C>| product)
 }
 
 /// As `check`, with further options.
-fn check_with<T: Modelled>(
+fn check_with<T: Modelled<C>, C: DeviceCopy + Debug>(
     stream: &Stream,
     shape: Shape,
     [alpha, beta]: [f32; 2],
     mut next: impl FnMut() -> f32,
-    options: impl for<'a, 'c> FnOnce(Gemm<'a, 'c, T>) -> Gemm<'a, 'c, T>,
+    options: impl for<'a, 'c> FnOnce(Gemm<'a, 'c, T, C>) -> Gemm<'a, 'c, T, C>,
 ) -> Outcome {
     let Shape { extents: [rows, columns, depth], batches, transposed: [turned_a, turned_b], gaps } = shape;
     let stored = |[rows, columns]: [usize; 2], turned| {
@@ -98,7 +145,7 @@ fn check_with<T: Modelled>(
     let a = Stored::new(stored([rows, depth], turned_a), gaps[0], || T::of(next()));
     let b = Stored::new(stored([depth, columns], turned_b), gaps[1], || T::of(next()));
     let before = Stored::new([rows * batches, columns], gaps[2], || {
-        T::of(if beta == 0.0 { f32::NAN } else { next() })
+        T::before(if beta == 0.0 { f32::NAN } else { next() })
     });
 
     let (device_a, device_b) = (stream.upload(&a.elements)?, stream.upload(&b.elements)?);
@@ -110,7 +157,7 @@ fn check_with<T: Modelled>(
     );
     let product = if turned_a { product.transpose_a() } else { product };
     let product = if turned_b { product.transpose_b() } else { product };
-    let scales = [T::total(alpha), T::total(beta)];
+    let scales = [T::scale(alpha), T::scale(beta)];
     algorithms::gemm(stream, options(product.alpha(scales[0]).beta(scales[1]).batches(batches)))?;
 
     let mut expected = before.elements.clone();
@@ -174,13 +221,18 @@ fn matrices_of_all_numbers_are_multiplied(device: &Device) -> Outcome {
         for transposed in [[false, false], [false, true], [true, false], [true, true]] {
             for gaps in [[0; 3], [3, 1, 2], [8, 16, 4]] {
                 let shape = Shape { extents, batches: 1, transposed, gaps };
-                let scales = if gaps[0] == 3 { [0.5, 2.0] } else { [1.0, 0.0] };
-                check::<bf16>(&stream, shape, scales, || whole(&mut random))?;
-                check::<f16>(&stream, shape, scales, || whole(&mut random))?;
+                let scales = if gaps[0] == 3 { [3.0, 2.0] } else { [1.0, 0.0] };
+                check::<bf16, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f16, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<i8, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e4m3, f32>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e4m3, bf16>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e5m2, f32>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e5m2, bf16>(&stream, shape, scales, || whole(&mut random))?;
                 if gaps[0] != 8 {
-                    check::<f32>(&stream, shape, scales, || whole(&mut random))?;
-                    check_with::<f32>(&stream, shape, scales, || whole(&mut random), |it| it.tf32())?;
-                    check::<f64>(&stream, shape, scales, || whole(&mut random))?;
+                    check::<f32, _>(&stream, shape, scales, || whole(&mut random))?;
+                    check_with::<f32, _>(&stream, shape, scales, || whole(&mut random), |it| it.tf32())?;
+                    check::<f64, _>(&stream, shape, scales, || whole(&mut random))?;
                 }
             }
         }
@@ -193,11 +245,14 @@ fn batches_of_matrices_are_multiplied(device: &Device) -> Outcome {
     for (extents, batches) in [([16, 8, 24], 7), ([66, 20, 17], 3), ([5, 3, 2], 20)] {
         for transposed in [[false, false], [false, true], [true, false], [true, true]] {
             let shape = Shape { extents, batches, transposed, gaps: [0, 0, 4] };
-            check::<bf16>(&stream, shape, [2.0, 1.0], || whole(&mut random))?;
-            check::<f16>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
-            check::<f32>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
-            check_with::<f32>(&stream, shape, [1.0, 0.0], || whole(&mut random), |it| it.tf32())?;
-            check::<f64>(&stream, shape, [1.0, -1.0], || whole(&mut random))?;
+            check::<bf16, _>(&stream, shape, [2.0, 1.0], || whole(&mut random))?;
+            check::<f16, _>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
+            check::<f32, _>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
+            check_with::<f32, _>(&stream, shape, [1.0, 0.0], || whole(&mut random), |it| it.tf32())?;
+            check::<f64, _>(&stream, shape, [1.0, -1.0], || whole(&mut random))?;
+            check::<i8, _>(&stream, shape, [2.0, -1.0], || whole(&mut random))?;
+            check::<f8e4m3, f32>(&stream, shape, [2.0, 1.0], || whole(&mut random))?;
+            check::<f8e5m2, bf16>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
         }
     }
     Ok(())
@@ -205,7 +260,7 @@ fn batches_of_matrices_are_multiplied(device: &Device) -> Outcome {
 
 /// So many tiles that the largest ones are taken.
 fn products_that_fill_the_device_are_right(device: &Device) -> Outcome {
-    fn check<T: Modelled>(device: &Device) -> Outcome {
+    fn check<T: Modelled<C>, C: DeviceCopy + Debug>(device: &Device) -> Outcome {
         let [rows, columns, depth] = [128, 256, 8];
         let batches =
             if device.is_cuda() { 2 * device.properties()?.multiprocessor_count as usize } else { 2 };
@@ -223,7 +278,7 @@ fn products_that_fill_the_device_are_right(device: &Device) -> Outcome {
         });
         let stream = device.new_stream()?;
         let (a, b) = (stream.upload(&a.collect::<Vec<_>>())?, stream.upload(&b.collect::<Vec<_>>())?);
-        let mut c = stream.fill(T::of(f32::NAN), rows * batches * columns)?;
+        let mut c = stream.upload(&vec![T::before(f32::NAN); rows * batches * columns])?;
         let product = Gemm::new(
             a.view_2d(depth, rows * batches)?,
             b.view_2d(columns, depth * batches)?,
@@ -231,17 +286,36 @@ fn products_that_fill_the_device_are_right(device: &Device) -> Outcome {
         );
         algorithms::gemm(&stream, product.batches(batches))?;
         for (place, found) in stream.download(&c)?.into_iter().enumerate() {
-            let expected = of_row(place / columns) + of_column(place % columns);
-            if found != T::of(expected) {
-                return Err(format!("{found:?} instead of {expected} at {place}").into());
+            let expected = T::before(of_row(place / columns) + of_column(place % columns));
+            if format!("{found:?}") != format!("{expected:?}") {
+                return Err(format!("{found:?} instead of {expected:?} at {place}").into());
             }
         }
         Ok(())
     }
-    check::<f32>(device)?;
-    check::<f64>(device)?;
-    check::<f16>(device)?;
-    check::<bf16>(device)
+    check::<f32, _>(device)?;
+    check::<f64, _>(device)?;
+    check::<f16, _>(device)?;
+    check::<bf16, _>(device)?;
+    check::<i8, _>(device)?;
+    check::<f8e4m3, f32>(device)?;
+    check::<f8e4m3, bf16>(device)
+}
+
+/// So large that a GPU of compute capability 9.0 multiplies rounded copies by the tensor cores of blocks.
+fn large_products_of_tf32_are_right(device: &Device) -> Outcome {
+    if !device.is_cuda() {
+        return Ok(()); // there is one way to compute them
+    }
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(606));
+    for transposed in [[false, false], [false, true], [true, false], [true, true]] {
+        for (extents, gaps) in [([1030, 1101, 36], [3, 1, 2]), ([1024, 1088, 70], [0; 3])] {
+            let shape = Shape { extents, batches: 1, transposed, gaps };
+            let scales = if gaps[0] == 3 { [3.0, 2.0] } else { [1.0, 0.0] };
+            check_with::<f32, _>(&stream, shape, scales, || whole(&mut random), |it| it.tf32())?;
+        }
+    }
+    Ok(())
 }
 
 /// Numbers whose sums are rounded in each step: they have the bits of the model only in its order.
@@ -249,8 +323,8 @@ fn products_of_floats_have_the_same_bits_everywhere(device: &Device) -> Outcome 
     let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(603));
     for (extents, transposed) in [([150, 140, 133], [false, false]), ([40, 129, 64], [true, true])] {
         let shape = Shape { extents, batches: 1, transposed, gaps: [0; 3] };
-        check::<f32>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
-        check::<f64>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
+        check::<f32, _>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
+        check::<f64, _>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
     }
     Ok(())
 }
@@ -310,11 +384,14 @@ fn products_of_nothing_scale_what_was_there(device: &Device) -> Outcome {
     for extents in [[5, 8, 0], [0, 3, 4], [4, 0, 4], [0, 0, 0]] {
         for transposed in [[false, false], [true, true]] {
             let shape = Shape { extents, batches: 1, transposed, gaps: [0; 3] };
-            check::<f32>(&stream, shape, [1.0, 2.0], || 3.0)?;
-            check_with::<f32>(&stream, shape, [1.0, 2.0], || 3.0, |it| it.tf32())?;
-            check::<f64>(&stream, shape, [1.0, 0.0], || 3.0)?;
-            check::<bf16>(&stream, shape, [1.0, 2.0], || 3.0)?;
-            check::<f16>(&stream, shape, [1.0, 0.0], || 3.0)?;
+            check::<f32, _>(&stream, shape, [1.0, 2.0], || 3.0)?;
+            check_with::<f32, _>(&stream, shape, [1.0, 2.0], || 3.0, |it| it.tf32())?;
+            check::<f64, _>(&stream, shape, [1.0, 0.0], || 3.0)?;
+            check::<bf16, _>(&stream, shape, [1.0, 2.0], || 3.0)?;
+            check::<f16, _>(&stream, shape, [1.0, 0.0], || 3.0)?;
+            check::<i8, _>(&stream, shape, [1.0, 2.0], || 3.0)?;
+            check::<f8e4m3, f32>(&stream, shape, [1.0, 2.0], || 3.0)?;
+            check::<f8e4m3, bf16>(&stream, shape, [1.0, 0.0], || 3.0)?;
         }
     }
     Ok(())

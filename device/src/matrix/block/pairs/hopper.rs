@@ -4,15 +4,14 @@
 use core::arch::asm;
 
 use super::super::hopper::{
-    WARPS, address, begin_barriers, give_up_unless_whole, is_whole, most_registers, reconverge,
-    share_registers, wait_for, wait_until_pending,
+    address, begin_barriers, give_up_unless_whole, is_whole, most_registers, reconverge, share_registers,
+    wait_for, wait_until_pending,
 };
 use super::super::stages::{Addresses, Barrier, Turn};
 use super::super::twice::hopper::{add_rows, commit, multiply_rows, rounded, start_rows};
-use super::super::{ALIGNMENT, GROUP, GROUP_ROWS, ProductElement, ProductSums, ROW, TiledFactor, first_sum};
+use super::super::{ALIGNMENT, GROUP, GROUP_ROWS, HalfElement, ProductSums, ROW, TiledFactor, first_sum};
 use super::{PairedProducts, Span};
 use crate::feedback::panic::give_up;
-use crate::number::half::HalfFloat;
 use crate::shared::Shared;
 use crate::thread::Thread;
 
@@ -26,7 +25,7 @@ struct Left {
 #[track_caller]
 #[inline(always)]
 pub(super) fn multiply<
-    T: ProductElement + HalfFloat,
+    T: HalfElement,
     F: TiledFactor<T>,
     const M: usize,
     const N: usize,
@@ -86,14 +85,7 @@ pub(super) fn multiply<
 
 /// Copies both left factors, and then the tiles of both right ones together.
 #[inline(always)]
-fn copy<
-    T: ProductElement,
-    F: TiledFactor<T>,
-    const M: usize,
-    const N: usize,
-    const D: usize,
-    const S: usize,
->(
+fn copy<T: HalfElement, F: TiledFactor<T>, const M: usize, const N: usize, const D: usize, const S: usize>(
     addresses: Addresses,
     of_left: Left,
     left: [F; 2],
@@ -135,7 +127,7 @@ fn tiles<const N: usize, const D: usize>(addresses: Addresses, turn: Turn) -> [u
 /// `first` is at work. Only then may sums become a left factor: ptxas would wait if that was done while a product is in flight.
 #[inline(always)]
 fn add<
-    T: ProductElement + HalfFloat,
+    T: HalfElement,
     F: TiledFactor<T>,
     const M: usize,
     const N: usize,

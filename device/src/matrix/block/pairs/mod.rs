@@ -9,10 +9,9 @@ mod steps;
 use core::mem::MaybeUninit;
 
 use super::{
-    ALIGNMENT, Barriers, GROUP, GROUP_ROWS, MOST_GROUPS, MatrixElement, ProductElement, ProductSums,
+    ALIGNMENT, Barriers, GROUP, GROUP_ROWS, HalfElement, MOST_GROUPS, MatrixElement, ProductSums,
     TiledFactor, has_whole_copies,
 };
-use crate::number::half::HalfFloat;
 use crate::shared::{Shared, without_elements};
 use crate::thread::Thread;
 
@@ -49,7 +48,7 @@ pub struct PairedProducts<T, const M: usize, const N: usize, const D: usize, con
 
 without_elements!([T: MatrixElement, const M: usize, const N: usize, const D: usize, const S: usize] PairedProducts<T, M, N, D, S>, T);
 
-impl<T: ProductElement, const M: usize, const N: usize, const D: usize, const S: usize>
+impl<T: HalfElement, const M: usize, const N: usize, const D: usize, const S: usize>
     PairedProducts<T, M, N, D, S>
 {
     /// The threads of a block.
@@ -137,7 +136,7 @@ impl Thread<'_, 1> {
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "factors, places and closures, each of which has its name")]
     pub fn multiply_pairs<
-        T: ProductElement + HalfFloat,
+        T: HalfElement,
         F: TiledFactor<T>,
         const M: usize,
         const N: usize,

@@ -1,16 +1,15 @@
 //! Pairs of products where there is no `wgmma`: all threads copy tiles, then groups multiply them.
 
 use super::super::twice::steps::{add, add_rounded, copy};
-use super::super::{GROUP, ProductElement, ProductSums, TiledFactor, first_sum};
+use super::super::{GROUP, HalfElement, ProductSums, TiledFactor, first_sum};
 use super::{PairedProducts, Span};
-use crate::number::half::HalfFloat;
 use crate::shared::Shared;
 use crate::thread::Thread;
 
 #[track_caller]
 #[inline(always)]
 pub(super) fn multiply<
-    T: ProductElement + HalfFloat,
+    T: HalfElement,
     F: TiledFactor<T>,
     const M: usize,
     const N: usize,

@@ -9,7 +9,8 @@ use super::super::hopper::{
 };
 use super::super::stages::{Addresses, Barrier, Turn};
 use super::super::{
-    ALIGNMENT, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, ROW, TiledFactor, first_sum,
+    ALIGNMENT, GROUP, GROUP_ROWS, HalfElement, Order, ProductElement, ProductSums, ROW, TiledFactor,
+    first_sum,
 };
 use super::{Span, TwoProducts};
 use crate::feedback::panic::give_up;
@@ -66,7 +67,7 @@ pub(in super::super) fn commit() {
 #[track_caller]
 #[inline(always)]
 pub(super) fn multiply<
-    T: ProductElement + HalfFloat,
+    T: HalfElement,
     F: TiledFactor<T>,
     K,
     const M: usize,
@@ -154,7 +155,7 @@ pub(in super::super) unsafe fn start_rows<T, F: TiledFactor<T>, const R: usize, 
 /// All threads of the group make the call, in the same order. Both tiles have arrived, and stay until the product is complete.
 #[inline(always)]
 pub(in super::super) unsafe fn multiply_rows<
-    T: ProductElement,
+    T: HalfElement,
     F: TiledFactor<T>,
     const M: usize,
     const N: usize,
@@ -192,7 +193,7 @@ pub(in super::super) fn rounded<T: HalfFloat, const N: usize>(sums: &ProductSums
 /// # Safety
 /// As for `multiply_rows`.
 #[inline(always)]
-pub(in super::super) unsafe fn add_rows<T: ProductElement, const N: usize, const D: usize>(
+pub(in super::super) unsafe fn add_rows<T: HalfElement, const N: usize, const D: usize>(
     sums: &mut ProductSums<D>,
     words: &[[u32; 4]; 8],
     tile: u32,
@@ -215,14 +216,7 @@ const fn is_overlapped<const M: usize, const N: usize, const D: usize>() -> bool
 
 /// Copies the left factor, and then the tiles of both right ones in the order in which they are multiplied.
 #[inline(always)]
-fn copy<
-    T: ProductElement,
-    F: TiledFactor<T>,
-    const M: usize,
-    const N: usize,
-    const D: usize,
-    const S: usize,
->(
+fn copy<T: HalfElement, F: TiledFactor<T>, const M: usize, const N: usize, const D: usize, const S: usize>(
     addresses: Addresses,
     left: Left,
     [a, b, c]: [F; 3],
@@ -259,7 +253,7 @@ fn copy<
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "addresses, numbers and closures, each of which has its name")]
 fn add<
-    T: ProductElement + HalfFloat,
+    T: HalfElement,
     F: TiledFactor<T>,
     K,
     const M: usize,

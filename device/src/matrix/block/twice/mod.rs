@@ -9,10 +9,9 @@ pub(super) mod steps;
 use core::mem::MaybeUninit;
 
 use super::{
-    ALIGNMENT, Barriers, GROUP, GROUP_ROWS, MOST_GROUPS, MatrixElement, ProductElement, ProductSums,
+    ALIGNMENT, Barriers, GROUP, GROUP_ROWS, HalfElement, MOST_GROUPS, MatrixElement, ProductSums,
     TiledFactor, has_whole_copies,
 };
-use crate::number::half::HalfFloat;
 use crate::shared::{Shared, without_elements};
 use crate::thread::Thread;
 
@@ -51,7 +50,7 @@ pub struct TwoProducts<T, const M: usize, const N: usize, const D: usize, const 
 
 without_elements!([T: MatrixElement, const M: usize, const N: usize, const D: usize, const S: usize] TwoProducts<T, M, N, D, S>, T);
 
-impl<T: ProductElement, const M: usize, const N: usize, const D: usize, const S: usize>
+impl<T: HalfElement, const M: usize, const N: usize, const D: usize, const S: usize>
     TwoProducts<T, M, N, D, S>
 {
     /// The threads of a block.
@@ -133,7 +132,7 @@ impl Thread<'_, 1> {
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "factors, places and closures, each of which has its name")]
     pub fn multiply_twice<
-        T: ProductElement + HalfFloat,
+        T: HalfElement,
         F: TiledFactor<T>,
         K,
         const M: usize,

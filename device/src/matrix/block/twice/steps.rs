@@ -1,16 +1,15 @@
 //! Two products where there is no `wgmma`: all threads copy a tile, then groups multiply it, and exchange the first sums in a warp.
 
-use super::super::{COLUMNS, GROUP, ProductElement, ProductSums, ROWS, TiledFactor, each_column, first_sum};
+use super::super::{COLUMNS, GROUP, HalfElement, ProductSums, ROWS, TiledFactor, each_column, first_sum};
 use super::{Span, TwoProducts};
 use crate::matrix::unrolled;
-use crate::number::half::HalfFloat;
 use crate::shared::Shared;
 use crate::thread::Thread;
 
 #[track_caller]
 #[inline(always)]
 pub(super) fn multiply<
-    T: ProductElement + HalfFloat,
+    T: HalfElement,
     F: TiledFactor<T>,
     K,
     const M: usize,
@@ -77,7 +76,7 @@ pub(super) fn multiply<
 /// # Safety
 /// No other thread uses these elements.
 #[inline(always)]
-pub(in super::super) unsafe fn copy<T: ProductElement, F: TiledFactor<T>, const R: usize, const D: usize>(
+pub(in super::super) unsafe fn copy<T: HalfElement, F: TiledFactor<T>, const R: usize, const D: usize>(
     thread: &Thread<'_, 1>,
     to: *mut [[T; D]; R],
     from: F,
@@ -92,7 +91,7 @@ pub(in super::super) unsafe fn copy<T: ProductElement, F: TiledFactor<T>, const 
 
 /// Adds the products of rows of both, which are exact, to the thread's sums.
 #[inline(always)]
-pub(in super::super) fn add<T: ProductElement + HalfFloat, const M: usize, const N: usize, const D: usize>(
+pub(in super::super) fn add<T: HalfElement, const M: usize, const N: usize, const D: usize>(
     left: &[[T; D]; M],
     right: &[[T; D]; N],
     sums: &mut ProductSums<N>,
@@ -112,7 +111,7 @@ pub(in super::super) fn add<T: ProductElement + HalfFloat, const M: usize, const
 /// Adds the products of rounded sums, which the threads of a row tell each other, and rows.
 #[track_caller]
 #[inline(always)]
-pub(in super::super) fn add_rounded<T: ProductElement + HalfFloat, const N: usize, const D: usize>(
+pub(in super::super) fn add_rounded<T: HalfElement, const N: usize, const D: usize>(
     thread: &Thread<'_, 1>,
     scores: &ProductSums<N>,
     right: &[[T; D]; N],
