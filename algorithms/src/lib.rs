@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[cfg(feature = "half")]
-    fn of_halves() -> [&'static Kernel; 15] {
+    fn of_halves() -> [&'static Kernel; 18] {
         use ferrogrid_device::half::{bf16, f16};
         use ferrogrid_device::narrow::{f8e4m3, f8e5m2};
 
@@ -214,6 +214,9 @@ mod tests {
             narrow_floats::multiply_large::kernel::<f8e5m2, f32>(),
             attention::attend_128::kernel::<f16>(),
             gradients::of_keys_128::kernel::<bf16>(),
+            attention::attend_256::kernel::<f16>(),
+            gradients::of_keys_256::kernel::<bf16, 1>(),
+            gradients::of_queries_256::kernel::<f16>(),
         ]
     }
 

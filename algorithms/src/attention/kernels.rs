@@ -13,10 +13,10 @@ pub mod steps {
 
     /// The threads of a block.
     pub const THREADS: usize = 128;
-    /// The queries of a block, of which each warp has 32.
-    pub const QUERIES: usize = 128;
+    /// The queries of a block, of which each warp has 32, and those for heads of more than 128 elements, of which it has 16.
+    pub const QUERIES: [usize; 2] = [128, 64];
     /// The keys that are read at once.
-    pub const KEYS: usize = 64;
+    pub const KEYS: [usize; 2] = [64, 32];
 
     /// Elements that are read at once.
     pub type Group<T> = Aligned16<[T; 8]>;
@@ -94,16 +94,16 @@ pub mod steps {
     impl Keys {
         /// Begins to copy a tile, unless there are no more.
         #[inline(always)]
-        fn copy<'b, T: TensorElement, const W: usize, const ID: usize>(
+        fn copy<'b, T: TensorElement, const W: usize, const K: usize, const ID: usize>(
             self,
             t: &Thread<'b, 1>,
-            tiles: &mut StagedShared<'b, Tile<T, W, KEYS>, 3, ID>,
+            tiles: &mut StagedShared<'b, Tile<T, W, K>, 3, ID>,
             from: &'b [Group<T>],
             step: usize,
         ) {
             if step < self.steps {
                 tiles.copy_with(t, |[row, group]| {
-                    let key = step * KEYS + row;
+                    let key = step * K + row;
                     let place = (self.first + key) * self.groups + group;
                     from.get(place).filter(|_| key < self.keys && group < self.groups)
                 });
@@ -112,21 +112,33 @@ pub mod steps {
     }
 
     /// y <- softmax(scale q k^T) v for the queries of a block, by an online softmax (FlashAttention-2). Scores, weights and results stay
-    /// in registers. Heads have `W` groups, and `H` times 64 elements, 64
-    /// or 128.
+    /// in registers. Heads have `W` groups, and `H` times 64 elements, 64, 128 or 256. A block has `Q` queries, and each warp `M` times 16.
+    /// `K` keys are read at once, `N` times 8 and `P` times 16.
     #[inline(always)]
-    pub fn attend<'b, T: TensorElement, const W: usize, const H: usize, const A: usize, const B: usize>(
+    pub fn attend<
+        'b,
+        T: TensorElement,
+        const W: usize,
+        const H: usize,
+        const M: usize,
+        const Q: usize,
+        const K: usize,
+        const N: usize,
+        const P: usize,
+        const A: usize,
+        const B: usize,
+    >(
         t: &Thread<'b, 1>,
         s: Sizes,
         [q, k, v]: [&'b [Group<T>]; 3],
         y: &[DeviceAtomic<u32>],
         log_sums: &[DeviceAtomic<f32>],
-        mut rows: Shared<'b, Tile<T, W, QUERIES>, A>,
-        tiles: Shared<'b, Stages<Tile<T, W, KEYS>, 3>, B>,
+        mut rows: Shared<'b, Tile<T, W, Q>, A>,
+        tiles: Shared<'b, Stages<Tile<T, W, K>, 3>, B>,
     ) {
-        let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * 32);
+        let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * (16 * M));
         let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
-        let Place { head, first, seen } = s.place(t.block_idx()[0], QUERIES);
+        let Place { head, first, seen } = s.place(t.block_idx()[0], Q);
         let first_query = head * queries + first;
         rows.fill_with(t, |[row, group]| {
             let place = (first_query + row) * groups + group;
@@ -135,7 +147,7 @@ pub mod steps {
         });
         let rows = t.publish(rows);
 
-        let steps = seen.div_ceil(KEYS);
+        let steps = seen.div_ceil(K);
         let keys_of_head = Keys { first: head / s.sharing as usize * keys, keys, groups, steps };
         let mut tiles = tiles.into_stages();
         keys_of_head.copy(t, &mut tiles, k, 0);
@@ -143,12 +155,12 @@ pub mod steps {
         keys_of_head.copy(t, &mut tiles, v, 0);
         t.advance(&mut tiles);
 
-        let mut sums = [Accumulator::<T, 2, 8>::zero(); H];
-        let mut softmax = OnlineSoftmax::<2>::new(s.scale);
+        let mut sums = [Accumulator::<T, M, 8>::zero(); H];
+        let mut softmax = OnlineSoftmax::<M>::new(s.scale);
         for step in 0..steps {
             // The keys of this step are read, and those of the next one copied.
             keys_of_head.copy(t, &mut tiles, k, step + 1);
-            let mut scores = Accumulator::<T, 2, 8>::zero();
+            let mut scores = Accumulator::<T, M, N>::zero();
             for depth in (0..W * 8).step_by(T::DEPTH) {
                 let q = FragmentA::load(&warp, rows.rows(), [own, depth]);
                 let k = FragmentB::load_transposed(&warp, tiles.current().rows(), [0, depth]);
@@ -157,17 +169,21 @@ pub mod steps {
             t.advance(&mut tiles);
             // Now the values.
             keys_of_head.copy(t, &mut tiles, v, step + 1);
-            if !s.all_see(first, (step + 1) * KEYS) {
+            if !s.all_see(first, (step + 1) * K) {
                 scores.map_places(&warp, |row, column, score| {
-                    s.masked([first + own + row, step * KEYS + column], score)
+                    s.masked([first + own + row, step * K + column], score)
                 });
             }
             let shrunk = softmax.step(&warp, &mut scores);
-            let weights = FragmentA::from_sums::<8, 4>(&scores);
+            let weights = FragmentA::from_sums::<N, P>(&scores);
             let values = tiles.current();
             add_values(&warp, &mut sums[0], &shrunk, &weights, values, 0);
-            if H == 2 {
-                add_values(&warp, &mut sums[H - 1], &shrunk, &weights, values, 64);
+            if H > 1 {
+                add_values(&warp, &mut sums[1 % H], &shrunk, &weights, values, 64);
+            }
+            if H > 2 {
+                add_values(&warp, &mut sums[2 % H], &shrunk, &weights, values, 128);
+                add_values(&warp, &mut sums[3 % H], &shrunk, &weights, values, 192);
             }
             t.advance(&mut tiles);
         }
@@ -185,23 +201,26 @@ pub mod steps {
                 y.store(T::pair_to_bits(pair), Relaxed);
             }
         };
-        sums[0].map_rows(&factors, |sum, factor| sum * factor);
-        sums[0].for_each_pair(&warp, |row, column, pair| write(0, row, column, pair));
-        if H == 2 {
-            sums[H - 1].map_rows(&factors, |sum, factor| sum * factor);
-            sums[H - 1].for_each_pair(&warp, |row, column, pair| write(64, row, column, pair));
+        macro_rules! write {
+            ($($part:literal)*) => { $(
+                if $part < H {
+                    sums[$part % H].map_rows(&factors, |sum, factor| sum * factor);
+                    sums[$part % H].for_each_pair(&warp, |row, column, pair| write($part * 64, row, column, pair));
+                }
+            )* };
         }
+        write!(0 1 2 3);
     }
 
     /// Adds weighted values, from a column on, to sums that are shrunk first. A function, since LLVM does not inline a closure of so much
     /// code.
     #[inline(always)]
-    fn add_values<T: TensorElement, const W: usize>(
+    fn add_values<T: TensorElement, const W: usize, const M: usize, const K: usize, const P: usize>(
         warp: &Warp,
-        sums: &mut Accumulator<T, 2, 8>,
-        shrunk: &RowValues<f32, 2>,
-        weights: &[FragmentA<T, 2>; 4],
-        values: &Tile<T, W, KEYS>,
+        sums: &mut Accumulator<T, M, 8>,
+        shrunk: &RowValues<f32, M>,
+        weights: &[FragmentA<T, M>; P],
+        values: &Tile<T, W, K>,
         first_column: usize,
     ) {
         sums.map_rows(shrunk, |sum, shrunk| sum * shrunk);
@@ -228,10 +247,10 @@ pub mod kernels {
         v: &[Group<T>],
         y: &[DeviceAtomic<u32>],
         log_sums: &[DeviceAtomic<f32>],
-        rows: Shared<Tile<T, 8, QUERIES>>,
-        tiles: Shared<Stages<Tile<T, 8, KEYS>, 3>>,
+        rows: Shared<Tile<T, 8, { QUERIES[0] }>>,
+        tiles: Shared<Stages<Tile<T, 8, { KEYS[0] }>, 3>>,
     ) {
-        attend::<T, 8, 1, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
+        attend::<T, 8, 1, 2, _, _, 8, 4, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
     }
 
     /// Heads of up to 128 elements.
@@ -245,10 +264,27 @@ pub mod kernels {
         v: &[Group<T>],
         y: &[DeviceAtomic<u32>],
         log_sums: &[DeviceAtomic<f32>],
-        rows: Shared<Tile<T, 16, QUERIES>>,
-        tiles: Shared<Stages<Tile<T, 16, KEYS>, 3>>,
+        rows: Shared<Tile<T, 16, { QUERIES[0] }>>,
+        tiles: Shared<Stages<Tile<T, 16, { KEYS[0] }>, 3>>,
     ) {
-        attend::<T, 16, 2, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
+        attend::<T, 16, 2, 2, _, _, 8, 4, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
+    }
+
+    /// Heads of up to 256 elements.
+    #[inline(always)]
+    #[kernel(block = THREADS, T = [f16, bf16])]
+    pub fn attend_256<T: TensorElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: &[Group<T>],
+        k: &[Group<T>],
+        v: &[Group<T>],
+        y: &[DeviceAtomic<u32>],
+        log_sums: &[DeviceAtomic<f32>],
+        rows: Shared<Tile<T, 32, { QUERIES[1] }>>,
+        tiles: Shared<Stages<Tile<T, 32, { KEYS[1] }>, 3>>,
+    ) {
+        attend::<T, 32, 4, 1, _, _, 4, 2, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
     }
 }
 

@@ -7,13 +7,15 @@ use ferrogrid_device::half::{bf16, f16};
 
 use crate::number::numbers::Element;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
-use gradients::kernels::kernels::{of_keys_64, of_keys_128, of_queries_64, of_queries_128};
+use gradients::kernels::kernels::{
+    of_keys_64, of_keys_128, of_keys_256, of_queries_64, of_queries_128, of_queries_256,
+};
 use gradients::kernels::steps::prepare;
-use gradients::kernels::tiled::{
+use gradients::tiled::kernels::{
     of_keys_tiles_64, of_keys_tiles_128, of_queries_tiles_64, of_queries_tiles_128,
 };
 pub use gradients::{AttentionGradients, AttentionPass, attention_gradients, attention_with_log_sums};
-use kernels::kernels::{attend_64, attend_128};
+use kernels::kernels::{attend_64, attend_128, attend_256};
 use kernels::steps::{self, Sizes};
 use kernels::tiled::{self, attend_tiles_64, attend_tiles_128};
 
@@ -26,6 +28,7 @@ pub trait Attended:
     Element
     + attend_64::Instance
     + attend_128::Instance
+    + attend_256::Instance
     + attend_tiles_64::Instance
     + attend_tiles_128::Instance
     + prepare::Instance
@@ -33,6 +36,9 @@ pub trait Attended:
     + of_keys_128::Instance
     + of_queries_64::Instance
     + of_queries_128::Instance
+    + of_keys_256::Instance<0>
+    + of_keys_256::Instance<1>
+    + of_queries_256::Instance
     + of_keys_tiles_64::Instance
     + of_keys_tiles_128::Instance
     + of_queries_tiles_64::Instance
@@ -85,7 +91,7 @@ impl Attention {
         let refused =
             |argument, value: String, expected| Err(argument_error(argument, value.into(), expected));
         if size == 0 || size > MOST || !size.is_multiple_of(8) {
-            return refused("the size of a head", size.to_string(), "a multiple of 8 from 8 to 128");
+            return refused("the size of a head", size.to_string(), "a multiple of 8 from 8 to 256");
         }
         if key_heads == 0 || !heads.is_multiple_of(key_heads) {
             let value = format!("{key_heads} for {heads} heads of queries");
@@ -118,7 +124,7 @@ impl Attention {
 }
 
 /// The greatest size of a head.
-const MOST: usize = 128;
+const MOST: usize = 256;
 
 fn argument_error(argument: &'static str, value: Box<str>, expected: &'static str) -> Error {
     Error::Argument { function: "attention", argument, value, expected }
@@ -154,7 +160,7 @@ fn argument_error(argument: &'static str, value: Box<str>, expected: &'static st
 /// ```
 ///
 /// # Errors
-/// `Error::Argument` for a size that is no multiple of 8 up to 128, for heads of keys that do not divide those of queries, for tensors
+/// `Error::Argument` for a size that is no multiple of 8 up to 256, for heads of keys that do not divide those of queries, for tensors
 /// whose elements are not as many for each head, and for a scale that is not positive; `Error::LengthMismatch` if keys and values, or
 /// queries and results, differ in length; that of [`DeviceView::as_aligned16`](crate::DeviceView::as_aligned16) for a tensor that does
 /// not begin at a multiple of 16 bytes; and those of a launch, as for a GPU before compute capability 8.0, or for a device with less than
@@ -195,7 +201,7 @@ fn attend<T: Attended>(
     }
     let grid = |queries: usize| Grid::blocks((sizes.queries as usize).div_ceil(queries) * attention.heads);
     let (size, of_keys) = (attention.size, attention.key_heads * sizes.keys as usize);
-    if has_tiles(stream, &[(sizes.keys, tiled::KEYS)], q.len().max(k.len()) / size) {
+    if has_tiles(stream, size, &[(sizes.keys, tiled::KEYS)], q.len().max(k.len()) / size) {
         let q = q.into_2d(size, q.len() / size)?;
         let [k, v] = [k.into_2d(size, of_keys)?, v.into_2d(size, of_keys)?];
         let (grid, y) = (grid(tiled::QUERIES), y.cast::<u64>()?.into_atomic());
@@ -205,10 +211,12 @@ fn attend<T: Attended>(
         };
     }
     let [q, k, v] = [q.as_aligned16()?, k.as_aligned16()?, v.as_aligned16()?];
-    let (grid, y) = (grid(steps::QUERIES), y.cast::<u32>()?.into_atomic());
+    let [grid, grid_of_256] = steps::QUERIES.map(grid);
+    let y = y.cast::<u32>()?.into_atomic();
     match size {
         ..=64 => attend_64::<T>(stream, grid, sizes, q, k, v, y, log_sums),
-        _ => attend_128::<T>(stream, grid, sizes, q, k, v, y, log_sums),
+        65..=128 => attend_128::<T>(stream, grid, sizes, q, k, v, y, log_sums),
+        _ => attend_256::<T>(stream, grid_of_256, sizes, q, k, v, y, log_sums),
     }
 }
 
@@ -219,10 +227,10 @@ fn expect_equal(operation: &'static str, source_length: usize, target_length: us
     Err(Error::LengthMismatch { operation, source_length, target_length })
 }
 
-/// Whether the kernels of tiles can be used, for tensors of so many rows. They multiply whole tiles of others, also by weights of 0: of
-/// each kind that is read, how many a head has, and how many are read at once.
-fn has_tiles(stream: &Stream, others: &[(u32, usize)], rows: usize) -> bool {
-    let is_of_90 = matches!(stream.device().compute_capability(), Some((9, 0)));
+/// Whether the kernels of tiles can be used, for heads of that size, and tensors of so many rows. They multiply whole tiles of others, also by
+/// weights of 0: of each kind that is read, how many a head has, and how many are read at once.
+fn has_tiles(stream: &Stream, size: usize, others: &[(u32, usize)], rows: usize) -> bool {
+    let is_of_90 = size <= 128 && matches!(stream.device().compute_capability(), Some((9, 0)));
     let are_whole = others.iter().all(|&(len, tile)| len > 0 && (len as usize).is_multiple_of(tile));
     is_of_90 && are_whole && rows < 1 << 30
 }

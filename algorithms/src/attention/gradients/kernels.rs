@@ -19,7 +19,7 @@ pub mod steps {
     /// The rows that are read at once.
     pub const OTHERS: usize = 32;
     /// The threads that have a row of a tensor: one for each group that a row may have.
-    pub const LANES: usize = 16;
+    pub const LANES: usize = 32;
 
     /// The weight of a score whose query has the sum of weights `2^log_sum`, and infinity for a query without weights. `scale` is that of
     /// scores as exponents of 2.
@@ -55,7 +55,7 @@ pub mod steps {
             (0..8).fold(0.0, |sum, i| Float::mul_add(y[i].to_f32(), dy[i].to_f32(), sum))
         });
         let warp = t.warp();
-        for distance in [8, 4, 2, 1] {
+        for distance in [16, 8, 4, 2, 1] {
             mean += warp.shuffle_xor(mean, distance);
         }
         if lane == 0
@@ -171,18 +171,23 @@ pub mod steps {
         pub means: &'b [f32],
     }
 
+    /// The gradients of keys as well as those of values.
+    pub const BOTH: usize = 2;
+
     /// Memory for a block's own rows.
     type Own<'b, T, const W: usize, const ID: usize> = Shared<'b, Tile<T, W, ROWS>, ID>;
     /// Memory for what it multiplies them by.
     type Others<'b, T, const W: usize, const ID: usize> = Shared<'b, Stages<Tile<T, W, OTHERS>, 2>, ID>;
 
     /// The gradients of a block's rows, of keys and values or of queries: scores and the gradients of weights are multiplied again, step
-    /// by step, and then both, rounded to `T`, by what they were multiplied with. `W` and `H` as those of attention.
+    /// by step, and then both, rounded to `T`, by what they were multiplied with: scores' gradients are those of the first result, weights
+    /// those of the second one, values. `RESULT` is the number of the one that is asked for, or [`BOTH`]. `W` and `H` as those of attention.
     #[inline(always)]
     pub fn differentiate<
         'b,
         T: TensorElement,
         const OF_KEYS: bool,
+        const RESULT: usize,
         const W: usize,
         const H: usize,
         const A: usize,
@@ -230,12 +235,11 @@ pub mod steps {
                 for depth in (0..W * 8).step_by(T::DEPTH) {
                     let a = FragmentA::load(&warp, first_own.rows(), [own, depth]);
                     scores.add_product(&warp, &a, &FragmentB::load_transposed(&warp, first_tile, [0, depth]));
-                    let a = FragmentA::load(&warp, second_own.rows(), [own, depth]);
-                    products.add_product(
-                        &warp,
-                        &a,
-                        &FragmentB::load_transposed(&warp, second_tile, [0, depth]),
-                    );
+                    if RESULT != 1 {
+                        let a = FragmentA::load(&warp, second_own.rows(), [own, depth]);
+                        let b = FragmentB::load_transposed(&warp, second_tile, [0, depth]);
+                        products.add_product(&warp, &a, &b);
+                    }
                 }
                 let head = if OF_KEYS { head } else { work.head };
                 let place = |row: usize, column: usize| work.place::<OF_KEYS>(first, [own + row, column]);
@@ -251,22 +255,24 @@ pub mod steps {
                     let log_sum = of_query(tensors.log_sums, row, column).unwrap_or(f32::INFINITY);
                     weight(score, s.scale * LOG2_E, log_sum)
                 });
-                products.zip_places(&warp, &scores, |row, column, [of_weight, weight]| {
-                    of_score(weight, of_weight, of_query(tensors.means, row, column).unwrap_or(0.0))
-                });
-                let (weights, of_scores) =
-                    (FragmentA::from_sums::<4, 2>(&scores), FragmentA::from_sums::<4, 2>(&products));
-                add(&warp, &mut sums[0], &of_scores, first_tile);
-                if OF_KEYS {
-                    add(&warp, &mut sums[1], &weights, second_tile);
+                if RESULT != 1 {
+                    products.zip_places(&warp, &scores, |row, column, [of_weight, weight]| {
+                        of_score(weight, of_weight, of_query(tensors.means, row, column).unwrap_or(0.0))
+                    });
+                    add(&warp, &mut sums[0], &FragmentA::from_sums::<4, 2>(&products), first_tile);
+                }
+                if RESULT != 0 {
+                    add(&warp, &mut sums[1], &FragmentA::from_sums::<4, 2>(&scores), second_tile);
                 }
             }
             t.advance((&mut first_others, &mut second_others));
         }
-        write(&warp, &sums[0], |[row, column], pair| {
-            rows.write::<T>(results[0], [own + row, column], pair.map(|sum| sum * s.scale));
-        });
-        if OF_KEYS {
+        if RESULT != 1 {
+            write(&warp, &sums[0], |[row, column], pair| {
+                rows.write::<T>(results[0], [own + row, column], pair.map(|sum| sum * s.scale));
+            });
+        }
+        if RESULT != 0 {
             write(&warp, &sums[1], |[row, column], pair| {
                 rows.write::<T>(results[1], [own + row, column], pair);
             });
@@ -282,8 +288,12 @@ pub mod steps {
         rows: &[R],
     ) {
         sums[0].add_products(warp, weights, |k| FragmentB::load(warp, rows, [16 * k, 0]));
-        if H == 2 {
-            sums[H - 1].add_products(warp, weights, |k| FragmentB::load(warp, rows, [16 * k, 64]));
+        if H > 1 {
+            sums[1 % H].add_products(warp, weights, |k| FragmentB::load(warp, rows, [16 * k, 64]));
+        }
+        if H > 2 {
+            sums[2 % H].add_products(warp, weights, |k| FragmentB::load(warp, rows, [16 * k, 128]));
+            sums[3 % H].add_products(warp, weights, |k| FragmentB::load(warp, rows, [16 * k, 192]));
         }
     }
 
@@ -295,8 +305,12 @@ pub mod steps {
         mut f: impl FnMut([usize; 2], [f32; 2]),
     ) {
         sums[0].for_each_pair(warp, |row, column, pair| f([row, column], pair));
-        if H == 2 {
-            sums[H - 1].for_each_pair(warp, |row, column, pair| f([row, 64 + column], pair));
+        if H > 1 {
+            sums[1 % H].for_each_pair(warp, |row, column, pair| f([row, 64 + column], pair));
+        }
+        if H > 2 {
+            sums[2 % H].for_each_pair(warp, |row, column, pair| f([row, 128 + column], pair));
+            sums[3 % H].for_each_pair(warp, |row, column, pair| f([row, 192 + column], pair));
         }
     }
 }
@@ -307,7 +321,7 @@ pub mod kernels {
     use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
 
-    use super::steps::{OTHERS, ROWS, THREADS, Tensors, differentiate};
+    use super::steps::{BOTH, OTHERS, ROWS, THREADS, Tensors, differentiate};
     use crate::attention::kernels::steps::{Group, Sizes, TensorElement, Tile};
 
     /// dk and dv, of heads of up to 64 elements.
@@ -331,7 +345,7 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, true, 8, 1, _, _, _, _>(&t, s, tensors, [dk, dv], own, others);
+        differentiate::<T, true, BOTH, 8, 1, _, _, _, _>(&t, s, tensors, [dk, dv], own, others);
     }
 
     /// dq, of heads of up to 64 elements.
@@ -354,7 +368,7 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, false, 8, 1, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
+        differentiate::<T, false, 0, 8, 1, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
     }
 
     /// dk and dv, of heads of up to 128 elements.
@@ -378,7 +392,7 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, true, 16, 2, _, _, _, _>(&t, s, tensors, [dk, dv], own, others);
+        differentiate::<T, true, BOTH, 16, 2, _, _, _, _>(&t, s, tensors, [dk, dv], own, others);
     }
 
     /// dq, of heads of up to 128 elements.
@@ -401,199 +415,52 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, false, 16, 2, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
-    }
-}
-
-/// The kernels of GPUs that multiply tiles: for heads whose queries are a multiple of [`QUERIES`](tiled::QUERIES), and keys of
-/// [`KEYS_64`](tiled::KEYS_64) or [`KEYS_128`](tiled::KEYS_128).
-#[ferrogrid::module(arch = ["sm_90a"])]
-pub mod tiled {
-    use core::f32::consts::LOG2_E;
-
-    use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{PairedProducts, ProductSums};
-    use ferrogrid::device::prelude::*;
-
-    use super::steps::{Assignment, of_score, weight};
-    use crate::attention::kernels::steps::Sizes;
-    use crate::attention::kernels::tiled::{TiledElement, write_rows};
-
-    /// The rows of a block.
-    pub const ROWS: usize = 128;
-    /// The queries that are read at once.
-    pub const QUERIES: usize = 64;
-    /// The keys that are read at once, of heads of up to 64 elements.
-    pub const KEYS_64: usize = 128;
-    /// Those of heads of up to 128 elements.
-    pub const KEYS_128: usize = 64;
-
-    /// As `steps::differentiate`; rows of the results are fours of elements. What is known of queries lies in pairs, and a block or a step
-    /// reads `P` of them.
-    #[inline(always)]
-    fn differentiate<
-        'b,
-        T: TiledElement,
-        const OF_KEYS: bool,
-        const N: usize,
-        const P: usize,
-        const D: usize,
-        const R: usize,
-        const ID: usize,
-    >(
-        t: &Thread<1>,
-        s: Sizes,
-        [own, others]: [[TensorMap<T, 64, 64>; 2]; 2],
-        [log_sums, means]: [&'b [u64]; 2],
-        results: [&[DeviceAtomic<u64>]; R],
-        memory: Shared<PairedProducts<T, ROWS, N, D, 4>, ID>,
-    ) {
-        let (block, sizes) = (t.block_idx()[0], [ROWS, N]);
-        let work = Assignment::of::<OF_KEYS>(s, block, sizes);
-        let [of_queries, of_keys] = [s.queries as usize, s.keys as usize];
-        let [of_own, of_others] = if OF_KEYS { [of_keys, of_queries] } else { [of_queries, of_keys] };
-        let row = work.head * of_own + work.first;
-        let row_of = |step: usize| {
-            let [head, first] = work.others::<OF_KEYS>(s, N, step);
-            head * of_others + first
-        };
-        // While products are in flight no thread may branch on its own: there are values for all threads, or for none.
-        let values = |of: &'b [u64], step: usize| -> Option<&'b [u64; P]> {
-            let first = if OF_KEYS { row_of(step) } else { row };
-            of.get(first / 2..).and_then(|of| of.first_chunk())
-        };
-        let of_query = |values: &[u64; P], row: usize, column: usize| {
-            let number = if OF_KEYS { column } else { row } % (2 * P);
-            f32::from_bits((values[number / 2] >> (number % 2 * 32)) as u32)
-        };
-        let weigh = |step: usize, scores: &mut ProductSums<N>| {
-            let [_, first] = work.others::<OF_KEYS>(s, N, step);
-            let place = |row: usize, column: usize| work.place::<OF_KEYS>(first, [row, column]);
-            let ([first_query, _], [_, last_key]) = (place(0, 0), place(ROWS - 1, N - 1));
-            if !s.all_see(first_query, last_key + 1) {
-                scores.map_places(|row, column, score| s.masked(place(row, column), score));
-            }
-            let Some(log_sums) = values(log_sums, step) else { return };
-            scores.map_places(|row, column, score| {
-                weight(score, s.scale * LOG2_E, of_query(log_sums, row, column))
-            });
-        };
-        let of_scores = |step: usize, weights: &ProductSums<N>, products: &mut ProductSums<N>| {
-            let Some(means) = values(means, step) else { return };
-            products.zip_places(weights, |row, column, [of_weight, weight]| {
-                of_score(weight, of_weight, of_query(means, row, column))
-            });
-        };
-        let finish = |mut sums: [ProductSums<D>; R]| {
-            let rows = [row, of_own - work.first];
-            sums[0].map_places(|_, _, sum| sum * s.scale);
-            write_rows::<T, D>(t, s, rows, &sums[0], results[0]);
-            if R == 2 {
-                write_rows::<T, D>(t, s, rows, &sums[R - 1], results[R - 1]);
-            }
-        };
-        t.multiply_pairs(memory, own, others, row, work.steps, row_of, weigh, of_scores, finish);
+        differentiate::<T, false, 0, 16, 2, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
     }
 
-    /// dk and dv, of heads of up to 64 elements.
+    /// dk, or dv, of heads of up to 256 elements: a thread has registers for one of them.
     #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
-    pub fn of_keys_tiles_64<T: TiledElement>(
+    #[kernel(block = THREADS, T = [f16, bf16], RESULT = [0, 1])]
+    pub fn of_keys_256<T: TensorElement, const RESULT: usize>(
         t: Thread<1>,
         s: Sizes,
-        q: TensorMap<T, 64, 64>,
-        k: TensorMap<T, 64, 64>,
-        v: TensorMap<T, 64, 64>,
-        dy: TensorMap<T, 64, 64>,
-        log_sums: &[u64],
-        means: &[u64],
-        dk: &[DeviceAtomic<u64>],
-        dv: &[DeviceAtomic<u64>],
-        memory: Shared<PairedProducts<T, ROWS, QUERIES, 64, 4>>,
+        q: &[Group<T>],
+        k: &[Group<T>],
+        v: &[Group<T>],
+        dy: &[Group<T>],
+        log_sums: &[f32],
+        means: &[f32],
+        d: &[DeviceAtomic<u32>],
+        first_own: Shared<Tile<T, 32, ROWS>>,
+        second_own: Shared<Tile<T, 32, ROWS>>,
+        first_others: Shared<Stages<Tile<T, 32, OTHERS>, 2>>,
+        second_others: Shared<Stages<Tile<T, 32, OTHERS>, 2>>,
     ) {
-        differentiate::<T, true, QUERIES, 32, 64, 2, _>(
-            &t,
-            s,
-            [[k, v], [q, dy]],
-            [log_sums, means],
-            [dk, dv],
-            memory,
-        );
+        let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
+        let (own, others) = ((first_own, second_own), (first_others, second_others));
+        differentiate::<T, true, RESULT, 32, 4, _, _, _, _>(&t, s, tensors, [d, d], own, others);
     }
 
-    /// dq, of heads of up to 64 elements.
+    /// dq, of heads of up to 256 elements.
     #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
-    pub fn of_queries_tiles_64<T: TiledElement>(
+    #[kernel(block = THREADS, T = [f16, bf16])]
+    pub fn of_queries_256<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
-        q: TensorMap<T, 64, 64>,
-        k: TensorMap<T, 64, 64>,
-        v: TensorMap<T, 64, 64>,
-        dy: TensorMap<T, 64, 64>,
-        log_sums: &[u64],
-        means: &[u64],
-        dq: &[DeviceAtomic<u64>],
-        memory: Shared<PairedProducts<T, ROWS, KEYS_64, 64, 4>>,
+        q: &[Group<T>],
+        k: &[Group<T>],
+        v: &[Group<T>],
+        dy: &[Group<T>],
+        log_sums: &[f32],
+        means: &[f32],
+        dq: &[DeviceAtomic<u32>],
+        first_own: Shared<Tile<T, 32, ROWS>>,
+        second_own: Shared<Tile<T, 32, ROWS>>,
+        first_others: Shared<Stages<Tile<T, 32, OTHERS>, 2>>,
+        second_others: Shared<Stages<Tile<T, 32, OTHERS>, 2>>,
     ) {
-        differentiate::<T, false, KEYS_64, 64, 64, 1, _>(
-            &t,
-            s,
-            [[q, dy], [k, v]],
-            [log_sums, means],
-            [dq],
-            memory,
-        );
-    }
-
-    /// dk and dv, of heads of up to 128 elements.
-    #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
-    pub fn of_keys_tiles_128<T: TiledElement>(
-        t: Thread<1>,
-        s: Sizes,
-        q: TensorMap<T, 64, 64>,
-        k: TensorMap<T, 64, 64>,
-        v: TensorMap<T, 64, 64>,
-        dy: TensorMap<T, 64, 64>,
-        log_sums: &[u64],
-        means: &[u64],
-        dk: &[DeviceAtomic<u64>],
-        dv: &[DeviceAtomic<u64>],
-        memory: Shared<PairedProducts<T, ROWS, QUERIES, 128, 4>>,
-    ) {
-        differentiate::<T, true, QUERIES, 32, 128, 2, _>(
-            &t,
-            s,
-            [[k, v], [q, dy]],
-            [log_sums, means],
-            [dk, dv],
-            memory,
-        );
-    }
-
-    /// dq, of heads of up to 128 elements.
-    #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
-    pub fn of_queries_tiles_128<T: TiledElement>(
-        t: Thread<1>,
-        s: Sizes,
-        q: TensorMap<T, 64, 64>,
-        k: TensorMap<T, 64, 64>,
-        v: TensorMap<T, 64, 64>,
-        dy: TensorMap<T, 64, 64>,
-        log_sums: &[u64],
-        means: &[u64],
-        dq: &[DeviceAtomic<u64>],
-        memory: Shared<PairedProducts<T, ROWS, KEYS_128, 128, 4>>,
-    ) {
-        differentiate::<T, false, KEYS_128, 64, 128, 1, _>(
-            &t,
-            s,
-            [[q, dy], [k, v]],
-            [log_sums, means],
-            [dq],
-            memory,
-        );
+        let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
+        let (own, others) = ((first_own, second_own), (first_others, second_others));
+        differentiate::<T, false, 0, 32, 4, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
     }
 }

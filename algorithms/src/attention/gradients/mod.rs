@@ -1,12 +1,15 @@
 //! The gradients of attention, which multiply scores again instead of keeping them.
 
 pub(crate) mod kernels;
+pub(crate) mod tiled;
 
 use super::{Attended, Attention, attend, expect_equal, has_tiles};
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Grid, Result, Stream};
-use kernels::kernels::{of_keys_64, of_keys_128, of_queries_64, of_queries_128};
+use kernels::kernels::{of_keys_64, of_keys_128, of_keys_256, of_queries_64, of_queries_128, of_queries_256};
 use kernels::steps::{LANES, ROWS, THREADS, prepare};
-use kernels::tiled::{self, of_keys_tiles_64, of_keys_tiles_128, of_queries_tiles_64, of_queries_tiles_128};
+use tiled::kernels::{
+    self as tiles, of_keys_tiles_64, of_keys_tiles_128, of_queries_tiles_64, of_queries_tiles_128,
+};
 
 /// Computes [`attention`](super::attention), and writes the logarithm of the sum of `exp(scale * score)` of each query to `log_sums`
 /// (FlashAttention's `softmax_lse`): what [`attention_gradients`] needs. A query that sees no key has minus infinity.
@@ -91,7 +94,7 @@ pub struct AttentionGradients<'g, T> {
 ///
 /// # Errors
 /// As [`attention_with_log_sums`], and `Error::LengthMismatch` unless gradients have the lengths of what they belong to. A block takes up to
-/// 70 KiB of shared memory.
+/// 70 KiB of shared memory, or 132 KiB if heads have more than 128 elements.
 pub fn attention_gradients<T: Attended>(
     stream: &Stream,
     pass: AttentionPass<T>,
@@ -114,7 +117,7 @@ pub fn attention_gradients<T: Attended>(
         expect_equal(operation, source_length, target_length)?;
     }
     // Blocks read whole tiles, also beyond the last query.
-    let padded = queries.next_multiple_of(2) + tiled::ROWS;
+    let padded = queries.next_multiple_of(2) + tiles::ROWS;
     let (mut binary, mut means) = (stream.temporary::<f32>(padded)?, stream.temporary::<f32>(padded)?);
     let grid = Grid::blocks((padded * LANES).div_ceil(THREADS));
     let (of_rows, of_results) = (y.as_aligned16()?, dy.as_aligned16()?);
@@ -125,16 +128,16 @@ pub fn attention_gradients<T: Attended>(
     let of_keys = |tile| blocks(sizes.keys, attention.key_heads, tile);
     let of_queries = |tile| blocks(sizes.queries, attention.heads, tile);
     let others = [
-        (sizes.queries, tiled::QUERIES),
-        (sizes.keys, if size <= 64 { tiled::KEYS_64 } else { tiled::KEYS_128 }),
+        (sizes.queries, tiles::QUERIES),
+        (sizes.keys, if size <= 64 { tiles::KEYS_64 } else { tiles::KEYS_128 }),
     ];
-    if has_tiles(stream, &others, q.len().max(k.len()) / size) {
+    if has_tiles(stream, size, &others, q.len().max(k.len()) / size) {
         let [q, k, v, dy] = [q, k, v, dy].map(|it| it.into_2d(size, it.len() / size));
         let (q, k, v, dy) = (q?, k?, v?, dy?);
         let [dq, dk, dv] = [dq, dk, dv].map(|it| it.cast::<u64>());
         let (dq, dk, dv) = (dq?.into_atomic(), dk?.into_atomic(), dv?.into_atomic());
         let (log_sums, means) = (log_sums.cast()?, means.cast()?);
-        let (of_keys, of_queries) = (of_keys(tiled::ROWS), of_queries(tiled::ROWS));
+        let (of_keys, of_queries) = (of_keys(tiles::ROWS), of_queries(tiles::ROWS));
         if size <= 64 {
             of_keys_tiles_64::<T>(stream, of_keys, sizes, q, k, v, dy, log_sums, means, dk, dv)?;
             return of_queries_tiles_64::<T>(stream, of_queries, sizes, q, k, v, dy, log_sums, means, dq);
@@ -150,7 +153,11 @@ pub fn attention_gradients<T: Attended>(
         let grid = of_keys(ROWS);
         match size {
             ..=64 => of_keys_64::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dk, dv)?,
-            _ => of_keys_128::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dk, dv)?,
+            65..=128 => of_keys_128::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dk, dv)?,
+            _ => {
+                of_keys_256::<T, 0>(stream, grid, sizes, q, k, v, dy, log_sums, means, dk)?;
+                of_keys_256::<T, 1>(stream, grid, sizes, q, k, v, dy, log_sums, means, dv)?;
+            }
         }
     }
     if queries == 0 {
@@ -159,6 +166,7 @@ pub fn attention_gradients<T: Attended>(
     let grid = of_queries(ROWS);
     match size {
         ..=64 => of_queries_64::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dq),
-        _ => of_queries_128::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dq),
+        65..=128 => of_queries_128::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dq),
+        _ => of_queries_256::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dq),
     }
 }
