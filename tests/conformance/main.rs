@@ -45,6 +45,7 @@ fn main() -> std::process::ExitCode {
         algorithms::movements::CASES,
         algorithms::numeric::attention::CASES,
         algorithms::numeric::attention_gradients::CASES,
+        algorithms::numeric::attention_sequences::CASES,
         algorithms::numeric::filters::CASES,
         algorithms::numeric::images::CASES,
         algorithms::numeric::matrices::CASES,

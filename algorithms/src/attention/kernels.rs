@@ -58,11 +58,17 @@ pub mod steps {
             if self.is_causal { i64::from(self.keys) - i64::from(self.queries) } else { i64::from(u32::MAX) }
         }
 
-        /// The last queries of a head come first: with a causal mask, they see most keys.
+        /// The place of block number `block`, which has so many queries.
         #[inline(always)]
         pub fn place(self, block: u32, queries: usize) -> Place {
             let (block, tiles) = (block as usize, (self.queries as usize).div_ceil(queries));
-            let (head, first) = (block / tiles, (tiles - 1 - block % tiles) * queries);
+            self.place_of_tile(block / tiles, block % tiles, queries)
+        }
+
+        /// The last queries of a head come first: with a causal mask, they see most keys.
+        #[inline(always)]
+        pub fn place_of_tile(self, head: usize, tile: usize, queries: usize) -> Place {
+            let first = ((self.queries as usize).div_ceil(queries) - 1 - tile) * queries;
             let end = (first + queries) as i64 + self.ahead();
             Place { head, first, seen: end.clamp(0, i64::from(self.keys)) as usize }
         }
@@ -78,6 +84,92 @@ pub mod steps {
         pub fn masked(self, [query, key]: [usize; 2], score: f32) -> f32 {
             let is_seen = key < self.keys as usize && key as i64 <= query as i64 + self.ahead();
             if is_seen { score } else { f32::NEG_INFINITY }
+        }
+    }
+
+    /// The tile of a block: of a head, or of one of the sequences that heads have.
+    #[derive(Clone, Copy)]
+    pub struct Part {
+        /// Those of the sequence.
+        pub sizes: Sizes,
+        pub head: usize,
+        pub tile: usize,
+        /// The queries and the keys of a head, and the first ones of the sequence among them.
+        rows: [usize; 2],
+        first: [usize; 2],
+    }
+
+    /// One of the offsets, or `end` behind them. No panic, which would need a stack.
+    #[inline(always)]
+    fn offset(offsets: &[u32], i: usize, end: u32) -> u32 {
+        offsets.get(i).copied().unwrap_or(end)
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn expect_ascending(are_ascending: bool) {
+        assert!(are_ascending, "offsets of sequences ascend up to the rows of a head");
+    }
+
+    impl Part {
+        /// Panics in the first block unless all offsets ascend: no block may have the sequence between two that do not.
+        #[inline(always)]
+        pub fn check(t: &Thread<1>, s: Sizes, offsets: [&[u32]; 2]) {
+            if t.block_idx()[0] == 0 {
+                let check = |offsets: &[u32], rows: u32| {
+                    for i in t.block_stride(offsets.len()) {
+                        expect_ascending(offset(offsets, i, rows) <= offset(offsets, i + 1, rows));
+                    }
+                };
+                check(offsets[0], s.queries);
+                check(offsets[1], s.keys);
+            }
+        }
+
+        /// Of queries, or of keys if `which` is 1, in tiles of `tile` rows. `offsets` has where the sequences of a head begin, and the end of the
+        /// last one, for queries and keys; nothing if heads have no sequences. `None` for a block without rows.
+        #[inline(always)]
+        pub fn of(s: Sizes, block: u32, tile: usize, which: usize, offsets: [&[u32]; 2]) -> Option<Self> {
+            let (block, rows) = (block as usize, [s.queries, s.keys].map(|it| it as usize));
+            let Some(sequences) = offsets[which].len().checked_sub(1) else {
+                let tiles = rows[which].div_ceil(tile);
+                return Some(Part {
+                    sizes: s,
+                    head: block / tiles,
+                    tile: block % tiles,
+                    rows,
+                    first: [0; 2],
+                });
+            };
+            // As many as a sequence can have, wherever it begins, so some blocks have none.
+            let offset = |which: usize, i: usize| offset(offsets[which], i, 0) as usize;
+            let first_tile = |sequence: usize| offset(which, sequence) / tile + sequence;
+            let tiles = rows[which] / tile + sequences;
+            let (head, number) = (block / tiles, block % tiles);
+            let (mut sequence, mut end) = (0, sequences);
+            while sequence + 1 < end {
+                let middle = sequence.midpoint(end);
+                if first_tile(middle) <= number {
+                    sequence = middle;
+                } else {
+                    end = middle;
+                }
+            }
+            let first = [offset(0, sequence), offset(1, sequence)];
+            let end = [offset(0, sequence + 1), offset(1, sequence + 1)];
+            expect_ascending(first[0] <= end[0] && end[0] <= rows[0]);
+            expect_ascending(first[1] <= end[1] && end[1] <= rows[1]);
+            let [queries, keys] = [0, 1].map(|i| end[i].wrapping_sub(first[i]) as u32);
+            // Before the first sequence it is a tile far behind it.
+            let number = number.wrapping_sub(first_tile(sequence));
+            let has_rows = number < (if which == 0 { queries } else { keys } as usize).div_ceil(tile);
+            has_rows.then_some(Part { sizes: Sizes { queries, keys, ..s }, head, tile: number, rows, first })
+        }
+
+        /// The sequence's first row, of queries, or of keys if `which` is 1, in a head.
+        #[inline(always)]
+        pub fn first(self, which: usize, head: usize) -> usize {
+            head * self.rows[which] + self.first[which]
         }
     }
 
@@ -129,7 +221,7 @@ pub mod steps {
         const B: usize,
     >(
         t: &Thread<'b, 1>,
-        s: Sizes,
+        (s, offsets): (Sizes, [&'b [u32]; 2]),
         [q, k, v]: [&'b [Group<T>]; 3],
         y: &[DeviceAtomic<u32>],
         log_sums: &[DeviceAtomic<f32>],
@@ -137,9 +229,12 @@ pub mod steps {
         tiles: Shared<'b, Stages<Tile<T, W, K>, 3>, B>,
     ) {
         let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * (16 * M));
+        Part::check(t, s, offsets);
+        let Some(part) = Part::of(s, t.block_idx()[0], Q, 0, offsets) else { return };
+        let s = part.sizes;
+        let Place { head, first, seen } = s.place_of_tile(part.head, part.tile, Q);
         let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
-        let Place { head, first, seen } = s.place(t.block_idx()[0], Q);
-        let first_query = head * queries + first;
+        let first_query = part.first(0, head) + first;
         rows.fill_with(t, |[row, group]| {
             let place = (first_query + row) * groups + group;
             let query = q.get(place).filter(|_| first + row < queries && group < groups);
@@ -148,7 +243,8 @@ pub mod steps {
         let rows = t.publish(rows);
 
         let steps = seen.div_ceil(K);
-        let keys_of_head = Keys { first: head / s.sharing as usize * keys, keys, groups, steps };
+        let first_key = part.first(1, head / s.sharing as usize);
+        let keys_of_head = Keys { first: first_key, keys, groups, steps };
         let mut tiles = tiles.into_stages();
         keys_of_head.copy(t, &mut tiles, k, 0);
         t.advance(&mut tiles);
@@ -242,6 +338,8 @@ pub mod kernels {
     pub fn attend_64<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        of_queries: &[u32],
+        of_keys: &[u32],
         q: &[Group<T>],
         k: &[Group<T>],
         v: &[Group<T>],
@@ -250,7 +348,15 @@ pub mod kernels {
         rows: Shared<Tile<T, 8, { QUERIES[0] }>>,
         tiles: Shared<Stages<Tile<T, 8, { KEYS[0] }>, 3>>,
     ) {
-        attend::<T, 8, 1, 2, _, _, 8, 4, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
+        attend::<T, 8, 1, 2, _, _, 8, 4, _, _>(
+            &t,
+            (s, [of_queries, of_keys]),
+            [q, k, v],
+            y,
+            log_sums,
+            rows,
+            tiles,
+        );
     }
 
     /// Heads of up to 128 elements.
@@ -259,6 +365,8 @@ pub mod kernels {
     pub fn attend_128<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        of_queries: &[u32],
+        of_keys: &[u32],
         q: &[Group<T>],
         k: &[Group<T>],
         v: &[Group<T>],
@@ -267,7 +375,15 @@ pub mod kernels {
         rows: Shared<Tile<T, 16, { QUERIES[0] }>>,
         tiles: Shared<Stages<Tile<T, 16, { KEYS[0] }>, 3>>,
     ) {
-        attend::<T, 16, 2, 2, _, _, 8, 4, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
+        attend::<T, 16, 2, 2, _, _, 8, 4, _, _>(
+            &t,
+            (s, [of_queries, of_keys]),
+            [q, k, v],
+            y,
+            log_sums,
+            rows,
+            tiles,
+        );
     }
 
     /// Heads of up to 256 elements.
@@ -276,6 +392,8 @@ pub mod kernels {
     pub fn attend_256<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        of_queries: &[u32],
+        of_keys: &[u32],
         q: &[Group<T>],
         k: &[Group<T>],
         v: &[Group<T>],
@@ -284,7 +402,15 @@ pub mod kernels {
         rows: Shared<Tile<T, 32, { QUERIES[1] }>>,
         tiles: Shared<Stages<Tile<T, 32, { KEYS[1] }>, 3>>,
     ) {
-        attend::<T, 32, 4, 1, _, _, 4, 2, _, _>(&t, s, [q, k, v], y, log_sums, rows, tiles);
+        attend::<T, 32, 4, 1, _, _, 4, 2, _, _>(
+            &t,
+            (s, [of_queries, of_keys]),
+            [q, k, v],
+            y,
+            log_sums,
+            rows,
+            tiles,
+        );
     }
 }
 

@@ -50,20 +50,22 @@ impl Attended for bf16 {}
 
 /// The shape of an [`attention`], and its mask.
 #[derive(Clone, Copy, Debug)]
-pub struct Attention {
+pub struct Attention<'s> {
     heads: usize,
     key_heads: usize,
     size: usize,
     is_causal: bool,
     scale: Option<f32>,
+    /// Where the sequences of queries and of keys begin, and the end of the last ones.
+    sequences: Option<[DeviceView<'s, u32>; 2]>,
 }
 
-impl Attention {
+impl<'s> Attention<'s> {
     /// Attention without a mask, of `heads` heads in all batches, whose rows have `size` elements. Scores are multiplied by
     /// `1 / sqrt(size)`.
     #[must_use]
     pub fn new(heads: usize, size: usize) -> Self {
-        Attention { heads, key_heads: heads, size, is_causal: false, scale: None }
+        Attention { heads, key_heads: heads, size, is_causal: false, scale: None, sequences: None }
     }
 
     /// The heads of keys and values in all batches, which divide the others: each is used by as many neighbouring heads of queries
@@ -85,9 +87,62 @@ impl Attention {
         Attention { scale: Some(scale), ..self }
     }
 
+    /// Heads have the rows of several sequences, one after the other, each of which attends to itself alone (FlashAttention's
+    /// `flash_attn_varlen_func`, with `cu_seqlens_q` and `cu_seqlens_k`). Tensors are `[heads, rows, size]` then. `queries` and `keys` have the
+    /// first row of each sequence, and the end of the last one: one number more than there are sequences. Rows of no sequence are left as they
+    /// are. If offsets do not ascend, or exceed the rows of a head, the kernel panics.
+    ///
+    /// ```
+    /// # use ferrogrid_host::{Device, Result};
+    /// # fn main() -> Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// # use ferrogrid_algorithms as algorithms;
+    /// use algorithms::Attention;
+    /// use ferrogrid_device::half::f16;
+    ///
+    /// // Two sequences: two queries with two keys, and one query with three.
+    /// let (of_queries, of_keys) = (stream.upload(&[0_u32, 2, 3])?, stream.upload(&[0_u32, 2, 5])?);
+    /// let (q, k) = (stream.fill(f16::ONE, 3 * 8)?, stream.fill(f16::ONE, 5 * 8)?);
+    /// let v = stream.upload(&(0..5 * 8).map(|i| f16::from_f32((i / 8) as f32)).collect::<Vec<_>>())?;
+    /// let mut y = stream.zeros(3 * 8)?;
+    /// let attention = Attention::new(1, 8).sequences(of_queries.view(), of_keys.view());
+    /// algorithms::attention(&stream, &q, &k, &v, &mut y, attention)?;
+    /// let rows: Vec<f32> = stream.download(&y)?.iter().step_by(8).map(|y| y.to_f32()).collect();
+    /// assert_eq!(rows, [0.5, 0.5, 3.0]); // the means of values 0 and 1, and of 2 to 4
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn sequences(self, queries: DeviceView<'s, u32>, keys: DeviceView<'s, u32>) -> Self {
+        Attention { sequences: Some([queries, keys]), ..self }
+    }
+
+    /// The offsets of sequences for queries and keys: nothing, of `q`, if heads have no sequences.
+    fn offsets<'v, T: Attended>(&self, q: DeviceView<'v, T>) -> Result<[DeviceView<'v, u32>; 2]>
+    where
+        's: 'v,
+    {
+        let Some([queries, keys]) = self.sequences else { return Ok([q.slice(..0)?.cast()?; 2]) };
+        expect_equal("attention, offsets of queries and keys", queries.len(), keys.len())?;
+        if queries.is_empty() {
+            let expected = "one number more than there are sequences";
+            return Err(argument_error("the offsets of sequences", "none".into(), expected));
+        }
+        Ok([queries, keys])
+    }
+
+    /// The blocks for tiles of so many rows, of those of a head.
+    fn grid(&self, heads: usize, rows: u32, tile: usize) -> Grid<1> {
+        let rows = rows as usize;
+        let of_head = match self.sequences {
+            Some([offsets, _]) => rows / tile + offsets.len() - 1,
+            None => rows.div_ceil(tile),
+        };
+        Grid::blocks(of_head * heads)
+    }
+
     /// What the kernels take for so many elements of queries and keys.
     fn sizes(&self, queries: usize, keys: usize) -> Result<Sizes> {
-        let Attention { heads, key_heads, size, is_causal, scale } = *self;
+        let Attention { heads, key_heads, size, is_causal, scale, .. } = *self;
         let refused =
             |argument, value: String, expected| Err(argument_error(argument, value.into(), expected));
         if size == 0 || size > MOST || !size.is_multiple_of(8) {
@@ -163,7 +218,8 @@ fn argument_error(argument: &'static str, value: Box<str>, expected: &'static st
 /// `Error::Argument` for a size that is no multiple of 8 up to 256, for heads of keys that do not divide those of queries, for tensors
 /// whose elements are not as many for each head, and for a scale that is not positive; `Error::LengthMismatch` if keys and values, or
 /// queries and results, differ in length; that of [`DeviceView::as_aligned16`](crate::DeviceView::as_aligned16) for a tensor that does
-/// not begin at a multiple of 16 bytes; and those of a launch, as for a GPU before compute capability 8.0, or for a device with less than
+/// not begin at a multiple of 16 bytes; `Error::LengthMismatch` for sequences of queries that are not as many as those of keys, and
+/// `Error::Argument` without their end; and those of a launch, as for a GPU before compute capability 8.0, or for a device with less than
 /// the 87 KiB of shared memory that a block takes if heads have more than 64 elements (up to 64 it takes 45 KiB).
 pub fn attention<'a, 'y, T: Attended>(
     stream: &Stream,
@@ -196,12 +252,15 @@ fn attend<T: Attended>(
         }
         None => none.cast()?.into_atomic(),
     };
-    if q.is_empty() {
+    let offsets = attention.offsets(q)?;
+    if q.is_empty() || offsets[0].len() == 1 {
         return Ok(());
     }
-    let grid = |queries: usize| Grid::blocks((sizes.queries as usize).div_ceil(queries) * attention.heads);
+    let grid = |queries: usize| attention.grid(attention.heads, sizes.queries, queries);
     let (size, of_keys) = (attention.size, attention.key_heads * sizes.keys as usize);
-    if has_tiles(stream, size, &[(sizes.keys, tiled::KEYS)], q.len().max(k.len()) / size) {
+    if offsets[0].is_empty()
+        && has_tiles(stream, size, &[(sizes.keys, tiled::KEYS)], q.len().max(k.len()) / size)
+    {
         let q = q.into_2d(size, q.len() / size)?;
         let [k, v] = [k.into_2d(size, of_keys)?, v.into_2d(size, of_keys)?];
         let (grid, y) = (grid(tiled::QUERIES), y.cast::<u64>()?.into_atomic());
@@ -210,13 +269,14 @@ fn attend<T: Attended>(
             _ => attend_tiles_128::<T>(stream, grid, sizes, q, k, v, y, log_sums),
         };
     }
+    let [of_queries, of_keys] = offsets;
     let [q, k, v] = [q.as_aligned16()?, k.as_aligned16()?, v.as_aligned16()?];
     let [grid, grid_of_256] = steps::QUERIES.map(grid);
     let y = y.cast::<u32>()?.into_atomic();
     match size {
-        ..=64 => attend_64::<T>(stream, grid, sizes, q, k, v, y, log_sums),
-        65..=128 => attend_128::<T>(stream, grid, sizes, q, k, v, y, log_sums),
-        _ => attend_256::<T>(stream, grid_of_256, sizes, q, k, v, y, log_sums),
+        ..=64 => attend_64::<T>(stream, grid, sizes, of_queries, of_keys, q, k, v, y, log_sums),
+        65..=128 => attend_128::<T>(stream, grid, sizes, of_queries, of_keys, q, k, v, y, log_sums),
+        _ => attend_256::<T>(stream, grid_of_256, sizes, of_queries, of_keys, q, k, v, y, log_sums),
     }
 }
 

@@ -10,7 +10,7 @@ pub mod steps {
     use ferrogrid::device::matrix::{Accumulator, FragmentA, FragmentB, MatrixRow};
     use ferrogrid::device::prelude::*;
 
-    use crate::attention::kernels::steps::{Group, Sizes, TensorElement, Tile};
+    use crate::attention::kernels::steps::{Group, Part, Sizes, TensorElement, Tile};
 
     /// The threads of a block.
     pub const THREADS: usize = 128;
@@ -115,9 +115,17 @@ pub mod steps {
         /// `rows` keys of a block, which it multiplies by all queries that see them, of all heads that share them; or `rows` queries, by all
         /// keys that they see.
         #[inline(always)]
-        pub fn of<const KEYS: bool>(s: Sizes, block: u32, [rows, others]: [usize; 2]) -> Self {
+        pub fn of<const KEYS: bool>(s: Sizes, block: u32, sizes @ [rows, _]: [usize; 2]) -> Self {
+            let (block, len) = (block as usize, if KEYS { s.keys } else { s.queries });
+            let tiles = (len as usize).div_ceil(rows);
+            Self::of_tile::<KEYS>(s, [block / tiles, block % tiles], sizes)
+        }
+
+        /// As `of`, of a tile of a head.
+        #[inline(always)]
+        fn of_tile<const KEYS: bool>(s: Sizes, [head, tile]: [usize; 2], [rows, others]: [usize; 2]) -> Self {
             if !KEYS {
-                let place = s.place(block, rows);
+                let place = s.place_of_tile(head, tile, rows);
                 let steps = place.seen.div_ceil(others);
                 return Assignment {
                     head: place.head,
@@ -127,9 +135,7 @@ pub mod steps {
                     first_other: 0,
                 };
             }
-            let (block, tiles, queries) =
-                (block as usize, (s.keys as usize).div_ceil(rows), s.queries as usize);
-            let (head, first) = (block / tiles, block % tiles * rows);
+            let (first, queries) = (tile * rows, s.queries as usize);
             // The first query that sees a key.
             let first_query = (first as i64 - s.ahead()).clamp(0, queries as i64) as usize;
             let first_other = first_query / others * others;
@@ -196,18 +202,22 @@ pub mod steps {
         const D: usize,
     >(
         t: &Thread<'b, 1>,
-        s: Sizes,
+        (s, offsets): (Sizes, [&'b [u32]; 2]),
         tensors: Tensors<'b, T>,
         results: [&[DeviceAtomic<u32>]; 2],
         (mut first_own, mut second_own): (Own<'b, T, W, A>, Own<'b, T, W, B>),
         (first_others, second_others): (Others<'b, T, W, C>, Others<'b, T, W, D>),
     ) {
         let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * 16);
+        Part::check(t, s, offsets);
+        let which = usize::from(OF_KEYS);
+        let Some(part) = Part::of(s, t.block_idx()[0], ROWS, which, offsets) else { return };
+        let s = part.sizes;
+        let work = Assignment::of_tile::<OF_KEYS>(s, [part.head, part.tile], [ROWS, OTHERS]);
         let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
-        let (block, sizes) = (t.block_idx()[0], [ROWS, OTHERS]);
-        let work = Assignment::of::<OF_KEYS>(s, block, sizes);
         let [of_own, of_others] = if OF_KEYS { [keys, queries] } else { [queries, keys] };
-        let rows = Rows { first: work.head * of_own + work.first, len: of_own - work.first, groups };
+        let rows =
+            Rows { first: part.first(which, work.head) + work.first, len: of_own - work.first, groups };
         let zeros = Aligned16::new([T::ZERO; 8]);
         first_own.fill_with(t, |place| rows.group(tensors.own[0], place).copied().unwrap_or(zeros));
         second_own.fill_with(t, |place| rows.group(tensors.own[1], place).copied().unwrap_or(zeros));
@@ -215,7 +225,7 @@ pub mod steps {
 
         let others = |step: usize| {
             let [head, first] = work.others::<OF_KEYS>(s, OTHERS, step);
-            (head, Rows { first: head * of_others + first, len: of_others - first, groups }, first)
+            (head, Rows { first: part.first(1 - which, head) + first, len: of_others - first, groups }, first)
         };
         let (mut first_others, mut second_others) = (first_others.into_stages(), second_others.into_stages());
         let mut sums = [[Accumulator::<T, 1, 8>::zero(); H]; 2];
@@ -249,7 +259,7 @@ pub mod steps {
                 }
                 let of_query = |values: &[f32], row: usize, column: usize| {
                     let [query, _] = place(row, column);
-                    values.get(head * queries + query).copied().filter(|_| query < queries)
+                    values.get(part.first(0, head) + query).copied().filter(|_| query < queries)
                 };
                 scores.map_places(&warp, |row, column, score| {
                     let log_sum = of_query(tensors.log_sums, row, column).unwrap_or(f32::INFINITY);
@@ -330,6 +340,8 @@ pub mod kernels {
     pub fn of_keys_64<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        for_queries: &[u32],
+        for_keys: &[u32],
         q: &[Group<T>],
         k: &[Group<T>],
         v: &[Group<T>],
@@ -345,7 +357,14 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, true, BOTH, 8, 1, _, _, _, _>(&t, s, tensors, [dk, dv], own, others);
+        differentiate::<T, true, BOTH, 8, 1, _, _, _, _>(
+            &t,
+            (s, [for_queries, for_keys]),
+            tensors,
+            [dk, dv],
+            own,
+            others,
+        );
     }
 
     /// dq, of heads of up to 64 elements.
@@ -354,6 +373,8 @@ pub mod kernels {
     pub fn of_queries_64<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        for_queries: &[u32],
+        for_keys: &[u32],
         q: &[Group<T>],
         k: &[Group<T>],
         v: &[Group<T>],
@@ -368,7 +389,14 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, false, 0, 8, 1, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
+        differentiate::<T, false, 0, 8, 1, _, _, _, _>(
+            &t,
+            (s, [for_queries, for_keys]),
+            tensors,
+            [dq, &[]],
+            own,
+            others,
+        );
     }
 
     /// dk and dv, of heads of up to 128 elements.
@@ -377,6 +405,8 @@ pub mod kernels {
     pub fn of_keys_128<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        for_queries: &[u32],
+        for_keys: &[u32],
         q: &[Group<T>],
         k: &[Group<T>],
         v: &[Group<T>],
@@ -392,7 +422,14 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, true, BOTH, 16, 2, _, _, _, _>(&t, s, tensors, [dk, dv], own, others);
+        differentiate::<T, true, BOTH, 16, 2, _, _, _, _>(
+            &t,
+            (s, [for_queries, for_keys]),
+            tensors,
+            [dk, dv],
+            own,
+            others,
+        );
     }
 
     /// dq, of heads of up to 128 elements.
@@ -401,6 +438,8 @@ pub mod kernels {
     pub fn of_queries_128<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        for_queries: &[u32],
+        for_keys: &[u32],
         q: &[Group<T>],
         k: &[Group<T>],
         v: &[Group<T>],
@@ -415,7 +454,14 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, false, 0, 16, 2, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
+        differentiate::<T, false, 0, 16, 2, _, _, _, _>(
+            &t,
+            (s, [for_queries, for_keys]),
+            tensors,
+            [dq, &[]],
+            own,
+            others,
+        );
     }
 
     /// dk, or dv, of heads of up to 256 elements: a thread has registers for one of them.
@@ -424,6 +470,8 @@ pub mod kernels {
     pub fn of_keys_256<T: TensorElement, const RESULT: usize>(
         t: Thread<1>,
         s: Sizes,
+        for_queries: &[u32],
+        for_keys: &[u32],
         q: &[Group<T>],
         k: &[Group<T>],
         v: &[Group<T>],
@@ -438,7 +486,14 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, true, RESULT, 32, 4, _, _, _, _>(&t, s, tensors, [d, d], own, others);
+        differentiate::<T, true, RESULT, 32, 4, _, _, _, _>(
+            &t,
+            (s, [for_queries, for_keys]),
+            tensors,
+            [d, d],
+            own,
+            others,
+        );
     }
 
     /// dq, of heads of up to 256 elements.
@@ -447,6 +502,8 @@ pub mod kernels {
     pub fn of_queries_256<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        for_queries: &[u32],
+        for_keys: &[u32],
         q: &[Group<T>],
         k: &[Group<T>],
         v: &[Group<T>],
@@ -461,6 +518,13 @@ pub mod kernels {
     ) {
         let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
-        differentiate::<T, false, 0, 32, 4, _, _, _, _>(&t, s, tensors, [dq, &[]], own, others);
+        differentiate::<T, false, 0, 32, 4, _, _, _, _>(
+            &t,
+            (s, [for_queries, for_keys]),
+            tensors,
+            [dq, &[]],
+            own,
+            others,
+        );
     }
 }

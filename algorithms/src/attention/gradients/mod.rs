@@ -116,6 +116,10 @@ pub fn attention_gradients<T: Attended>(
     ] {
         expect_equal(operation, source_length, target_length)?;
     }
+    let [for_queries, for_keys] = attention.offsets(q)?;
+    if for_queries.len() == 1 {
+        return Ok(());
+    }
     // Blocks read whole tiles, also beyond the last query.
     let padded = queries.next_multiple_of(2) + tiles::ROWS;
     let (mut binary, mut means) = (stream.temporary::<f32>(padded)?, stream.temporary::<f32>(padded)?);
@@ -124,14 +128,13 @@ pub fn attention_gradients<T: Attended>(
     let (to, to_means) = (binary.view_mut().into_atomic(), means.view_mut().into_atomic());
     prepare::<T>(stream, grid, sizes.groups, of_rows, of_results, log_sums, to, to_means)?;
     let (log_sums, means) = (binary.view(), means.view());
-    let blocks = |rows: u32, heads: usize, tile: usize| Grid::blocks((rows as usize).div_ceil(tile) * heads);
-    let of_keys = |tile| blocks(sizes.keys, attention.key_heads, tile);
-    let of_queries = |tile| blocks(sizes.queries, attention.heads, tile);
+    let of_keys = |tile| attention.grid(attention.key_heads, sizes.keys, tile);
+    let of_queries = |tile| attention.grid(attention.heads, sizes.queries, tile);
     let others = [
         (sizes.queries, tiles::QUERIES),
         (sizes.keys, if size <= 64 { tiles::KEYS_64 } else { tiles::KEYS_128 }),
     ];
-    if has_tiles(stream, size, &others, q.len().max(k.len()) / size) {
+    if for_queries.is_empty() && has_tiles(stream, size, &others, q.len().max(k.len()) / size) {
         let [q, k, v, dy] = [q, k, v, dy].map(|it| it.into_2d(size, it.len() / size));
         let (q, k, v, dy) = (q?, k?, v?, dy?);
         let [dq, dk, dv] = [dq, dk, dv].map(|it| it.cast::<u64>());
@@ -152,11 +155,65 @@ pub fn attention_gradients<T: Attended>(
     if !k.is_empty() {
         let grid = of_keys(ROWS);
         match size {
-            ..=64 => of_keys_64::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dk, dv)?,
-            65..=128 => of_keys_128::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dk, dv)?,
+            ..=64 => of_keys_64::<T>(
+                stream,
+                grid,
+                sizes,
+                for_queries,
+                for_keys,
+                q,
+                k,
+                v,
+                dy,
+                log_sums,
+                means,
+                dk,
+                dv,
+            )?,
+            65..=128 => of_keys_128::<T>(
+                stream,
+                grid,
+                sizes,
+                for_queries,
+                for_keys,
+                q,
+                k,
+                v,
+                dy,
+                log_sums,
+                means,
+                dk,
+                dv,
+            )?,
             _ => {
-                of_keys_256::<T, 0>(stream, grid, sizes, q, k, v, dy, log_sums, means, dk)?;
-                of_keys_256::<T, 1>(stream, grid, sizes, q, k, v, dy, log_sums, means, dv)?;
+                of_keys_256::<T, 0>(
+                    stream,
+                    grid,
+                    sizes,
+                    for_queries,
+                    for_keys,
+                    q,
+                    k,
+                    v,
+                    dy,
+                    log_sums,
+                    means,
+                    dk,
+                )?;
+                of_keys_256::<T, 1>(
+                    stream,
+                    grid,
+                    sizes,
+                    for_queries,
+                    for_keys,
+                    q,
+                    k,
+                    v,
+                    dy,
+                    log_sums,
+                    means,
+                    dv,
+                )?;
             }
         }
     }
@@ -165,8 +222,14 @@ pub fn attention_gradients<T: Attended>(
     }
     let grid = of_queries(ROWS);
     match size {
-        ..=64 => of_queries_64::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dq),
-        65..=128 => of_queries_128::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dq),
-        _ => of_queries_256::<T>(stream, grid, sizes, q, k, v, dy, log_sums, means, dq),
+        ..=64 => {
+            of_queries_64::<T>(stream, grid, sizes, for_queries, for_keys, q, k, v, dy, log_sums, means, dq)
+        }
+        65..=128 => {
+            of_queries_128::<T>(stream, grid, sizes, for_queries, for_keys, q, k, v, dy, log_sums, means, dq)
+        }
+        _ => {
+            of_queries_256::<T>(stream, grid, sizes, for_queries, for_keys, q, k, v, dy, log_sums, means, dq)
+        }
     }
 }

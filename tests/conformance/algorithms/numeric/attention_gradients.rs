@@ -33,7 +33,7 @@ impl Shape {
         Shape { heads, rows, size }
     }
 
-    fn attention(self, is_causal: bool) -> Attention {
+    fn attention(self, is_causal: bool) -> Attention<'static> {
         let attention = Attention::new(self.heads[0], self.size).key_heads(self.heads[1]);
         if is_causal { attention.causal() } else { attention }
     }

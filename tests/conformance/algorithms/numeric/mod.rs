@@ -5,6 +5,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod attention_gradients;
+pub(crate) mod attention_sequences;
 pub(crate) mod filters;
 pub(crate) mod images;
 pub(crate) mod matrices;
