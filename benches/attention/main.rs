@@ -187,5 +187,8 @@ fn main() -> Outcome<()> {
             }
         }
     }
+    for is_causal in [false, true] {
+        measure::<bf16>(stream, "bf16", [8192, 256], is_causal)?;
+    }
     Ok(())
 }

@@ -13,7 +13,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// Heads of queries and of keys.
-const HEADS: [usize; 2] = [4, 2];
+const HEADS: [usize; 2] = [2, 1];
 /// Rows of queries and of keys in each head, and where sequences begin: the first one has no queries, and the third one no keys. Rows at the
 /// ends belong to none.
 const ROWS: [usize; 2] = [150, 170];
@@ -59,7 +59,8 @@ fn sequences_attend_to_themselves_alone(device: &Device) -> Outcome {
     let [of_queries, of_keys] = offsets;
     let (of_queries, of_keys) = (of_queries?, of_keys?);
     for (size, needed) in [(40, 0), (104, 87 << 10), (136, 132 << 10)] {
-        if memory < needed || size == 104 && !device.is_cuda() {
+        // Without optimisations a CPU takes seconds for each.
+        if memory < needed || size > 40 && !device.is_cuda() {
             continue;
         }
         let mut numbers =
