@@ -17,7 +17,7 @@ pub(crate) const CASES: &[Case] = &[
     ("gradients_of_attention_are_recorded", gradients_of_attention_are_recorded),
 ];
 
-trait Number: Attended + HalfFloat {}
+pub(super) trait Number: Attended + HalfFloat {}
 impl<T: Attended + HalfFloat> Number for T {}
 
 /// Heads of queries and of keys, queries, keys, and the size of a head.
@@ -45,7 +45,7 @@ impl Shape {
 }
 
 /// q, k, v, and dy.
-type Inputs<T> = [Vec<T>; 4];
+pub(super) type Inputs<T> = [Vec<T>; 4];
 
 /// A number, and the sum of magnitudes that its rounding errors are parts of.
 #[derive(Clone, Copy, Default)]
@@ -139,18 +139,30 @@ fn computed<T: Number>(
     queries: usize,
     inputs: &Inputs<T>,
 ) -> Result<([Vec<T>; 3], Vec<f32>), Error> {
+    let ([_, dq, dk, dv], sums) = both_passes(stream, attention, queries, inputs)?;
+    Ok(([dq, dk, dv], sums))
+}
+
+/// y, dq, dk, dv, and the logarithms of sums; NaN where nothing was written.
+pub(super) fn both_passes<T: Number>(
+    stream: &Stream,
+    attention: Attention,
+    queries: usize,
+    inputs: &Inputs<T>,
+) -> Result<([Vec<T>; 4], Vec<f32>), Error> {
     let [q, k, v, dy] = inputs.each_ref().map(|x| stream.upload(x));
     let (q, k, v, dy) = (q?, k?, v?, dy?);
     let (mut y, mut log_sums) = (stream.fill(T::NAN, q.len())?, stream.fill(f32::NAN, queries)?);
     algorithms::attention_with_log_sums(stream, &q, &k, &v, &mut y, &mut log_sums, attention)?;
     let [mut dq, mut dk, mut dv] =
         [stream.fill(T::NAN, q.len())?, stream.fill(T::NAN, k.len())?, stream.fill(T::NAN, v.len())?];
-    let (y, sums) = (y.view(), log_sums.view());
-    let pass = AttentionPass { q: q.view(), k: k.view(), v: v.view(), y, log_sums: sums, dy: dy.view() };
+    let (of_rows, sums) = (y.view(), log_sums.view());
+    let pass =
+        AttentionPass { q: q.view(), k: k.view(), v: v.view(), y: of_rows, log_sums: sums, dy: dy.view() };
     let gradients = AttentionGradients { dq: dq.view_mut(), dk: dk.view_mut(), dv: dv.view_mut() };
     algorithms::attention_gradients(stream, pass, gradients, attention)?;
-    let gradients = [stream.download(&dq)?, stream.download(&dk)?, stream.download(&dv)?];
-    Ok((gradients, stream.download(&log_sums)?))
+    let results = [stream.download(&y)?, stream.download(&dq)?, stream.download(&dk)?, stream.download(&dv)?];
+    Ok((results, stream.download(&log_sums)?))
 }
 
 fn check<T: Number>(stream: &Stream, shape: Shape) -> Outcome {

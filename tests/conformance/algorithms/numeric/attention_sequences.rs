@@ -1,10 +1,11 @@
 //! Attention of several sequences at once, and its gradients, beside those of each sequence alone.
 
 use ferrogrid::DeviceAttribute;
-use ferrogrid::algorithms::{self, Attention, AttentionGradients, AttentionPass};
+use ferrogrid::algorithms::{self, Attention};
 use ferrogrid::device::half::f16;
 use ferrogrid::prelude::*;
 
+use super::attention_gradients::{Inputs, both_passes};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -19,8 +20,6 @@ const HEADS: [usize; 2] = [2, 1];
 const ROWS: [usize; 2] = [150, 170];
 const OFFSETS: [[u32; 5]; 2] = [[2, 2, 40, 105, 148], [0, 5, 38, 38, 165]];
 
-/// q, k, v, and dy.
-type Inputs = [Vec<f16>; 4];
 /// y, dq, dk, dv, and the bits of logarithms of sums.
 type Results = ([Vec<f16>; 4], Vec<u32>);
 
@@ -28,21 +27,10 @@ fn computed(
     stream: &Stream,
     attention: Attention,
     queries: usize,
-    inputs: &Inputs,
+    inputs: &Inputs<f16>,
 ) -> Result<Results, Error> {
-    let [q, k, v, dy] = inputs.each_ref().map(|x| stream.upload(x));
-    let (q, k, v, dy) = (q?, k?, v?, dy?);
-    let poison = |x: &DeviceBuffer<f16>| stream.fill(f16::NAN, x.len());
-    let (mut y, mut log_sums) = (poison(&q)?, stream.fill(f32::NAN, HEADS[0] * queries)?);
-    algorithms::attention_with_log_sums(stream, &q, &k, &v, &mut y, &mut log_sums, attention)?;
-    let (mut dq, mut dk, mut dv) = (poison(&q)?, poison(&k)?, poison(&v)?);
-    let (of_rows, sums) = (y.view(), log_sums.view());
-    let pass =
-        AttentionPass { q: q.view(), k: k.view(), v: v.view(), y: of_rows, log_sums: sums, dy: dy.view() };
-    let gradients = AttentionGradients { dq: dq.view_mut(), dk: dk.view_mut(), dv: dv.view_mut() };
-    algorithms::attention_gradients(stream, pass, gradients, attention)?;
-    let results = [stream.download(&y)?, stream.download(&dq)?, stream.download(&dk)?, stream.download(&dv)?];
-    Ok((results, stream.download(&log_sums)?.into_iter().map(f32::to_bits).collect()))
+    let (results, sums) = both_passes(stream, attention, HEADS[0] * queries, inputs)?;
+    Ok((results, sums.into_iter().map(f32::to_bits).collect()))
 }
 
 /// Where rows `rows` of each head are among those of all heads, which have `of_head` rows of `size` elements.
