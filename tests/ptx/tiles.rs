@@ -1,4 +1,4 @@
-//! Facts about products of blocks: tensor maps and `wgmma` for `sm_90a`, nothing in local memory.
+//! Facts about tiles: copies by tensor maps and products by `wgmma` for `sm_90a`, nothing in local memory.
 
 use ferrogrid::__private::Kernel;
 use ferrogrid::device::half::{bf16, f16};
@@ -16,6 +16,28 @@ mod kernels {
     };
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
+    use ferrogrid::device::shared::TileStages;
+
+    /// y <- the sums of `steps` tiles.
+    #[kernel(block = [32, 8])]
+    pub fn sum_tiles(
+        t: Thread<2>,
+        steps: usize,
+        x: TensorMap<f32, 36, 8>,
+        mut y: DisjointSlice<f32, 2>,
+        tiles: Shared<TileStages<f32, 36, 8, 3>>,
+    ) {
+        let ([column, row], mut tiles, mut sum) =
+            (t.thread_idx().map(|axis| axis as usize), tiles.into_stages(), 0.0);
+        for step in 0..steps {
+            tiles.copy(&t, x, [step as isize, -4]);
+            sum += tiles.current()[[row, column]];
+            t.advance(&mut tiles);
+        }
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = sum;
+        }
+    }
 
     /// c <- a b^T, of multiples of 128 and `N` rows. `c` has pairs.
     #[inline(always)]
@@ -246,6 +268,24 @@ fn check(kernel: &'static Kernel, columns: usize, copies: usize) {
         assert_eq!(maps.count(), 2, "{architecture}: {lines:#?}");
         let shape = format!("wgmma.mma_async.sync.aligned.m64n{columns}k16.f32");
         assert_eq!(count(&lines, &shape), found[0], "{architecture}");
+    }
+}
+
+/// The turn's barrier of the block is the only one. Threads wait for a tile once in a turn, and the one that copies for each stage again
+/// in the end.
+#[test]
+fn a_tile_is_one_copy() {
+    for (architecture, lines) in code(kernels::sum_tiles::kernel()) {
+        let words = ["cp.async.bulk.tensor.2d", "mbarrier.init", "bar.sync", "cp.async.ca.shared", ".local"];
+        let found = words.map(|word| count(&lines, word));
+        let is_copied = found[3] > 0;
+        let expected = match architecture {
+            "sm_90a" => [1, 3, 1, 0, 0],
+            "sm_75" => [0, 0, 1, 0, 0],
+            _ => [0, 0, 1, found[3], 0],
+        };
+        assert_eq!(found, expected, "{architecture}: {lines:#?}");
+        assert_eq!(is_copied, !matches!(architecture, "sm_75" | "sm_90a"), "{architecture}");
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `launch_bounds.rs` | the launch bounds of kernels, as directives |
 //! | `registers.rs` | registers that groups of threads leave to each other |
 //! | `in_flight.rs` | products that threads wait for before they may end |
+//! | `tiles.rs` | the wait of threads that panic for tiles that they copy |
 //! | `arithmetic.rs` | `ftz`, `approx_div` and the like, as modifiers |
 //! | `lines.rs` | the line table: paths that are the same on every machine |
 //! | `tensor_maps.rs` | the alignment of parameters that are tensor maps |
@@ -34,6 +35,7 @@ pub(crate) mod lines;
 mod peephole;
 mod registers;
 mod tensor_maps;
+mod tiles;
 mod version;
 
 use std::collections::HashSet;
@@ -85,8 +87,9 @@ const PASSES: &[Pass] = &[
     // A check calls a function of the device crate, which is otherwise unreachable.
     pass("lanes", &[], lanes::check),
     pass("panics", &[], |module, _, edits| panics::redirect(module, edits)),
+    pass("tiles", &[], |module, _, edits| tiles::wait(module, edits)),
     // What only core's panicking functions reach is no longer needed.
-    pass("formatters", &["lanes", "panics"], |module, _, edits| formatters::describe(module, edits)),
+    pass("formatters", &["lanes", "panics", "tiles"], |module, _, edits| formatters::describe(module, edits)),
     // These and the following read only the remaining code: a fraction of the text.
     pass("symbols", &["formatters"], |module, _, edits| symbols::define(module, edits)),
     pass("record", &["formatters"], |module, _, edits| record::pass_record(module, edits)),

@@ -1,6 +1,6 @@
 //! Products of matrices by tensor cores: the threads of a warp hold parts of matrices, fragments, and multiply them together.
-//! `element` has the types of elements, `ptx` the instructions, and `steps` what computes the same without them. `rows` has what is done
-//! between two products, and `softmax` a softmax of theirs. `block` multiplies by a whole block.
+//! `element` has the types of elements, `source` what fragments are loaded from, `ptx` the instructions, and `steps` what computes the
+//! same without them. `rows` has what is done between two products, and `softmax` a softmax of theirs. `block` multiplies by a whole block.
 
 mod block;
 mod element;
@@ -8,10 +8,9 @@ mod element;
 mod ptx;
 mod rows;
 mod softmax;
+mod source;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_89")))]
 mod steps;
-
-use core::marker::PhantomData;
 
 #[cfg(feature = "half")]
 pub use block::{HalfElement, PairedProducts, Transposed, TwoProducts};
@@ -19,10 +18,9 @@ pub use block::{ProductElement, ProductSums, Products, TiledFactor};
 pub use element::MatrixElement;
 pub use rows::RowValues;
 pub use softmax::{OnlineSoftmax, ScoreRows};
+pub use source::{FragmentSource, MatrixRow};
 
-use crate::element::aligned::Aligned16;
-use crate::element::device_copy::DeviceCopy;
-use crate::shared::PaddedRow;
+use self::source::Part;
 use crate::warp::Warp;
 
 /// The rows of one fragment of a [`FragmentA`], and of one of an [`Accumulator`].
@@ -244,8 +242,8 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
     /// Unless the part lies within the matrix, and the warp has 32 threads.
     #[track_caller]
     #[inline(always)]
-    pub fn load<R: MatrixRow<T>>(warp: &Warp, rows: &[R], [row, k]: [usize; 2]) -> Self {
-        let part = Part::of(warp, rows, [row, k], [M * ROWS, T::DEPTH]);
+    pub fn load<S: FragmentSource<T>>(warp: &Warp, matrix: S, [row, k]: [usize; 2]) -> Self {
+        let part = Part::of(warp, matrix, [row, k], [M * ROWS, T::DEPTH]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 4]; M]);
@@ -302,8 +300,8 @@ impl<T: MatrixElement, const M: usize> FragmentA<T, M> {
     /// As [`load`](Self::load).
     #[track_caller]
     #[inline(always)]
-    pub fn load_transposed<R: MatrixRow<T>>(warp: &Warp, rows: &[R], [k, row]: [usize; 2]) -> Self {
-        let part = Part::of(warp, rows, [k, row], [T::DEPTH, M * ROWS]);
+    pub fn load_transposed<S: FragmentSource<T>>(warp: &Warp, matrix: S, [k, row]: [usize; 2]) -> Self {
+        let part = Part::of(warp, matrix, [k, row], [T::DEPTH, M * ROWS]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if size_of::<T>() == 2 && part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 4]; M]);
@@ -340,8 +338,8 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
     /// As [`FragmentA::load`].
     #[track_caller]
     #[inline(always)]
-    pub fn load<R: MatrixRow<T>>(warp: &Warp, rows: &[R], [k, column]: [usize; 2]) -> Self {
-        let part = Part::of(warp, rows, [k, column], [T::DEPTH, N * COLUMNS]);
+    pub fn load<S: FragmentSource<T>>(warp: &Warp, matrix: S, [k, column]: [usize; 2]) -> Self {
+        let part = Part::of(warp, matrix, [k, column], [T::DEPTH, N * COLUMNS]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if size_of::<T>() == 2 && part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 2]; N]);
@@ -369,8 +367,8 @@ impl<T: MatrixElement, const N: usize> FragmentB<T, N> {
     /// As [`FragmentA::load`].
     #[track_caller]
     #[inline(always)]
-    pub fn load_transposed<R: MatrixRow<T>>(warp: &Warp, rows: &[R], [column, k]: [usize; 2]) -> Self {
-        let part = Part::of(warp, rows, [column, k], [N * COLUMNS, T::DEPTH]);
+    pub fn load_transposed<S: FragmentSource<T>>(warp: &Warp, matrix: S, [column, k]: [usize; 2]) -> Self {
+        let part = Part::of(warp, matrix, [column, k], [N * COLUMNS, T::DEPTH]);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
         if part.is_direct() {
             let (lane, mut words) = (warp.lane() as usize, [[T::Word::default(); 2]; N]);
@@ -399,106 +397,6 @@ const fn count(fragments: usize) -> usize {
         "a warp multiplies 1 to 8 fragments beside or below each other"
     );
     fragments
-}
-
-/// A row of a matrix whose parts are loaded: `[T; W]`, or `[Aligned16<[T; N]>; W]`, or a [`PaddedRow`] of as many.
-pub trait MatrixRow<T>: sealed::Sealed<T> {}
-
-mod sealed {
-    pub trait Sealed<T> {
-        const LEN: usize;
-
-        fn elements(&self) -> *const T;
-    }
-}
-
-impl<T, R: sealed::Sealed<T>> MatrixRow<T> for R {}
-
-impl<T, const W: usize> sealed::Sealed<T> for [T; W] {
-    const LEN: usize = W;
-
-    #[inline(always)]
-    fn elements(&self) -> *const T {
-        self.as_ptr()
-    }
-}
-
-impl<T: DeviceCopy, const N: usize, const W: usize> sealed::Sealed<T> for [Aligned16<[T; N]>; W] {
-    const LEN: usize = {
-        assert!(size_of::<[T; N]>() == 16);
-        W * N
-    };
-
-    #[inline(always)]
-    fn elements(&self) -> *const T {
-        self.as_ptr().cast()
-    }
-}
-
-impl<T, E, const W: usize, const P: usize> sealed::Sealed<T> for PaddedRow<E, W, P>
-where
-    [E; W]: sealed::Sealed<T>,
-{
-    const LEN: usize = <[E; W] as sealed::Sealed<T>>::LEN;
-
-    #[inline(always)]
-    fn elements(&self) -> *const T {
-        sealed::Sealed::elements(&self.elements)
-    }
-}
-
-/// A part of a matrix, within it.
-struct Part<'a, T, R> {
-    rows: &'a [R],
-    column: usize,
-    elements: PhantomData<T>,
-}
-
-impl<'a, T: MatrixElement, R: MatrixRow<T>> Part<'a, T, R> {
-    #[track_caller]
-    #[inline(always)]
-    fn of(warp: &Warp, rows: &'a [R], [row, column]: [usize; 2], [height, width]: [usize; 2]) -> Self {
-        let lies_within = |first: usize, len: usize, all: usize| len <= all && first <= all - len;
-        assert!(
-            lies_within(row, height, rows.len()) && lies_within(column, width, R::LEN),
-            "a fragment lies within the matrix"
-        );
-        assert_whole(warp);
-        // SAFETY: just compared. An `Option` of the rows would compare their address with null.
-        let rows = unsafe { rows.get_unchecked(row..row + height) };
-        Part { rows, column, elements: PhantomData }
-    }
-
-    /// The address of an element, by its place in the part, of which it is one.
-    #[inline(always)]
-    fn address(&self, [row, column]: [usize; 2]) -> *const T {
-        self.rows[row].elements().wrapping_add(self.column + column)
-    }
-
-    #[inline(always)]
-    fn element(&self, place: [usize; 2]) -> T {
-        // SAFETY: the part lies within the matrix, whose elements are readable, and has this place.
-        unsafe { *self.address(place) }
-    }
-
-    /// Whether it begins at a multiple of 16 bytes, as the rows do of which that is known.
-    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
-    #[inline(always)]
-    fn is_aligned(&self) -> bool {
-        let is_aligned = align_of::<R>() >= 16 || self.rows.as_ptr().addr().is_multiple_of(16);
-        is_aligned && (self.column * size_of::<T>()).is_multiple_of(16)
-    }
-
-    /// Whether `ldmatrix` can load it.
-    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
-    #[inline(always)]
-    fn is_direct(&self) -> bool {
-        let first = self.address([0, 0]);
-        size_of::<T::Word>() == 4
-            && size_of::<R>().is_multiple_of(16)
-            && self.is_aligned()
-            && ptx::is_shared(first)
-    }
 }
 
 #[track_caller]

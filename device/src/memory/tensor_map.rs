@@ -13,8 +13,11 @@ use crate::element::device_copy::DeviceCopy;
 /// `cuTensorMapEncodeTiled()`), with which one thread starts the copy of a whole tile
 /// (PTX `cp.async.bulk.tensor`), in the layout in which tensor cores read it without bank conflicts. Elsewhere it is a plane.
 ///
-/// A row of a tile has 128 bytes, and a tile at most 256 rows: other types are compile errors. Elements of a tile beyond the
-/// edges of the plane are zeros. [`Thread::multiply_tiles`](crate::Thread::multiply_tiles) has an example.
+/// [`StagedTiles`](crate::shared::StagedTiles) are tiles that a kernel reads as it likes; [`Thread::multiply_tiles`](crate::Thread::multiply_tiles)
+/// multiplies those whose rows have 128 bytes. Elements beyond the edges of the plane are zeros.
+///
+/// Elements have 1, 2, 4 or 8 bytes, a row of a tile a multiple of 16 bytes and at most 256 elements, and a tile at most 256 rows: other
+/// types are compile errors.
 ///
 /// ```compile_fail,E0080
 /// # use ferrogrid::prelude::*;
@@ -23,7 +26,7 @@ use crate::element::device_copy::DeviceCopy;
 ///     use ferrogrid::device::prelude::*;
 ///
 ///     #[kernel]
-///     pub fn narrow(_t: Thread<1>, _a: TensorMap<f32, 16, 64>) {} // rows of 64 bytes
+///     pub fn narrow(_t: Thread<1>, _a: TensorMap<f32, 34, 8>) {} // rows of 136 bytes
 /// }
 /// # let launch = |stream: &Stream, x: &DeviceBuffer<f32>| kernels::narrow(stream, Grid::blocks(1), x.view_2d(16, 64)?);
 /// # assert!(std::any::type_name_of_val(&launch).len() > 0);
@@ -54,7 +57,12 @@ impl<'a, T: DeviceCopy, const W: usize, const H: usize> TensorMap<'a, T, W, H> {
     /// The width and the height of a tile.
     #[doc(hidden)]
     pub const TILE: [u32; 2] = {
-        assert!(W * size_of::<T>() == 128, "a row of a `TensorMap`'s tile has 128 bytes");
+        assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8), "elements of a `TensorMap` have 1, 2, 4 or 8 bytes");
+        assert!(
+            (W * size_of::<T>()).is_multiple_of(16),
+            "a row of a `TensorMap`'s tile has a multiple of 16 bytes"
+        );
+        assert!(W >= 1 && W <= 256, "a row of a `TensorMap`'s tile has 1 to 256 elements");
         assert!(H >= 1 && H <= 256, "a tile of a `TensorMap` has 1 to 256 rows");
         [W as u32, H as u32]
     };

@@ -84,6 +84,26 @@ pub unsafe trait SharedArray: 'static {
     /// # Safety
     /// `place` is the index of a number below `LEN`, and `start` is the address of an allocated `Self`.
     unsafe fn element(start: *mut Self, place: Self::Place) -> *mut Self::Element;
+
+    /// Whether a region keeps something beside its elements, which nothing else may write as another type.
+    #[doc(hidden)]
+    const HAS_STATE: bool = false;
+
+    /// Begins what a region keeps beside its elements, before the kernel's function; the first thread of the block.
+    ///
+    /// # Safety
+    /// `start` is the address of a region of that block, which nothing has used.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn begin(_start: *mut Self) {}
+
+    /// Ends it, after that function; the same thread.
+    ///
+    /// # Safety
+    /// [`begin`](Self::begin) has begun it.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn end(_start: *mut Self) {}
 }
 
 /// What regions may be declared with: any [`SharedElement`], and what is likely to be taken for one. Then a region
@@ -95,11 +115,6 @@ impl<T: SharedElement> ArrayElement for T {}
 impl ArrayElement for bool {}
 impl ArrayElement for char {}
 impl<T: 'static> ArrayElement for Option<T> {}
-
-/// Fails to compile, at the type, where shared memory cannot be an `A`.
-#[doc(hidden)]
-#[inline(always)]
-pub const fn assert_shared_array<A: SharedArray<Element: SharedElement>>() {}
 
 /// Fails to compile, at the type, where shared memory cannot have a slice of `T`.
 #[doc(hidden)]

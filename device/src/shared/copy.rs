@@ -12,7 +12,7 @@ unsafe extern "C" {
 
 /// The address within shared memory of a generic one there.
 #[inline(always)]
-fn within_shared<T>(to: *mut T) -> u32 {
+pub(crate) fn within_shared<T>(to: *mut T) -> u32 {
     let within: u64;
     // SAFETY: it computes with an address and reaches no memory.
     unsafe {

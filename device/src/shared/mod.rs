@@ -5,9 +5,10 @@
 //! a region is in, so a program with a race does not compile.
 //!
 //! [`Shared`] is here. `array` has the shapes of regions and `element` what they may hold; `slice` is a
-//! region whose length the launch gives, `stages` a region whose parts take turns, and `claim` elements that
-//! threads claim. `phase` has the changes of phase, `copy` asynchronous copies from global memory, `address`
-//! the layout of all regions of a kernel.
+//! region whose length the launch gives, `stages` a region whose parts take turns, `tiles` one whose parts are
+//! tiles of planes, and `claim` elements that threads claim. `phase` has the changes of phase, `copy`
+//! asynchronous copies from global memory, `mbarrier` what counts those of tiles, `address` the layout of all
+//! regions of a kernel.
 
 mod address;
 mod array;
@@ -15,26 +16,32 @@ mod claim;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
 mod copy;
 mod element;
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+pub(crate) mod mbarrier;
 mod phase;
 mod slice;
 mod stages;
+mod tiles;
 
 use core::marker::PhantomData;
 use core::ops::Deref;
 
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use address::in_shared;
-pub use address::{ALIGNMENT, offset_after, region};
+pub use address::{ALIGNMENT, array_region, offset_after, region};
 pub(crate) use array::without_elements;
-pub use array::{
-    ArrayElement, Padded, PaddedRow, Scratch, SharedArray, assert_shared_array, assert_shared_element,
-};
+pub use array::{ArrayElement, Padded, PaddedRow, Scratch, SharedArray, assert_shared_element};
 pub use claim::{ClaimScratch, Claims};
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+pub(crate) use copy::within_shared;
 pub use element::{AnyBits, SharedElement};
 pub(crate) use phase::sealed;
 pub use phase::{ByBlock, ByCluster, Publish, Reclaim, Retyped};
 pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};
 pub use stages::{Advance, StagedShared, Stages};
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a", not(feature = "panic-trap")))]
+pub(crate) use tiles::hopper::__ferrogrid_end_tiles;
+pub use tiles::{CopiedTile, StagedTiles, TileStages};
 
 use crate::thread::Thread;
 
@@ -312,6 +319,7 @@ impl<'b, A: SharedArray, const ID: usize> Published<'b, A, ID> {
         const {
             assert!(size_of::<B>() <= size_of::<A>(), "the new type of a region of shared memory is larger");
             assert!(align_of::<B>() <= address::ALIGNMENT);
+            assert!(!A::HAS_STATE && !B::HAS_STATE, "`TileStages` is the type of a parameter's whole region");
         };
         // SAFETY: `Retyped` is for `reclaim` only; after that barrier no thread reads the region as `A`, and
         // memory of the block is valid as any type of no larger size, as elements take any bits.

@@ -212,7 +212,7 @@ impl<'b, A: SharedArray, const N: usize, const ID: usize> StagedShared<'b, A, N,
 /// # Safety
 /// As `copy::start`.
 #[inline(always)]
-unsafe fn copy_element<T: SharedElement + DeviceCopy>(to: *mut T, from: Option<&T>) {
+pub(super) unsafe fn copy_element<T: SharedElement + DeviceCopy>(to: *mut T, from: Option<&T>) {
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
     // SAFETY: as the caller vouches.
     if unsafe { super::copy::start(to, from) } {
@@ -229,21 +229,23 @@ impl<A: SharedArray, const N: usize, const ID: usize> sealed::Region for &mut St
     }
 }
 
-/// Stages that take their turns together: a `&mut` [`StagedShared`], or two or three of them, `(&mut a, &mut b)`.
+/// Stages that take their turns together: a `&mut` [`StagedShared`] or [`StagedTiles`](super::StagedTiles), or two or three of them,
+/// `(&mut a, &mut b)`.
 pub trait Advance: sealed::Region {
     /// The turns before the last one whose copies need not have arrived.
     #[doc(hidden)]
     const LAG: usize;
 
+    /// After the barrier.
     #[doc(hidden)]
-    fn advance(self);
+    fn advance<const R: usize>(self, thread: &Thread<'_, R>);
 }
 
 impl<A: SharedArray, const N: usize, const ID: usize> Advance for &mut StagedShared<'_, A, N, ID> {
     const LAG: usize = N - 2;
 
     #[inline(always)]
-    fn advance(self) {
+    fn advance<const R: usize>(self, _: &Thread<'_, R>) {
         self.written = StagedShared::<A, N, ID>::after(self.written);
         self.is_copied = false;
     }
@@ -260,9 +262,9 @@ macro_rules! tuple {
             };
 
             #[inline(always)]
-            fn advance(self) {
+            fn advance<const R: usize>(self, thread: &Thread<'_, R>) {
                 let ($($stages,)*) = self;
-                $($stages.advance();)*
+                $($stages.advance(thread);)*
             }
         }
     };
@@ -286,6 +288,6 @@ impl<const R: usize> Thread<'_, R> {
             super::copy::wait::<S>();
         }
         self.sync_for(&stages);
-        stages.advance();
+        stages.advance(self);
     }
 }

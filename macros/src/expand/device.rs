@@ -72,6 +72,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     // it.
     let leave = kernel.bounds.has_clusters().then(|| quote!(::ferrogrid::device::leave_cluster();));
     let end = generic::renamed(end(kernel), &rename);
+    let [begin_regions, end_regions] = shared::begin_and_end(kernel);
     let regions =
         generic::renamed(shared::regions(kernel, &quote!(::ferrogrid::device), &quote!(current)), &rename);
     let orders = kernel.parameters.iter().enumerate().filter_map(|(position, parameter)| {
@@ -95,9 +96,11 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
             unsafe {
                 let current = #thread;
                 #regions
+                #begin_regions
                 #(#orders)*
                 self::#name::<#chosen>(#(#arguments),*);
                 #end
+                #end_regions
                 #leave
             }
         }

@@ -12,6 +12,20 @@ pub(super) fn region(position: usize) -> Ident {
     format_ident!("__region{position}")
 }
 
+/// The local with what precedes and follows the kernel's function for the region of parameter number `position`.
+fn around(position: usize) -> Ident {
+    format_ident!("__around{position}")
+}
+
+/// What precedes the kernel's function for its regions, and what follows it. It comes after all regions, whose addresses would
+/// otherwise be computed in branches, which no proof follows.
+pub(super) fn begin_and_end(kernel: &Kernel) -> [TokenStream; 2] {
+    let all = kernel.parameters.iter().enumerate();
+    let arrays = all.filter(|(_, it)| matches!(it.kind, ParameterKind::Shared { .. }));
+    let locals: Vec<_> = arrays.map(|(position, _)| around(position)).collect();
+    [quote!(#(#locals.begin();)*), quote!(#(#locals.end();)*)]
+}
+
 /// The local with the offset in bytes of the slice of parameter number `position`.
 pub(super) fn offset(position: usize) -> Ident {
     format_ident!("__offset{position}")
@@ -38,12 +52,11 @@ pub(super) fn regions(kernel: &Kernel, device: &TokenStream, thread: &TokenStrea
         let region = region(position);
         match &parameter.kind {
             ParameterKind::Shared { array } => {
-                statements.extend(assertion("assert_shared_array", array));
-                statements.extend(quote! {
-                    let #region = #device::Shared::from_raw(
-                        #device::shared::region::<#array, _>(&#thread, const { #before })
-                    );
-                });
+                let (around, device) = (around(position), spanned(device, array.span()));
+                let array_region =
+                    quote_spanned!(array.span()=> #device::shared::array_region::<#array, _, _>);
+                statements
+                    .extend(quote!(let (#region, #around) = #array_region(&#thread, const { #before });));
                 before = quote!(#device::shared::offset_after(#before, ::core::mem::size_of::<#array>()));
             }
             ParameterKind::SharedSlice { element } => {

@@ -11,6 +11,8 @@ mod record;
 
 use core::panic::PanicInfo;
 
+#[cfg(all(not(feature = "panic-trap"), target_feature = "sm_90a"))]
+pub(crate) use record::give_up_at_once;
 #[cfg(not(feature = "panic-trap"))]
 pub(crate) use record::{give_up, is_reported};
 
@@ -27,6 +29,9 @@ pub(crate) fn give_up() -> ! {
     // SAFETY: `trap` ends the grid.
     unsafe { core::arch::nvptx::trap() }
 }
+
+#[cfg(all(feature = "panic-trap", target_feature = "sm_90a"))]
+pub(crate) use give_up as give_up_at_once;
 
 #[cfg(not(feature = "panic-trap"))]
 #[panic_handler]

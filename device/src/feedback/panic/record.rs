@@ -178,10 +178,28 @@ pub(crate) fn give_up() -> ! {
     exit()
 }
 
-/// Ends the calling thread. Threads that wait for it at a barrier, or in a warp operation that names it,
-/// continue: the hardware does not wait for threads that have exited.
+/// As [`give_up`], without a call, behind which ptxas has no registers for `wgmma`: of a thread that has no tiles in flight which the
+/// kernel reads, or that has waited for long.
+#[cfg(target_feature = "sm_90a")]
+#[inline(always)]
+pub(crate) fn give_up_at_once() -> ! {
+    if let Some(record) = Record::of_launch() {
+        record.raise_alarm();
+    }
+    exit_at_once()
+}
+
+/// Ends the calling thread, after its copies of tiles have arrived. Threads that wait for it at a barrier, or in a warp
+/// operation that names it, continue: the hardware does not wait for threads that have exited.
 #[inline(always)]
 fn exit() -> ! {
+    #[cfg(target_feature = "sm_90a")]
+    crate::shared::__ferrogrid_end_tiles();
+    exit_at_once()
+}
+
+#[inline(always)]
+fn exit_at_once() -> ! {
     // SAFETY: no other thread relies on this thread's destructors: what threads share (memory that kernels
     // are given) has none.
     unsafe { asm!("exit;", options(noreturn, nostack)) }

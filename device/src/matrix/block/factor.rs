@@ -2,7 +2,7 @@
 
 use core::ops::Deref;
 
-use super::sealed;
+use super::{ROW, sealed};
 use crate::element::device_copy::DeviceCopy;
 use crate::memory::plane::Plane;
 use crate::memory::tensor_map::TensorMap;
@@ -41,7 +41,10 @@ pub trait TiledFactor<T>: Copy + sealed::Factor {
 
 impl<T, const W: usize, const H: usize> sealed::Factor for TensorMap<'_, T, W, H> {
     const IS_TRANSPOSED: bool = false;
-    const ROWS: usize = H;
+    const ROWS: usize = {
+        assert!(W * size_of::<T>() == ROW, "a row of a factor's tile has 128 bytes");
+        H
+    };
 }
 
 impl<T: DeviceCopy, const W: usize, const H: usize> TiledFactor<T> for TensorMap<'_, T, W, H> {

@@ -9,13 +9,14 @@
 
 use core::arch::asm;
 
-use super::stages::{Addresses, Barrier, Turn, warp_all};
+use super::stages::{Addresses, Turn};
 use super::{
     ALIGNMENT, BlockSum, END, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, Products, ROW,
     TiledFactor, first_sum, sealed::Factor,
 };
-use crate::feedback::panic::give_up;
-use crate::shared::Shared;
+use crate::feedback::panic::give_up_at_once;
+use crate::shared::mbarrier::{Barrier, start_copy, warp_all};
+use crate::shared::{Shared, within_shared};
 use crate::thread::Thread;
 
 /// The rows of 128 bytes after which the pattern of a swizzled tile repeats.
@@ -46,7 +47,7 @@ pub(super) fn multiply<
     tiles: impl Iterator<Item = [u32; 2]>,
     each: impl FnMut([usize; 2], &ProductSums<N, T::Sum>),
 ) {
-    let start = address(memory.start.cast());
+    let start = within_shared(memory.start);
     let first = (start + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
     let barriers = start + core::mem::offset_of!(Products<T, M, N, S>, barriers) as u32;
     let agreed = start + core::mem::offset_of!(Products<T, M, N, S>, agreed) as u32;
@@ -94,7 +95,7 @@ pub(super) unsafe fn begin_barriers<const S: usize>(addresses: Addresses, groups
 #[inline(always)]
 pub(super) fn give_up_unless_whole(agreed: Barrier, is_first: bool, number: u32) {
     if !is_whole(agreed, is_first, number) {
-        give_up();
+        give_up_at_once();
     }
 }
 
@@ -163,7 +164,7 @@ fn add<
         // A product is begun by all threads of the group: none has panicked in the last `each`, or before.
         give_up_unless_whole(addresses.agreed(group), is_first, product);
         if !addresses.full(turn).ends(turn.phase) {
-            give_up();
+            give_up_at_once();
         }
         product += 1;
         // SAFETY: just waited for; the thread that reads it arrives at `empty`.
@@ -206,7 +207,7 @@ fn add<
         }
         T::Sum::wait::<0, N>(&mut sums.sums);
         if !has_all {
-            give_up();
+            give_up_at_once();
         }
         addresses.empty(last).arrive(is_first);
         each(place.map(|axis| axis as usize), &sums);
@@ -261,17 +262,6 @@ fn warp_first(place: [u32; 2]) -> [u32; 2] {
     })
 }
 
-/// The address within shared memory.
-#[inline(always)]
-pub(super) fn address(start: *mut u8) -> u32 {
-    let within: u64;
-    // SAFETY: it computes with an address.
-    unsafe {
-        asm!("cvta.to.shared.u64 {}, {};", out(reg64) within, in(reg64) start, options(pure, nomem, nostack, preserves_flags));
-    }
-    within as u32
-}
-
 /// Starts to copy the `step`-th tile of the rows from `row` on, in one or several parts.
 ///
 /// # Safety
@@ -292,7 +282,8 @@ pub(super) unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
         let (to, row) = (to + (first * ROW) as u32, row + first);
         // SAFETY: the caller's; the map is of tiles with that many rows, each of 128 bytes.
         unsafe {
-            start_one(to, factor.map(), if F::IS_TRANSPOSED { [row, depth] } else { [depth, row] }, full)
+            let place = if F::IS_TRANSPOSED { [row, depth] } else { [depth, row] };
+            start_copy(to, factor.map(), place.map(|axis| axis as i32), full)
         };
     }
 }
@@ -319,22 +310,6 @@ unsafe fn start_zeros(to: u32, bytes: usize, full: Barrier) {
         asm!(
             "fence.proxy.async.shared::cta; fence.acq_rel.cta; mbarrier.complete_tx.shared::cta.b64 [{}], {};",
             in(reg32) full.0, in(reg32) bytes as u32, options(nostack, preserves_flags),
-        );
-    }
-}
-
-/// Starts to copy the tile whose first element is at `[column, row]` of the plane.
-///
-/// # Safety
-/// As for `start`; `map` is the address of a tensor map for such tiles.
-#[inline(always)]
-unsafe fn start_one(to: u32, map: *const u8, [column, row]: [usize; 2], full: Barrier) {
-    // SAFETY: the caller's.
-    unsafe {
-        asm!(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{}], [{}, {{{}, {}}}], [{}];",
-            in(reg32) to, in(reg64) map, in(reg32) column as u32, in(reg32) row as u32, in(reg32) full.0,
-            options(nostack, preserves_flags),
         );
     }
 }
@@ -437,7 +412,8 @@ macro_rules! products_of_words {
             }
             match N {
                 64 => of!(64),
-                _ => of!(128),
+                128 => of!(128),
+                _ => of!(256),
             }
         }
     )* };

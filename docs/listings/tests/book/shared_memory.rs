@@ -5,6 +5,7 @@ use ferrogrid::prelude::*;
 #[ferrogrid::module]
 mod kernels {
     use ferrogrid::device::prelude::*;
+    use ferrogrid::device::shared::TileStages;
 
     // ANCHOR: reverse
     /// Reverses each block of 256 elements.
@@ -131,6 +132,33 @@ mod kernels {
         }
     }
     // ANCHOR_END: double
+
+    // ANCHOR: tiles
+    /// y <- the sum of each element and those around it, of 3 x 3; 0 counts beyond the edges. A block goes down a strip of 64 columns.
+    #[kernel(block = [64, 4])]
+    pub fn sums_around(
+        t: Thread<2>,
+        x: TensorMap<f32, 72, 6>,
+        mut y: DisjointSlice<f32, 2>,
+        tiles: Shared<TileStages<f32, 72, 6, 3>>,
+    ) {
+        let [column, row] = t.thread_idx().map(|axis| axis as usize);
+        let first = 64 * t.block_idx()[0] as isize;
+        let (mut tiles, mut places) = (tiles.into_stages(), t.grid_stride(x.width(), x.height()));
+        for step in 0..x.height().div_ceil(4) + 2 {
+            tiles.copy(&t, x, [4 * step as isize - 1, first - 4]); // row and column of its first element
+            if step >= 2 {
+                let tile = tiles.current(); // of the step before the last one
+                let around = (0..9).map(|k| tile[[row + k / 3, column + 3 + k % 3]]);
+                let sum = around.sum();
+                if let Some(y) = places.next().and_then(|place| y.get_mut(place)) {
+                    *y = sum;
+                }
+            }
+            t.advance(&mut tiles);
+        }
+    }
+    // ANCHOR_END: tiles
 
     // ANCHOR: claims
     /// The Walsh-Hadamard transform of each row of 512 elements, in place: a thread changes both elements of its pair.
@@ -328,6 +356,20 @@ fn tiles_are_transposed() -> ferrogrid::Result<()> {
     for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
         assert_eq!(y[column * height + row], input[row * width + column]);
     }
+    Ok(())
+}
+
+#[test]
+fn tiles_have_what_is_around() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let [width, height] = [100, 13];
+    let x = stream.fill(1.0_f32, width * height)?;
+    let mut y = stream.zeros::<f32>(width * height)?;
+    let (strips, y_plane) = (Grid::new([2, 1], [64, 4]), y.view_2d_mut(width, height)?);
+    kernels::sums_around(&stream, strips, x.view_2d(width, height)?, y_plane)?;
+    let within = |place: usize, end: usize| if place == 0 || place + 1 == end { 2.0 } else { 3.0 };
+    let expected = |i: usize| within(i / width, height) * within(i % width, width);
+    assert_eq!(stream.download(&y)?, (0..width * height).map(expected).collect::<Vec<f32>>());
     Ok(())
 }
 

@@ -23,6 +23,6 @@ pub(crate) struct Tiled {
     pub(crate) element: usize,
     /// Elements of a row, and rows.
     pub(crate) extent: [usize; 2],
-    /// Those of a tile, whose rows have 128 bytes.
+    /// Those of a tile. If its rows have 128 bytes, the layout is swizzled.
     pub(crate) tile: [u32; 2],
 }

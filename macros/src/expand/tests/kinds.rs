@@ -404,7 +404,7 @@ fn regions_of_shared_memory_do_not_overlap() {
             has(
                 &half,
                 &format!(
-                    "{path}shared::assert_shared_array::<{ty}>();let__region{region}={path}Shared::from_raw({path}shared::region::<{ty},_>(&{thread},{at}));"
+                    "let(__region{region},__around{region})={path}shared::array_region::<{ty},_,_>(&{thread},{at});"
                 ),
             );
         }
@@ -416,6 +416,8 @@ fn regions_of_shared_memory_do_not_overlap() {
         );
         has(&half, &after(path, &first, "[u64;3]"));
     }
+    has(&on_device(module), "__around1.begin();__around4.begin();self::k");
+    has(&on_device(module), "__region4);__around1.end();__around4.end();");
     let host = on_host(module);
     has(&host, "let__p3:[usize;2]=__shared.slice::<u8>(b);");
     has(&host, "&__grid,__shared.bytes(),false,");

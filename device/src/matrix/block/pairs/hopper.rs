@@ -4,15 +4,16 @@
 use core::arch::asm;
 
 use super::super::hopper::{
-    address, begin_barriers, give_up_unless_whole, is_whole, most_registers, reconverge, share_registers,
-    wait_for, wait_until_pending,
+    begin_barriers, give_up_unless_whole, is_whole, most_registers, reconverge, share_registers, wait_for,
+    wait_until_pending,
 };
-use super::super::stages::{Addresses, Barrier, Turn};
+use super::super::stages::{Addresses, Turn};
 use super::super::twice::hopper::{add_rows, commit, multiply_rows, rounded, start_rows};
 use super::super::{ALIGNMENT, GROUP, GROUP_ROWS, HalfElement, ProductSums, ROW, TiledFactor, first_sum};
 use super::{PairedProducts, Span};
-use crate::feedback::panic::give_up;
-use crate::shared::Shared;
+use crate::feedback::panic::give_up_at_once;
+use crate::shared::mbarrier::Barrier;
+use crate::shared::{Shared, within_shared};
 use crate::thread::Thread;
 
 /// The addresses of both left factors, one behind the other, and their barrier.
@@ -45,7 +46,7 @@ pub(super) fn multiply<
     ),
     finish: impl FnOnce([ProductSums<D>; R]),
 ) {
-    let at = address(memory.start.cast());
+    let at = within_shared(memory.start);
     let tiles = (at + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
     let offset = |offset: usize| at + offset as u32;
     let have_arrived = Barrier(offset(core::mem::offset_of!(PairedProducts<T, M, N, D, S>, have_left)));
@@ -152,7 +153,7 @@ fn add<
     let a = [a, a + (M * D * 2) as u32];
     give_up_unless_whole(agreed, is_first, 0);
     if !left.have_arrived.ends(0) {
-        give_up();
+        give_up_at_once();
     }
     let mut p = ProductSums::<N> { sums: [[0.0; 4]; 32], first: place };
     let mut q = ProductSums::<N> { sums: [[0.0; 4]; 32], first: place };
@@ -171,7 +172,7 @@ fn add<
         return results;
     }
     if !addresses.full(turn).ends(turn.phase) {
-        give_up();
+        give_up_at_once();
     }
     // The zeros are in registers before products are in flight.
     wait_for::<D>(&mut results[0].sums);
@@ -196,7 +197,7 @@ fn add<
         let next = if step + 1 < steps { turn } else { last };
         // The products are begun by all threads of the group: none has panicked in the closures.
         if !is_whole(agreed, is_first, step + 1) || !addresses.full(next).ends(next.phase) {
-            give_up();
+            give_up_at_once();
         }
         // SAFETY: as above.
         unsafe {

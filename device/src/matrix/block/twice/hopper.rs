@@ -4,19 +4,20 @@
 use core::arch::asm;
 
 use super::super::hopper::{
-    WARPS, address, begin_barriers, descriptor, give_up_unless_whole, most_registers, reconverge,
-    share_registers, start, swizzled, wait_for, wait_until_pending,
+    WARPS, begin_barriers, descriptor, give_up_unless_whole, most_registers, reconverge, share_registers,
+    start, swizzled, wait_for, wait_until_pending,
 };
-use super::super::stages::{Addresses, Barrier, Turn};
+use super::super::stages::{Addresses, Turn};
 use super::super::{
     ALIGNMENT, GROUP, GROUP_ROWS, HalfElement, Order, ProductElement, ProductSums, ROW, TiledFactor,
     first_sum,
 };
 use super::{Span, TwoProducts};
-use crate::feedback::panic::give_up;
+use crate::feedback::panic::give_up_at_once;
 use crate::matrix::unrolled;
 use crate::number::half::HalfFloat;
-use crate::shared::Shared;
+use crate::shared::mbarrier::Barrier;
+use crate::shared::{Shared, within_shared};
 use crate::thread::Thread;
 
 /// The elements of a row that one copy has.
@@ -87,7 +88,7 @@ pub(super) fn multiply<
     ),
     finish: impl FnOnce(K, ProductSums<D>),
 ) {
-    let at = address(memory.start.cast());
+    let at = within_shared(memory.start);
     let tile = (at + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
     let offset = |offset: usize| at + offset as u32;
     let has_arrived = Barrier(offset(core::mem::offset_of!(TwoProducts<T, M, N, D, S>, has_left)));
@@ -291,7 +292,7 @@ fn add<
     };
     let give_up_unless = |holds: bool| {
         if !holds {
-            give_up();
+            give_up_at_once();
         }
     };
     let is_full = |turn: Turn| addresses.full(turn).ends(turn.phase);

@@ -12,7 +12,7 @@ use crate::backend::memory::tensor_map::{Encoded, Tiled};
 use crate::error::Result;
 
 impl CudaDevice {
-    /// The tensor map of a plane, for swizzled tiles; one that is not used if nothing could read it.
+    /// The tensor map of a plane; one that is not used if nothing could read it.
     pub(crate) fn encode(&self, tiled: &Tiled) -> Result<Encoded> {
         let mut encoded = Encoded::UNUSED;
         let Tiled { start, element, extent: [width, height], tile } = *tiled;
@@ -27,6 +27,12 @@ impl CudaDevice {
             4 => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT32,
             _ => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT64,
         };
+        // What reads a tile knows its layout by the same rule.
+        let swizzle = if tile[0] as usize * element == 128 {
+            CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B
+        } else {
+            CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE
+        };
         let (extent, pitch) = ([width as u64, height as u64], [(width * element) as u64]);
         // SAFETY: all are valid for the call, with the lengths of rank 2.
         let code = unsafe {
@@ -40,7 +46,7 @@ impl CudaDevice {
                 tile.as_ptr(),
                 [1; 2].as_ptr(),
                 CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE as c_uint,
-                CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B as c_uint,
+                swizzle as c_uint,
                 CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B as c_uint,
                 CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE as c_uint,
             )?
