@@ -428,6 +428,8 @@ pub mod tiled {
     pub const QUERIES: usize = 128;
     /// The keys that are read at once.
     pub const KEYS: usize = 128;
+    /// Those of heads of up to 256 elements, for whose sums a thread has the registers then.
+    pub const KEYS_OF_256: usize = 64;
 
     /// An element of both.
     pub trait TiledElement: TensorElement + HalfElement {}
@@ -436,7 +438,7 @@ pub mod tiled {
 
     /// As `steps::attend`; rows of the results are fours of elements.
     #[inline(always)]
-    fn attend_tiles<T: TiledElement, const D: usize, const S: usize, const ID: usize>(
+    fn attend_tiles<T: TiledElement, const KEYS: usize, const D: usize, const S: usize, const ID: usize>(
         t: &Thread<1>,
         s: Sizes,
         factors: [TensorMap<T, 64, 64>; 3],
@@ -524,6 +526,22 @@ pub mod tiled {
         y: &[DeviceAtomic<u64>],
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, 128, 4>>,
+    ) {
+        attend_tiles(&t, s, [q, k, v], y, log_sums, memory);
+    }
+
+    /// Heads of up to 256 elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
+    pub fn attend_tiles_256<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        y: &[DeviceAtomic<u64>],
+        log_sums: &[DeviceAtomic<f32>],
+        memory: Shared<TwoProducts<T, QUERIES, KEYS_OF_256, 256, 4>>,
     ) {
         attend_tiles(&t, s, [q, k, v], y, log_sums, memory);
     }

@@ -17,7 +17,7 @@ use gradients::tiled::kernels::{
 pub use gradients::{AttentionGradients, AttentionPass, attention_gradients, attention_with_log_sums};
 use kernels::kernels::{attend_64, attend_128, attend_256};
 use kernels::steps::{self, Sizes};
-use kernels::tiled::{self, attend_tiles_64, attend_tiles_128};
+use kernels::tiled::{self, attend_tiles_64, attend_tiles_128, attend_tiles_256};
 
 /// A number whose attention is computed: `f16` or `bf16`.
 #[diagnostic::on_unimplemented(
@@ -31,6 +31,7 @@ pub trait Attended:
     + attend_256::Instance
     + attend_tiles_64::Instance
     + attend_tiles_128::Instance
+    + attend_tiles_256::Instance
     + prepare::Instance
     + of_keys_64::Instance
     + of_keys_128::Instance
@@ -258,15 +259,15 @@ fn attend<T: Attended>(
     }
     let grid = |queries: usize| attention.grid(attention.heads, sizes.queries, queries);
     let (size, of_keys) = (attention.size, attention.key_heads * sizes.keys as usize);
-    if offsets[0].is_empty()
-        && has_tiles(stream, size, &[(sizes.keys, tiled::KEYS)], q.len().max(k.len()) / size)
-    {
+    let keys = if size <= 128 { tiled::KEYS } else { tiled::KEYS_OF_256 };
+    if offsets[0].is_empty() && has_tiles(stream, &[(sizes.keys, keys)], q.len().max(k.len()) / size) {
         let q = q.into_2d(size, q.len() / size)?;
         let [k, v] = [k.into_2d(size, of_keys)?, v.into_2d(size, of_keys)?];
         let (grid, y) = (grid(tiled::QUERIES), y.cast::<u64>()?.into_atomic());
         return match size {
             ..=64 => attend_tiles_64::<T>(stream, grid, sizes, q, k, v, y, log_sums),
-            _ => attend_tiles_128::<T>(stream, grid, sizes, q, k, v, y, log_sums),
+            65..=128 => attend_tiles_128::<T>(stream, grid, sizes, q, k, v, y, log_sums),
+            _ => attend_tiles_256::<T>(stream, grid, sizes, q, k, v, y, log_sums),
         };
     }
     let [of_queries, of_keys] = offsets;
@@ -287,10 +288,10 @@ fn expect_equal(operation: &'static str, source_length: usize, target_length: us
     Err(Error::LengthMismatch { operation, source_length, target_length })
 }
 
-/// Whether the kernels of tiles can be used, for heads of that size, and tensors of so many rows. They multiply whole tiles of others, also by
-/// weights of 0: of each kind that is read, how many a head has, and how many are read at once.
-fn has_tiles(stream: &Stream, size: usize, others: &[(u32, usize)], rows: usize) -> bool {
-    let is_of_90 = size <= 128 && matches!(stream.device().compute_capability(), Some((9, 0)));
+/// Whether the kernels of tiles can be used, for tensors of so many rows. They multiply whole tiles of others, also by weights of 0: of
+/// each kind that is read, how many a head has, and how many are read at once.
+fn has_tiles(stream: &Stream, others: &[(u32, usize)], rows: usize) -> bool {
+    let is_of_90 = matches!(stream.device().compute_capability(), Some((9, 0)));
     let are_whole = others.iter().all(|&(len, tile)| len > 0 && (len as usize).is_multiple_of(tile));
     is_of_90 && are_whole && rows < 1 << 30
 }

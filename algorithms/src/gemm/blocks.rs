@@ -10,6 +10,8 @@ use crate::number::numbers::Element;
 use crate::{Grid, Result, Stream};
 
 const TILES: Tiles = [([128, 256], 1.0), ([64, 128], 1.3)];
+/// Half a small tile.
+const NARROW: [usize; 2] = [64, 64];
 
 /// How a product is launched.
 pub(super) struct Launch {
@@ -17,6 +19,23 @@ pub(super) struct Launch {
     pub(super) s: Sizes,
     /// By the tiles of 128 x 256, or by those of 64 x 128.
     pub(super) is_large: bool,
+}
+
+impl Launch {
+    /// The same by tiles of 64 x 64, if there are so few small ones that half of the multiprocessors would have none: more of them then
+    /// read the factors.
+    pub(super) fn narrow<T: Factor, C: Element + Pod>(
+        &self,
+        product: &Product<T, C>,
+        stream: &Stream,
+    ) -> Result<Option<Self>> {
+        let processors = attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)?;
+        let blocks = product.blocks(NARROW);
+        if self.is_large || blocks > processors {
+            return Ok(None);
+        }
+        Ok(Some(Launch { grid: Grid::blocks(blocks), s: product.sizes([0; 2], NARROW), is_large: false }))
+    }
 }
 
 impl<'a, T: Factor, C: Element + Pod> Product<'a, '_, T, C> {

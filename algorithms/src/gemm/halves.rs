@@ -3,7 +3,7 @@
 use ferrogrid_device::half::{bf16, f16};
 
 use super::blocks::Launch;
-use super::tiles::halves::{multiply_large, multiply_small};
+use super::tiles::halves::{multiply_large, multiply_narrow, multiply_small};
 use super::{Blocks, Multiplied, Product, TENSOR_CORES, by_threads, kernels};
 use crate::{Result, Stream};
 
@@ -33,6 +33,10 @@ trait Tiled:
     + multiply_small::Instance<false, true>
     + multiply_small::Instance<true, false>
     + multiply_small::Instance<true, true>
+    + multiply_narrow::Instance<false, false>
+    + multiply_narrow::Instance<false, true>
+    + multiply_narrow::Instance<true, false>
+    + multiply_narrow::Instance<true, true>
 {
 }
 impl Tiled for f16 {}
@@ -45,14 +49,18 @@ fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
     let turns = along_rows.map(|along_rows| along_rows && product.gemm.batches > 1);
     let [a, b] = product.planes(stream, turns)?;
     let (a, b) = (a.dense()?, b.dense()?);
-    let Launch { grid, s, is_large } = product.launch(stream)?;
+    let launch = product.launch(stream)?;
+    let (narrow, Launch { grid, s, is_large }) = (launch.narrow(&product, stream)?, launch);
     let [alpha, beta] = product.gemm.scales;
     let c = product.gemm.c.span().cast::<u64>()?.into_atomic();
     macro_rules! launch {
         ($left:literal, $right:literal) => {
-            match is_large {
-                true => multiply_large::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
-                false => multiply_small::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
+            match narrow {
+                Some(Launch { grid, s, .. }) => {
+                    multiply_narrow::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c)
+                }
+                None if is_large => multiply_large::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
+                None => multiply_small::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
             }
         };
     }

@@ -205,6 +205,30 @@ pub mod halves {
             memory,
         );
     }
+
+    /// 64 x 64 sums by each block.
+    #[inline(always)]
+    #[kernel(block = 256, T = [f16, bf16], LEFT = [false, true], RIGHT = [false, true])]
+    pub fn multiply_narrow<T: HalfElement + Stored<f32>, const LEFT: bool, const RIGHT: bool>(
+        t: Thread<1>,
+        s: Sizes,
+        alpha: f32,
+        beta: f32,
+        a: TensorMap<T, 64, 64>,
+        b: TensorMap<T, 64, 64>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<T, 64, 64, 6>>,
+    ) {
+        multiply_tiles::<T, T, _, _, _, _>(
+            &t,
+            s,
+            [alpha, beta],
+            a.transposed_if::<LEFT>(),
+            b.transposed_if::<RIGHT>(),
+            c,
+            memory,
+        );
+    }
 }
 
 /// The kernels of 8-bit floats, stored as `C`.

@@ -149,4 +149,18 @@ pub mod tiling {
             assert!(kind != 3, "all threads");
         });
     }
+
+    /// A product with a transposed factor, at any place along its rows.
+    #[kernel(block = 256)]
+    pub fn place_transposed(
+        t: Thread<1>,
+        column: usize,
+        a: TensorMap<bf16, 64, 64>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<bf16, 64, 64, 2>>,
+    ) {
+        t.multiply_tiles(memory, a, a.transposed(), [[0, column]], |_, sums| {
+            sums.for_each_pair(|_, _, [sum, _]| c[0].store(sum, Relaxed));
+        });
+    }
 }

@@ -20,6 +20,7 @@ pub(crate) const CASES: &[Case] = &[
     ("rows_of_a_tensor_map_are_aligned", rows_of_a_tensor_map_are_aligned),
     ("long_axes_of_a_tensor_map_are_refused", long_axes_of_a_tensor_map_are_refused),
     ("a_panic_in_a_product_ends_the_launch", a_panic_in_a_product_ends_the_launch),
+    ("transposed_factors_are_copied_from_whole_groups", transposed_factors_are_copied_from_whole_groups),
 ];
 
 /// An element with whole numbers.
@@ -303,6 +304,23 @@ fn a_panic_in_a_product_ends_the_launch(device: &Device) -> Outcome {
         let stream = device.new_stream()?;
         tiling::panicking(&stream, Grid::new(20, threads), kind, a.view_2d(192, 256)?)?;
         names(&expect_error(message, stream.synchronize(), is_panic)?, &[message])?;
+    }
+    Ok(())
+}
+
+fn transposed_factors_are_copied_from_whole_groups(device: &Device) -> Outcome {
+    let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+    let stream = device.new_stream()?;
+    let a = stream.fill(bf16::ONE, 64 * 128)?;
+    for (column, is_whole) in [(0, true), (56, true), (4, false), (63, false)] {
+        let mut c = stream.fill(f32::NAN, 1)?;
+        tiling::place_transposed(&stream, Grid::new(1, 256), column, a.view_2d(128, 64)?, c.as_atomic())?;
+        if is_whole {
+            expect(&format!("column {column}"), stream.download(&c)?, vec![64.0])?;
+            continue;
+        }
+        let error = expect_error("a column within a group", stream.synchronize(), is_panic)?;
+        names(&error, &["a transposed factor is copied from multiples of 16 bytes of its rows"])?;
     }
     Ok(())
 }

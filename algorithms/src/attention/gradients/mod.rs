@@ -134,7 +134,7 @@ pub fn attention_gradients<T: Attended>(
         (sizes.queries, tiles::QUERIES),
         (sizes.keys, if size <= 64 { tiles::KEYS_64 } else { tiles::KEYS_128 }),
     ];
-    if for_queries.is_empty() && has_tiles(stream, size, &others, q.len().max(k.len()) / size) {
+    if size <= 128 && for_queries.is_empty() && has_tiles(stream, &others, q.len().max(k.len()) / size) {
         let [q, k, v, dy] = [q, k, v, dy].map(|it| it.into_2d(size, it.len() / size));
         let (q, k, v, dy) = (q?, k?, v?, dy?);
         let [dq, dk, dv] = [dq, dk, dv].map(|it| it.cast::<u64>());

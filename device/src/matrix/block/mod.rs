@@ -35,6 +35,8 @@ use crate::warp::Warp;
 
 /// The bytes of a row of a tile.
 const ROW: usize = 128;
+/// Tiles begin at multiples of so many bytes of a plane's row. Others are illegal instructions to the hardware that copies.
+const COPY_STEP: usize = 16;
 /// The rows that a group of threads multiplies together.
 const GROUP_ROWS: usize = 64;
 /// The threads of such a group, four warps (CUDA's warpgroup).
@@ -266,8 +268,8 @@ elements!(f16, bf16);
     label = "neither `f16` nor `bf16`"
 )]
 pub trait HalfElement: ProductElement<Sum = f32> + HalfFloat {
-    /// As [`ProductElement::add`], of 64 x 16 elements that the threads hold, two to a word, and as many columns of a transposed factor: 64
-    /// or 128.
+    /// As [`ProductElement::add`], of 64 x 16 elements that the threads hold, two to a word, and as many columns of a transposed factor: 64,
+    /// 128 or 256.
     ///
     /// # Safety
     /// As `wgmma.mma_async` requires of all threads of the group, with this descriptor.
@@ -369,7 +371,7 @@ impl Thread<'_, 1> {
     /// ```
     ///
     /// # Panics
-    /// If the block has another number of threads, or a place is 2^31 or more.
+    /// If the block has another number of threads, a place is 2^31 or more, or that along a transposed factor is no multiple of 8.
     #[track_caller]
     #[inline(always)]
     pub fn multiply_tiles<
@@ -404,6 +406,13 @@ impl Thread<'_, 1> {
         let steps = if is_empty { 0 } else { depth.max(other_depth).div_ceil(ROW / size_of::<T>()) };
         let tiles = tiles.into_iter().map(|place| {
             assert!(place[0] >> 31 == 0 && place[1] >> 31 == 0, "a product's place is less than 2^31");
+            let is_copied = |is_transposed: bool, axis: usize| {
+                !is_transposed || (axis * size_of::<T>()).is_multiple_of(COPY_STEP)
+            };
+            assert!(
+                is_copied(A::IS_TRANSPOSED, place[0]) && is_copied(B::IS_TRANSPOSED, place[1]),
+                "a transposed factor is copied from multiples of 16 bytes of its rows"
+            );
             place.map(|axis| axis as u32)
         });
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]

@@ -18,7 +18,8 @@ use crate::thread::Thread;
 /// Shared memory for two products of a block, of `M` rows: the first one has `N` columns and is `D` deep, the second one is `N` deep and
 /// has `D` columns. `S` stages each have a tile of a right factor. See [`multiply_twice`](Thread::multiply_twice).
 ///
-/// `M` is 64, 128 or 192, and `N` and `D` are 64 or 128: other numbers are compile errors. It takes `2 * D * (M + S * N)` bytes, and 1.2 KiB.
+/// `M` is 64, 128 or 192, `N` is 64 or 128, and `D` is 64, 128 or 256: other numbers are compile errors. It takes `2 * D * (M + S * N)` bytes,
+/// and 1.2 KiB.
 ///
 /// ```compile_fail,E0080
 /// use ferrogrid_device::half::f16;
@@ -58,7 +59,7 @@ impl<T: HalfElement, const M: usize, const N: usize, const D: usize, const S: us
         assert!(M > 0 && M.is_multiple_of(GROUP_ROWS), "the rows of `TwoProducts` are a multiple of 64");
         assert!(M <= 3 * GROUP_ROWS, "`TwoProducts` have at most 192 rows");
         assert!(matches!(N, 64 | 128), "the columns of the first of `TwoProducts` are 64 or 128");
-        assert!(matches!(D, 64 | 128), "the columns of the second of `TwoProducts` are 64 or 128");
+        assert!(matches!(D, 64 | 128 | 256), "the columns of the second of `TwoProducts` are 64, 128 or 256");
         assert!(S >= 2, "one stage is written while another is multiplied: `TwoProducts` have at least two");
         GROUP + M / GROUP_ROWS * GROUP
     };
