@@ -179,16 +179,15 @@ fn main() -> Outcome<()> {
         return Ok(());
     };
     let stream = &device.new_stream()?;
-    for size in [64, 128] {
+    // With an argument only heads of that size.
+    let only = std::env::args().skip(1).find_map(|argument| argument.parse::<usize>().ok());
+    for size in [64, 128, 256].into_iter().filter(|size| only.is_none_or(|only| *size == only)) {
         for is_causal in [false, true] {
-            for length in [2048, 8192, 16384] {
-                measure::<bf16>(stream, "bf16", [length, size], is_causal)?;
-                measure::<f16>(stream, "f16", [length, size], is_causal)?;
+            for length in if size == 256 { &[8192][..] } else { &[2048, 8192, 16384] } {
+                measure::<bf16>(stream, "bf16", [*length, size], is_causal)?;
+                measure::<f16>(stream, "f16", [*length, size], is_causal)?;
             }
         }
-    }
-    for is_causal in [false, true] {
-        measure::<bf16>(stream, "bf16", [8192, 256], is_causal)?;
     }
     Ok(())
 }

@@ -289,12 +289,15 @@ fn main() -> Outcome<()> {
     // SAFETY: the library of benches/cuda/cublas.cu, which runs nothing when it is loaded except the CUDA runtime's own initialisation.
     let cublas = unsafe { Library::new(path)? };
     let stream = &device.new_stream()?;
-    for size in [1024, 2048, 8192] {
+    // With an argument only shapes of so many rows.
+    let only = std::env::args().skip(1).find_map(|argument| argument.parse::<usize>().ok());
+    let is_chosen = |rows: usize| only.is_none_or(|only| rows == only);
+    for size in [1024, 2048, 8192].into_iter().filter(|size| is_chosen(*size)) {
         gemm::<f32>(stream, &cublas, [size; 3], [false, false])?;
         gemm::<tf32>(stream, &cublas, [size; 3], [false, false])?;
         gemm::<f64>(stream, &cublas, [size; 3], [false, false])?;
     }
-    for shape @ [m, ..] in SHAPES {
+    for shape @ [m, ..] in SHAPES.into_iter().filter(|[m, ..]| is_chosen(*m)) {
         gemm::<f8e4m3>(stream, &cublas, shape, NT)?;
         gemm::<i8>(stream, &cublas, shape, NT)?;
         if m % kernels::HEIGHT == 0 {
