@@ -84,6 +84,8 @@ sanitize_cases() {
 # their end: the cases that hold a stream on purpose then leave themselves out. It takes what the loading of a module has
 # written for never written, so of constants and statics it watches kernels alone; and it takes memory of the device for itself.
 sanitizers() {
+    # The driver compiles the suite's kernels for a minute, and keeps the result for the processes that follow.
+    "$bundle/tests/conformance" cuda0::stages_take_turns_for_any_number_of_rounds >"$out/logs/compiled.txt" 2>&1
     for tool in ${SANITIZERS:-memcheck racecheck synccheck initcheck}; do
         FERROGRID_CONFORMANCE_SYNCHRONOUS=0
         [ "$tool" = initcheck ] && FERROGRID_CONFORMANCE_SYNCHRONOUS=1

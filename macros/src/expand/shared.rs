@@ -53,10 +53,10 @@ pub(super) fn regions(kernel: &Kernel, device: &TokenStream, thread: &TokenStrea
         match &parameter.kind {
             ParameterKind::Shared { array } => {
                 let (around, device) = (around(position), spanned(device, array.span()));
-                let array_region =
-                    quote_spanned!(array.span()=> #device::shared::array_region::<#array, _, _>);
-                statements
-                    .extend(quote!(let (#region, #around) = #array_region(&#thread, const { #before });));
+                let made = quote_spanned! {
+                    array.span()=> #device::shared::array_region::<#array, _, _>(&#thread, const { #before })
+                };
+                statements.extend(quote!(let (#region, #around) = #made;));
                 before = quote!(#device::shared::offset_after(#before, ::core::mem::size_of::<#array>()));
             }
             ParameterKind::SharedSlice { element } => {

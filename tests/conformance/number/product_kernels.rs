@@ -135,4 +135,23 @@ pub mod multiplying {
         }
         sums.for_each(&warp, |row, column, sum| c[row * COLUMNS + column].store(sum, Relaxed));
     }
+
+    /// One lane panics, and the others load fragments and multiply, many times.
+    #[kernel(block = 64)]
+    pub fn panic_before_products(
+        t: Thread<1>,
+        rank: u32,
+        c: &[DeviceAtomic<f32>],
+        mut tile: Shared<Padded<f16, 64, 64, 8>>,
+    ) {
+        tile.fill_with(&t, |_| f16::ONE);
+        let (tile, warp) = (t.publish(tile), t.warp());
+        assert!(t.thread_rank() != rank, "one lane before a product");
+        let mut sums = Accumulator::<f16>::zero();
+        for k in (0..64).step_by(f16::DEPTH) {
+            let a = FragmentA::load(&warp, tile.rows(), [16, k]);
+            sums.add_product(&warp, &a, &FragmentB::load(&warp, tile.rows(), [k, 16]));
+        }
+        sums.for_each(&warp, |row, column, sum| c[row * COLUMNS + column].store(sum, Relaxed));
+    }
 }

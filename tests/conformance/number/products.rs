@@ -22,6 +22,7 @@ pub(crate) const CASES: &[Case] = &[
     ("fragments_lie_within_a_matrix", fragments_lie_within_a_matrix),
     ("a_product_takes_a_whole_warp", a_product_takes_a_whole_warp),
     ("a_product_takes_all_lanes", a_product_takes_all_lanes),
+    ("a_panic_of_one_lane_before_products_is_the_error", a_panic_of_one_lane_before_products_is_the_error),
 ];
 
 /// a b, of `rows` rows and `columns` columns.
@@ -284,5 +285,17 @@ fn a_product_takes_all_lanes(device: &Device) -> Outcome {
         _ => false,
     };
     expect_error("half of the lanes", stream.synchronize(), is_expected)?;
+    Ok(())
+}
+
+fn a_panic_of_one_lane_before_products_is_the_error(device: &Device) -> Outcome {
+    let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+    for rank in [0, 17, 63] {
+        let stream = device.new_stream()?;
+        let mut c = stream.zeros(16 * 8)?;
+        multiplying::panic_before_products(&stream, Grid::blocks(100), rank, c.as_atomic())?;
+        let error = expect_error("a panic of one lane", stream.synchronize(), is_panic)?;
+        names(&error, &["one lane before a product"])?;
+    }
     Ok(())
 }
