@@ -34,6 +34,8 @@ def theirs(name, backend):
     try:
         return timed(name, backend)
     except RuntimeError:
+        if "_256_" not in name:
+            raise
         return math.inf  # not for heads of this size
 
 
