@@ -22,19 +22,19 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// The same by tiles of 64 x 64, if there are so few small ones that half of the multiprocessors would have none: more of them then
-    /// read the factors.
+    /// Grid and sizes for tiles of 64 x 64, if there are so few small ones that half of the multiprocessors would have none: more of them
+    /// then read the factors.
     pub(super) fn narrow<T: Factor, C: Element + Pod>(
         &self,
         product: &Product<T, C>,
         stream: &Stream,
-    ) -> Result<Option<Self>> {
+    ) -> Result<Option<(Grid<1>, Sizes)>> {
         let processors = attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)?;
         let blocks = product.blocks(NARROW);
         if self.is_large || blocks > processors {
             return Ok(None);
         }
-        Ok(Some(Launch { grid: Grid::blocks(blocks), s: product.sizes([0; 2], NARROW), is_large: false }))
+        Ok(Some((Grid::blocks(blocks), product.sizes([0; 2], NARROW))))
     }
 }
 

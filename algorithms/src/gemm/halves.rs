@@ -56,9 +56,7 @@ fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
     macro_rules! launch {
         ($left:literal, $right:literal) => {
             match narrow {
-                Some(Launch { grid, s, .. }) => {
-                    multiply_narrow::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c)
-                }
+                Some((grid, s)) => multiply_narrow::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
                 None if is_large => multiply_large::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
                 None => multiply_small::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
             }

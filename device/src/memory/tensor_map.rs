@@ -5,6 +5,9 @@ use core::ops::Deref;
 use super::plane::Plane;
 use crate::element::device_copy::DeviceCopy;
 
+/// Copies begin at multiples of so many bytes of a row, of which tiles have a multiple, too. Others are illegal instructions to the hardware.
+pub(crate) const COPY_STEP: usize = 16;
+
 /// A [`Plane`] of which blocks copy tiles of `H` rows with `W` elements to shared memory. As a kernel's parameter,
 /// `a: TensorMap<bf16, 64, 128>`, it takes a view of rank 2, `buffer.view_2d(width, height)?`, whose rows have a multiple of
 /// 16 bytes.
@@ -59,7 +62,7 @@ impl<'a, T: DeviceCopy, const W: usize, const H: usize> TensorMap<'a, T, W, H> {
     pub const TILE: [u32; 2] = {
         assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8), "elements of a `TensorMap` have 1, 2, 4 or 8 bytes");
         assert!(
-            (W * size_of::<T>()).is_multiple_of(16),
+            (W * size_of::<T>()).is_multiple_of(COPY_STEP),
             "a row of a `TensorMap`'s tile has a multiple of 16 bytes"
         );
         assert!(W >= 1 && W <= 256, "a row of a `TensorMap`'s tile has 1 to 256 elements");

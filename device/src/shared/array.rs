@@ -180,7 +180,7 @@ unsafe impl<T: ArrayElement, const W: usize, const H: usize, const D: usize> Sha
 /// Makes a type shared memory in which no thread owns an element: scratch memory that only its own operations
 /// reach.
 macro_rules! without_elements {
-    ([$($generics:tt)*] $ty:ty, $element:ty) => {
+    ([$($generics:tt)*] $ty:ty, $element:ty $(, { $($items:tt)* })?) => {
         // SAFETY: there is no number below 0.
         unsafe impl<$($generics)*> $crate::shared::SharedArray for $ty {
             type Element = $element;
@@ -196,6 +196,8 @@ macro_rules! without_elements {
             unsafe fn element(start: *mut Self, _: usize) -> *mut $element {
                 start.cast()
             }
+
+            $($($items)*)?
         }
     };
 }

@@ -172,15 +172,12 @@ pub(crate) fn is_reported() -> bool {
 
 /// Ends the calling thread, which waits for one that has panicked.
 pub(crate) fn give_up() -> ! {
-    if let Some(record) = Record::of_launch() {
-        record.raise_alarm();
-    }
-    exit()
+    wait_for_tiles();
+    give_up_at_once()
 }
 
 /// As [`give_up`], without a call, behind which ptxas has no registers for `wgmma`: of a thread that has no tiles in flight which the
 /// kernel reads, or that has waited for long.
-#[cfg(target_feature = "sm_90a")]
 #[inline(always)]
 pub(crate) fn give_up_at_once() -> ! {
     if let Some(record) = Record::of_launch() {
@@ -193,9 +190,15 @@ pub(crate) fn give_up_at_once() -> ! {
 /// operation that names it, continue: the hardware does not wait for threads that have exited.
 #[inline(always)]
 fn exit() -> ! {
+    wait_for_tiles();
+    exit_at_once()
+}
+
+/// Waits for the tiles that the thread copies.
+#[inline(always)]
+fn wait_for_tiles() {
     #[cfg(target_feature = "sm_90a")]
     crate::shared::__ferrogrid_end_tiles();
-    exit_at_once()
 }
 
 #[inline(always)]

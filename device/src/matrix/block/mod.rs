@@ -26,6 +26,7 @@ pub use self::transposed::Transposed;
 #[cfg(feature = "half")]
 pub use self::twice::TwoProducts;
 use super::{COLUMNS, MatrixElement, ROWS, unrolled};
+use crate::memory::tensor_map::COPY_STEP;
 #[cfg(feature = "half")]
 use crate::number::half::{HalfFloat, bf16, f16};
 use crate::number::narrow::{f8e4m3, f8e5m2, tf32};
@@ -35,8 +36,6 @@ use crate::warp::Warp;
 
 /// The bytes of a row of a tile.
 const ROW: usize = 128;
-/// Tiles begin at multiples of so many bytes of a plane's row. Others are illegal instructions to the hardware that copies.
-const COPY_STEP: usize = 16;
 /// The rows that a group of threads multiplies together.
 const GROUP_ROWS: usize = 64;
 /// The threads of such a group, four warps (CUDA's warpgroup).

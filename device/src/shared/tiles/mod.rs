@@ -7,9 +7,9 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::Index;
 
-use super::{Advance, Shared, SharedArray, SharedElement, sealed};
+use super::{Advance, Shared, SharedElement, sealed, without_elements};
 use crate::element::device_copy::DeviceCopy;
-use crate::memory::tensor_map::TensorMap;
+use crate::memory::tensor_map::{COPY_STEP, TensorMap};
 use crate::thread::Thread;
 
 /// The alignment of a tile.
@@ -62,24 +62,8 @@ struct Arrivals {
     begun: u64,
 }
 
-// SAFETY: there is no number below 0.
-unsafe impl<T: SharedElement, const W: usize, const H: usize, const S: usize> SharedArray
-    for TileStages<T, W, H, S>
-{
-    type Element = T;
-    type Place = usize;
-    const LEN: usize = 0;
+without_elements!([T: SharedElement, const W: usize, const H: usize, const S: usize] TileStages<T, W, H, S>, T, {
     const HAS_STATE: bool = true;
-
-    #[inline(always)]
-    fn place(number: usize) -> usize {
-        number
-    }
-
-    #[inline(always)]
-    unsafe fn element(start: *mut Self, _: usize) -> *mut T {
-        start.cast()
-    }
 
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
     #[inline(always)]
@@ -94,7 +78,7 @@ unsafe impl<T: SharedElement, const W: usize, const H: usize, const S: usize> Sh
         // SAFETY: the caller's.
         unsafe { hopper::end(&raw mut (*start).mark, S) };
     }
-}
+});
 
 /// Tiles of planes in shared memory, in stages, a software pipeline: one stage is copied to while all threads read another. Both are the
 /// next ones in turn after [`Thread::advance`], a barrier. So a tile that is copied is read `S - 1` turns later, and has `S - 2` further
@@ -219,9 +203,8 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
             row as i32 as isize == row && column as i32 as isize == column,
             "a tile's place is less than 2^31"
         );
-        // Another is an illegal instruction to the hardware.
         assert!(
-            (column * size_of::<T>() as isize) % STEP as isize == 0,
+            (column * size_of::<T>() as isize) % COPY_STEP as isize == 0,
             "a tile begins at a multiple of 16 bytes of its rows"
         );
         thread.agree_on(&&mut *self);
@@ -244,10 +227,7 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
     #[inline(always)]
     fn for_own_places<const R: usize>(&self, thread: &Thread<'_, R>, mut f: impl FnMut(*mut T, [usize; 2])) {
         let tile = self.tile(self.written);
-        for number in (thread.thread_rank() as usize..W * H).step_by(thread.block_threads() as usize) {
-            let place = [number / W, number % W];
-            f(tile.address(place).cast_mut(), place);
-        }
+        super::for_own_places::<[[T; W]; H], R>(thread, |place| f(tile.address(place).cast_mut(), place));
     }
 
     /// The tile that all threads read: the one that was copied `S - 1` turns before.

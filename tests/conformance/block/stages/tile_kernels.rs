@@ -115,7 +115,7 @@ pub mod copying {
         }
     }
 
-    /// c <- a b^T and c + 64 * 32 <- (a^T b)^T, of 64 and 32 rows with 64 elements, by two warps: of swizzled tiles and of others.
+    /// c <- a b^T, of 64 and 32 rows with 64 elements, by two warps: of swizzled tiles and of others.
     #[kernel(block = 64, W = [16, 64])]
     pub fn multiply<const W: usize>(
         t: Thread<1>,
