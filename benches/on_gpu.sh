@@ -100,7 +100,9 @@ sanitizers() {
                 sanitize "initcheck --check-api-memory-access no" $variables "$bundle/tests/conformance" $variables --test-threads 1
             done
             ;;
-        *) sanitize_cases "$tool" ;;
+        # With a lane that has ended, memcheck reports what that lane's register has as an address of `ldmatrix`. The hardware ignores it
+        # (tried on an H200 with addresses beyond shared memory).
+        *) sanitize_cases "$tool" a_panic_of_one_lane_before_products ;;
         esac
     done
 }

@@ -100,7 +100,7 @@ pub use ferrogrid_device::{AddressMode, DeviceCopy, FilterMode, bytemuck};
 /// ```
 pub use ferrogrid_host::DeviceConstant;
 pub use ferrogrid_host::*;
-pub use ferrogrid_macros::{comparison, constant, elementwise, kernel, module, reduction, scan};
+pub use ferrogrid_macros::{comparison, constant, elementwise, kernel, matmul, module, reduction, scan};
 #[cfg(feature = "nccl")]
 pub use ferrogrid_nccl as nccl;
 

@@ -15,6 +15,9 @@ mod device_copy {}
 mod elementwise {}
 #[doc = include_str!("../macros/src/docs/kernel.md")]
 mod kernel {}
+#[doc = include_str!("../macros/src/docs/matmul.md")]
+#[cfg(feature = "half")]
+mod matmul {}
 #[doc = include_str!("../macros/src/docs/module.md")]
 mod module {}
 #[doc = include_str!("../macros/src/docs/reduction.md")]

@@ -1,6 +1,7 @@
 //! Times products of matrices on a GPU against cuBLAS's (benches/cuda/cublas.cu, compiled to a shared library that
 //! `FERROGRID_BENCH_LIBRARY` names): alternating in one process, on the same buffers, with results checked. It prints one JSON line per
-//! figure, for benches/runtime.py: of a kernel by `mma.sync`, and of `algorithms::gemm` in all orientations.
+//! figure, for benches/runtime.py: of a kernel by `mma.sync`, and of `algorithms::gemm` in all orientations. `fused` is a product whose
+//! `#[matmul]` function adds a bias and applies GELU, against `algorithms::gemm` of the same factors.
 
 #[path = "../setting.rs"]
 mod setting;
@@ -27,6 +28,14 @@ mod kernels {
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
     use ferrogrid::device::matrix::{Accumulator, FragmentA, FragmentB, MatrixElement};
     use ferrogrid::device::prelude::*;
+
+    /// out <- gelu(a b^T + bias), by the usual approximation.
+    #[matmul(factors = bf16, transpose_b)]
+    pub fn fused(sum: f32, #[column] bias: &f32) -> bf16 {
+        let x = sum + bias;
+        let u = x * (0.071_354_816 * x * x + 1.595_769);
+        bf16::from_f32(x.fast_div(1.0 + (-u).fast_exp()))
+    }
 
     /// The tile of a block, of 8 warps with 64 x 64 sums each.
     pub const HEIGHT: usize = 128;
@@ -116,7 +125,7 @@ type Turned = [bool; 2];
 const NT: Turned = [false, true];
 
 /// Rows, columns and depth.
-const SHAPES: [[usize; 3]; 8] = [
+const SHAPES: [[usize; 3]; 11] = [
     [1024, 1024, 1024],
     [2048, 2048, 2048],
     [4096, 4096, 4096],
@@ -125,6 +134,9 @@ const SHAPES: [[usize; 3]; 8] = [
     [8192, 8192, 1024],
     [4096, 14336, 4096],
     [64, 8192, 8192],
+    [16, 4096, 14336],
+    [256, 256, 65536],
+    [512, 512, 16384],
 ];
 const ROUNDS: usize = 11;
 /// What a round takes, at least.
@@ -282,6 +294,38 @@ where
     })
 }
 
+/// A product with bias and GELU, and without; each takes its own result, and the first one is checked.
+fn fused(stream: &Stream, shape @ [m, n, k]: [usize; 3]) -> Outcome<()> {
+    let trial = Trial::<bf16>::new(stream, shape, NT)?;
+    let bias: Vec<f32> = (0..n).map(|_| fastrand::f32() * 4.0 - 2.0).collect();
+    let device_bias = stream.upload(&bias)?;
+    let [a, b] = [trial.factors[0].view_2d(k, m)?, trial.factors[1].view_2d(k, n)?];
+    let fused = || -> Outcome<()> {
+        let mut out = trial.results[0].borrow_mut();
+        Ok(kernels::fused(stream, a, b, &device_bias, out.view_2d_mut(n, m)?)?)
+    };
+    let plain = || -> Outcome<()> {
+        let mut c = trial.results[1].borrow_mut();
+        Ok(algorithms::gemm(stream, Gemm::new(a, b, c.view_2d_mut(n, m)?).transpose_b())?)
+    };
+    let calls = (ROUND.as_secs_f64() / time(stream, 1, plain)?).ceil().clamp(1.0, 500.0) as u32;
+    let figure = format!("fused_bf16_{m}_{n}_{k}");
+    turns::duel(&figure, ROUNDS, 1.0, || time(stream, calls, fused), || time(stream, calls, plain))?;
+    let found = stream.download(&*trial.results[0].borrow())?;
+    for place in (0..2000).map(|_| fastrand::usize(..m * n)) {
+        let (row, column) = (&trial.host[0][place / n * k..][..k], &trial.host[1][place % n * k..][..k]);
+        let sum: f64 = row.iter().zip(column).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+        let x = sum + f64::from(bias[place % n]);
+        let exact = x / 2.0 * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh());
+        // The rounding of the result and of sums, and the approximation.
+        let most = exact.abs() / 128.0 + k as f64 * 8.0 / f64::from(1 << 23) + 1e-3;
+        if (f64::from(found[place]) - exact).abs() > most {
+            return Err(format!("{figure}: {} at {place}, expected {exact}", found[place]).into());
+        }
+    }
+    Ok(())
+}
+
 fn main() -> Outcome<()> {
     let Some((device, path)) = setting::gpu_and_file("FERROGRID_BENCH_LIBRARY", "cuBLAS") else {
         return Ok(());
@@ -301,6 +345,7 @@ fn main() -> Outcome<()> {
         gemm::<f8e4m3>(stream, &cublas, shape, NT)?;
         gemm::<i8>(stream, &cublas, shape, NT)?;
         if m % kernels::HEIGHT == 0 {
+            fused(stream, shape)?;
             warps::<bf16>(stream, &cublas, shape)?;
             warps::<f16>(stream, &cublas, shape)?;
         }

@@ -178,5 +178,5 @@ pub mod prelude {
         SharedElement, SharedSlice, SortScratch, Stages, Surface, TensorMap, Texture, Thread, Tile, Volume,
         Warp, atomic, cache, fence, sort,
     };
-    pub use ferrogrid_macros::{comparison, constant, device, elementwise, kernel, reduction, scan};
+    pub use ferrogrid_macros::{comparison, constant, device, elementwise, kernel, matmul, reduction, scan};
 }

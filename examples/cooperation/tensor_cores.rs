@@ -1,9 +1,9 @@
 //! 2.10 tensor_cores: a layer of a neural network, y = gelu(x w^T + bias), by tensor cores.
 //!
-//! Shows: products by whole blocks (`multiply_tiles`): `wgmma` and tensor maps on GPUs of compute capability 9.0,
-//! `mma.sync` from 8.0 on, plain sums elsewhere. The closure that gets the sums adds the bias and applies GELU before
-//! anything is written. Tiles need not divide the shape.
-//! Look at: TFLOP/s. A tile of 128 x 256 reads each element half as often as two of 64 x 128.
+//! Shows: `#[matmul]`, a product whose sums pass through a function before anything is written; and the same by hand, with
+//! products of whole blocks (`multiply_tiles`): `wgmma` and tensor maps on GPUs of compute capability 9.0, `mma.sync` from
+//! 8.0 on, plain sums elsewhere. Shapes are any.
+//! Look at: TFLOP/s. `#[matmul]` takes tiles of 128 x 256 for large shapes, which read each element half as often.
 //!
 //! `cargo ferrogrid run tensor_cores`; for an H100 or H200 `FERROGRID_ARCH=sm_90a cargo ferrogrid run tensor_cores`
 
@@ -17,10 +17,20 @@ mod kernels {
     use ferrogrid::device::matrix::Products;
     use ferrogrid::device::prelude::*;
 
-    /// By tiles of 64 x 128: two stages of them fit into the shared memory of every GPU.
+    /// One sum of the layer.
+    #[matmul(factors = bf16, transpose_b)]
+    pub fn layer(sum: f32, #[column] bias: &f32) -> bf16 {
+        bf16::from_f32(gelu(sum + bias))
+    }
+
+    /// The tiles below each other that are multiplied at the same time: they read the same rows of `w`.
+    const TOGETHER: usize = 16;
+
+    /// By hand, with tiles of 64 x 128: two stages of them fit into the shared memory of every GPU. An element of `y` has
+    /// four numbers.
     #[inline(always)]
     #[kernel(block = 256)]
-    pub fn small(
+    pub fn by_hand(
         t: Thread<1>,
         x: TensorMap<bf16, 64, 64>,
         w: TensorMap<bf16, 64, 128>,
@@ -28,41 +38,11 @@ mod kernels {
         y: &[DeviceAtomic<u64>],
         memory: Shared<Products<bf16, 64, 128, 2>>,
     ) {
-        layer(&t, x, w, bias, y, memory);
-    }
-
-    /// By tiles of 128 x 256: 193 KiB of shared memory.
-    #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1)]
-    pub fn large(
-        t: Thread<1>,
-        x: TensorMap<bf16, 64, 128>,
-        w: TensorMap<bf16, 64, 256>,
-        bias: &[f32],
-        y: &[DeviceAtomic<u64>],
-        memory: Shared<Products<bf16, 128, 256, 4>>,
-    ) {
-        layer(&t, x, w, bias, y, memory);
-    }
-
-    /// The tiles below each other that are multiplied at the same time: they read the same rows of `w`.
-    const TOGETHER: usize = 16;
-
-    /// What both do. An element of `y` has four numbers.
-    #[inline(always)]
-    fn layer<const M: usize, const N: usize, const S: usize, const ID: usize>(
-        t: &Thread<1>,
-        x: TensorMap<bf16, 64, M>,
-        w: TensorMap<bf16, 64, N>,
-        bias: &[f32],
-        y: &[DeviceAtomic<u64>],
-        memory: Shared<Products<bf16, M, N, S>, ID>,
-    ) {
-        let (down, across) = (x.height().div_ceil(M), w.height().div_ceil(N));
+        let (down, across) = (x.height().div_ceil(64), w.height().div_ceil(128));
         let place = |tile: usize| {
             let (group, place) = (tile / (TOGETHER * across), tile % (TOGETHER * across));
             let together = (down - group * TOGETHER).min(TOGETHER);
-            [(group * TOGETHER + place % together) * M, place / together * N]
+            [(group * TOGETHER + place % together) * 64, place / together * 128]
         };
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
         let tiles = (first..down * across).step_by(step).map(place);
@@ -92,10 +72,9 @@ mod kernels {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best()?;
     let stream = device.new_stream()?;
-    let properties = device.properties()?;
-    let has_large = properties.shared_memory_per_block_optin >= 200 << 10;
+    let processors = device.properties()?.multiprocessor_count as usize;
     println!("device  {}", device.name());
-    println!("rows  outputs  inputs     tiles        ms  TFLOP/s  error / bound");
+    println!("rows  outputs  inputs         how        ms  TFLOP/s  error / bound");
     // Rows of all matrices have multiples of 8 elements, 16 bytes.
     let shapes: &[[usize; 3]] =
         if device.is_cuda() { &[[1000, 2008, 520], [8192; 3]] } else { &[[70, 136, 72]] };
@@ -107,23 +86,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let bias: Vec<f32> = (0..n).map(|_| number(1.0)).collect();
         let (device_x, device_w, device_bias) =
             (stream.upload(&x)?, stream.upload(&w)?, stream.upload(&bias)?);
-        for [height, width] in [[64, 128], [128, 256]].into_iter().take(if has_large { 2 } else { 1 }) {
+        for how in ["by hand", "#[matmul]"] {
             let mut y = stream.fill(bf16::NAN, m * n)?;
             // Each block multiplies one tile after the other: while it writes sums, the next tiles arrive.
-            let tiles = m.div_ceil(height) * n.div_ceil(width);
-            let grid = Grid::blocks(tiles.min(properties.multiprocessor_count as usize));
+            let grid = Grid::blocks((m.div_ceil(64) * n.div_ceil(128)).min(processors));
             let timing = stream.time(3, |stream| {
-                let (x, w) = (device_x.view_2d(k, m)?, device_w.view_2d(k, n)?);
-                let (bias, y) = (&device_bias, y.view_mut().cast()?.into_atomic());
-                match height {
-                    64 => kernels::small(stream, grid, x, w, bias, y),
-                    _ => kernels::large(stream, grid, x, w, bias, y),
+                let (x, w, bias) = (device_x.view_2d(k, m)?, device_w.view_2d(k, n)?, &device_bias);
+                match how {
+                    "by hand" => {
+                        let y = y.view_mut().cast()?.into_atomic();
+                        kernels::by_hand(stream, grid, x, w, bias, y)
+                    }
+                    _ => kernels::layer(stream, x, w, bias, y.view_2d_mut(n, m)?),
                 }
             })?;
             let ms = timing.median().as_secs_f64() * 1e3;
             let error = max_error([m, n, k], &x, &w, &bias, &stream.download(&y)?);
             let rate = 2.0 * (m * n * k) as f64 / ms / 1e9;
-            println!("{m:4}  {n:7}  {k:6}  {height:3} x {width}  {ms:8.3}  {rate:7.3}  {error:13.2}");
+            println!("{m:4}  {n:7}  {k:6}  {how:>10}  {ms:8.3}  {rate:7.3}  {error:13.2}");
             if error.is_nan() || error > 1.0 {
                 return Err("the layer's results are wrong".into());
             }

@@ -170,6 +170,7 @@ pub mod __private {
     pub use crate::launch::extent::{check_narrow, longest, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
     pub use crate::launch::launch_with;
+    pub use crate::launch::matmul::{ProductInputs, ProductTile, matmul, processors};
     pub use crate::launch::ordered::{count_within, merge, merge_sort, search, set};
     pub use crate::launch::parameter::block_order::OrderMemory;
     pub use crate::launch::parameter::block_output::{rows_for_blocks, tiles_for_blocks};
@@ -188,6 +189,7 @@ pub mod __private {
     pub use crate::view::argument::{
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
     };
+    pub use crate::view::pitched::PitchedViewMut;
     pub use crate::view::pointer::{DevicePtr, DevicePtrMut};
     pub use crate::view::{DeviceView, DeviceViewMut};
     pub use ferrogrid_device as device;

@@ -69,6 +69,12 @@ pub fn comparison(_options: TokenStream, item: TokenStream) -> TokenStream {
     )
 }
 
+#[cfg_attr(not(doctest), doc = include_str!("docs/matmul.md"))]
+#[proc_macro_attribute]
+pub fn matmul(_options: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced("`#[matmul]` belongs on functions directly inside a module marked `#[ferrogrid::module]`", item)
+}
+
 #[cfg_attr(not(doctest), doc = include_str!("docs/constant.md"))]
 #[proc_macro_attribute]
 pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {

@@ -114,6 +114,7 @@ fn main() -> std::process::ExitCode {
         number::random::CASES,
         templates::comparisons::CASES,
         templates::elementwise::CASES,
+        templates::matmul::CASES,
         templates::reductions::CASES,
         templates::scans::CASES,
         texture::arrays::CASES,

@@ -4,7 +4,7 @@ use ferrogrid::__private::Kernel;
 use ferrogrid::device::half::{bf16, f16};
 use ferrogrid::device::narrow::{f8e4m3, f8e5m2};
 
-use crate::{code, count};
+use crate::{code, count, images};
 
 #[ferrogrid::module]
 mod kernels {
@@ -37,6 +37,14 @@ mod kernels {
         if let Some(y) = y.get_mut(t.index()) {
             *y = sum;
         }
+    }
+
+    /// A long function of each sum.
+    #[matmul(factors = bf16, transpose_b)]
+    pub fn layer(sum: f32, #[column] bias: &f32, residual: &bf16) -> bf16 {
+        let x = sum + bias;
+        let u = x * (0.071_354_816 * x * x + 1.595_769);
+        bf16::from_f32(x.fast_div(1.0 + (-u).fast_exp()) + residual.to_f32())
     }
 
     /// c <- a b^T, of multiples of 128 and `N` rows. `c` has pairs.
@@ -341,6 +349,23 @@ fn a_second_product_is_in_flight_beside_a_closure_that_cannot_panic() {
             let found = [waits.count(), count(&lines, "setmaxnreg.inc")];
             let expected = if architecture == "sm_90a" { in_flight } else { 0 };
             assert_eq!(found, [expected; 2], "{architecture}: {lines:#?}");
+        }
+    }
+}
+
+/// Calls are those to panic.
+#[test]
+fn functions_of_sums_are_inlined() {
+    for (architecture, ptx) in images(kernels::sum_tiles::kernel()) {
+        for tile in ["large", "small", "narrow"] {
+            let start = ptx.find(&format!(".entry layer_{tile}_")).expect("the entry is in the PTX");
+            let end = start + ptx[start..].find("\n}").expect("the entry ends");
+            let lines: Vec<&str> = ptx[start..end].lines().map(str::trim).collect();
+            assert_eq!(count(&lines, ".local"), 0, "{architecture}, {tile}");
+            let calls = lines.iter().filter(|line| line.starts_with("call") && !line.contains("panic"));
+            assert_eq!(calls.count(), 0, "{architecture}, {tile}");
+            let products = count(&lines, "wgmma.mma_async");
+            assert_eq!(products, if architecture == "sm_90a" { 8 } else { 0 }, "{architecture}, {tile}");
         }
     }
 }

@@ -1,54 +1,97 @@
-//! What products by the tensor cores of blocks have in common: their tiles, and results of whole groups of 8 bytes.
+//! What products by the tensor cores of blocks have in common: their tiles, parts of the depth, and results of whole groups of 8 bytes.
 
 use bytemuck::Pod;
-use ferrogrid_device::matrix::Products;
-use ferrogrid_host::DeviceAttribute;
+use ferrogrid_device::DeviceCopy;
+pub(super) use ferrogrid_host::__private::ProductTile;
+use ferrogrid_host::__private::processors;
+use ferrogrid_host::PitchedViewMut;
 
 use super::kernels::kernels::Sizes;
-use super::{Factor, Gemm, Product, Readable, Tiles, attribute, has_groups};
+use super::pack::kernels;
+use super::{Factor, Gemm, Product, Readable, has_groups};
 use crate::number::numbers::Element;
-use crate::{Grid, Result, Stream};
+use crate::{DeviceAtomicView, Grid, Result, Stream, Temporary};
 
-const TILES: Tiles = [([128, 256], 1.0), ([64, 128], 1.3)];
-/// Half a small tile.
-const NARROW: [usize; 2] = [64, 64];
+/// An element of results, by tensor cores.
+pub trait Summed: Element + Pod + kernels::Summed<Sum: Pod> + kernels::store_sums::Instance {}
+impl<C: Element + Pod + kernels::Summed<Sum: Pod> + kernels::store_sums::Instance> Summed for C {}
+
+/// The bytes of a row that are a step along the depth.
+const STEP: usize = 128;
+/// The steps of a narrow tile that take as long as adding up the sums of parts: measured on an H200.
+const SPARED_STEPS: usize = 40;
 
 /// How a product is launched.
-pub(super) struct Launch {
+pub(super) struct Launch<'v> {
     pub(super) grid: Grid<1>,
     pub(super) s: Sizes,
-    /// By the tiles of 128 x 256, or by those of 64 x 128.
-    pub(super) is_large: bool,
+    pub(super) tile: ProductTile,
+    /// Groups of 8 bytes: of the result, or of the sums of several parts.
+    pub(super) c: DeviceAtomicView<'v, u64>,
 }
 
-impl Launch {
-    /// Grid and sizes for tiles of 64 x 64, if there are so few small ones that half of the multiprocessors would have none: more of them
-    /// then read the factors.
-    pub(super) fn narrow<T: Factor, C: Element + Pod>(
-        &self,
-        product: &Product<T, C>,
+impl<'a, T: Factor, C: Summed<Sum = T::Scale>> Product<'a, '_, T, C> {
+    /// The product by `multiply`, in tiles, of which there are narrow ones if that is said.
+    pub(super) fn by_tiles(
+        self,
         stream: &Stream,
-    ) -> Result<Option<(Grid<1>, Sizes)>> {
-        let processors = attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)?;
-        let blocks = product.blocks(NARROW);
-        if self.is_large || blocks > processors {
-            return Ok(None);
+        has_narrow: bool,
+        multiply: impl FnOnce(Launch) -> Result<()>,
+    ) -> Result<()> {
+        let (tile, parts) = self.tile(stream, has_narrow)?;
+        let grid = Grid::blocks((self.blocks(tile.size()) * parts).min(processors(stream)?));
+        let elements = self.shape[2].div_ceil(parts).next_multiple_of(STEP / size_of::<T>());
+        let of_depth = [parts, elements].map(|it| it as u64);
+        if parts == 1 {
+            return self.in_groups(stream, |product| {
+                let s = Sizes { parts: of_depth, ..product.sizes([0; 2], tile.size()) };
+                multiply(Launch { grid, s, tile, c: product.gemm.c.span().cast()?.into_atomic() })
+            });
         }
-        Ok(Some((Grid::blocks(blocks), product.sizes([0; 2], NARROW))))
+        let (rows, pitch) = (self.gemm.c.height(), self.shape[1].next_multiple_of(8 / size_of::<C::Sum>()));
+        let mut sums = stream.temporary::<C::Sum>(rows * pitch * parts)?;
+        let mut s = Sizes { parts: of_depth, ..self.sizes([0; 2], tile.size()) };
+        s.pitches[2] = pitch as u64;
+        let scales = self.gemm.scales;
+        multiply(Launch { grid, s, tile, c: sums.view_mut().cast()?.into_atomic() })?;
+        store_sums(stream, &sums, parts, scales, self.gemm.c)
+    }
+
+    /// The tiles that take the least time, and the parts of the depth.
+    fn tile(&self, stream: &Stream, has_narrow: bool) -> Result<(ProductTile, usize)> {
+        let tile = ProductTile::choose(stream, |size| self.blocks(size))?;
+        if tile == ProductTile::Large {
+            return Ok((tile, 1));
+        }
+        let (is_narrow, steps) =
+            (has_narrow && tile == ProductTile::Narrow, (self.shape[2] * size_of::<T>()).div_ceil(STEP));
+        let parts = (processors(stream)? / self.blocks(ProductTile::Small.size())).clamp(1, steps.max(1));
+        // A step of a narrow tile takes half as long.
+        let (whole, of_parts) = (if is_narrow { steps } else { 2 * steps }, 2 * steps / parts);
+        if whole.saturating_sub(of_parts) >= SPARED_STEPS {
+            // None is empty.
+            return Ok((ProductTile::Small, steps.div_ceil(steps.div_ceil(parts))));
+        }
+        Ok((if is_narrow { ProductTile::Narrow } else { ProductTile::Small }, 1))
     }
 }
 
-impl<'a, T: Factor, C: Element + Pod> Product<'a, '_, T, C> {
-    pub(super) fn launch(&self, stream: &Stream) -> Result<Launch> {
-        let processors = attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)?;
-        let memory = attribute(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        // A large tile takes more shared memory than most GPUs have.
-        let is_large = self.is_large(stream, TILES)? && memory >= size_of::<Products<T, 128, 256, 4>>();
-        let tile = TILES[usize::from(!is_large)].0;
-        let grid = Grid::blocks(self.blocks(tile).min(processors));
-        Ok(Launch { grid, s: self.sizes([0; 2], tile), is_large })
-    }
+/// c <- alpha sums + beta c, with the sums of so many parts, below each other.
+pub(super) fn store_sums<C: Summed>(
+    stream: &Stream,
+    sums: &Temporary<C::Sum>,
+    parts: usize,
+    [alpha, beta]: [C::Sum; 2],
+    c: PitchedViewMut<C>,
+) -> Result<()> {
+    let (width, rows) = (c.width(), c.height());
+    let (pitch, grid) = (sums.len() / (rows * parts), Grid::blocks((width * rows).div_ceil(256)));
+    let [pitch_of_c, width, pitch, parts] = [c.pitch(), width, pitch, parts].map(|it| it as u64);
+    let (width, c) = ([width, pitch_of_c], c.span().into_atomic());
+    kernels::store_sums::<C>(stream, grid, width, pitch, parts, alpha, beta, sums.view(), c)
+}
 
+impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
     /// Both factors as planes, which kernels read along either axis; copied along the other one if that is said.
     pub(super) fn planes(&self, stream: &Stream, turns: [bool; 2]) -> Result<[Readable<'a, T>; 2]> {
         let readable = |which: usize| {
@@ -63,7 +106,9 @@ impl<'a, T: Factor, C: Element + Pod> Product<'a, '_, T, C> {
     pub(super) fn turns(&self) -> [bool; 2] {
         [self.gemm.are_transposed[0], !self.gemm.are_transposed[1]]
     }
+}
 
+impl<T: Factor, C: Element + Pod> Product<'_, '_, T, C> {
     /// Whether the rows of the result are whole groups of 8 bytes, which the kernels write.
     fn has_groups(&self) -> bool {
         let (c, group) = (&self.gemm.c, 8 / size_of::<C>());
@@ -73,11 +118,7 @@ impl<'a, T: Factor, C: Element + Pod> Product<'a, '_, T, C> {
     }
 
     /// The product by `multiply`, whose result has whole groups: in memory of its own, and then copied to `c`, if that has not.
-    pub(super) fn in_groups(
-        self,
-        stream: &Stream,
-        multiply: impl FnOnce(Product<T, C>) -> Result<()>,
-    ) -> Result<()> {
+    fn in_groups(self, stream: &Stream, multiply: impl FnOnce(Product<T, C>) -> Result<()>) -> Result<()> {
         if self.has_groups() {
             return multiply(self);
         }

@@ -2,7 +2,7 @@
 
 use ferrogrid_device::half::{bf16, f16};
 
-use super::blocks::Launch;
+use super::blocks::{Launch, ProductTile};
 use super::tiles::halves::{multiply_large, multiply_narrow, multiply_small};
 use super::{Blocks, Multiplied, Product, TENSOR_CORES, by_threads, kernels};
 use crate::{Result, Stream};
@@ -14,7 +14,7 @@ macro_rules! multiplied {
                 if stream.device().compute_capability() < Some(TENSOR_CORES) {
                     return by_threads!(product, stream, [128, 128], 8, kernels::kernels::multiply_halves::<$t>);
                 }
-                product.in_groups(stream, |product| by_tensor_cores(stream, product))
+                by_tensor_cores(stream, product)
             }
         }
     )* };
@@ -24,7 +24,7 @@ multiplied!(f16, bf16);
 /// Has the kernels for all orientations.
 trait Tiled:
     Multiplied<Scale = f32>
-    + crate::number::numbers::Element
+    + super::blocks::Summed<Sum = f32>
     + multiply_large::Instance<false, false>
     + multiply_large::Instance<false, true>
     + multiply_large::Instance<true, false>
@@ -49,17 +49,20 @@ fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
     let turns = along_rows.map(|along_rows| along_rows && product.gemm.batches > 1);
     let [a, b] = product.planes(stream, turns)?;
     let (a, b) = (a.dense()?, b.dense()?);
-    let launch = product.launch(stream)?;
-    let (narrow, Launch { grid, s, is_large }) = (launch.narrow(&product, stream)?, launch);
     let [alpha, beta] = product.gemm.scales;
-    let c = product.gemm.c.span().cast::<u64>()?.into_atomic();
     macro_rules! launch {
         ($left:literal, $right:literal) => {
-            match narrow {
-                Some((grid, s)) => multiply_narrow::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
-                None if is_large => multiply_large::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
-                None => multiply_small::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c),
-            }
+            product.by_tiles(stream, true, |Launch { grid, s, tile, c }| match tile {
+                ProductTile::Large => {
+                    multiply_large::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c)
+                }
+                ProductTile::Small => {
+                    multiply_small::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c)
+                }
+                ProductTile::Narrow => {
+                    multiply_narrow::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c)
+                }
+            })
         };
     }
     match [0, 1].map(|which| along_rows[which] && !turns[which]) {

@@ -33,6 +33,8 @@ pub mod kernels {
         pub pitches: [u64; 3],
         /// Rows and columns of tiles.
         pub tiles: [u64; 2],
+        /// The parts of the depth whose products are added up apart, and the elements of each of them.
+        pub parts: [u64; 2],
     }
 
     impl Sizes {

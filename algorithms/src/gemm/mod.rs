@@ -25,6 +25,7 @@ use ferrogrid_host::{DeviceAttribute, PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
 use crate::{DeviceAtomicView, DeviceView, Error, Grid, Result, Stream, Temporary};
+use blocks::{Launch, ProductTile};
 use kernels::kernels::Sizes;
 use pack::kernels::Source;
 
@@ -273,6 +274,7 @@ impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
             batches: self.gemm.batches as u64,
             pitches: [pitches[0], pitches[1], self.gemm.c.pitch()].map(|it| it as u64),
             tiles: [rows.div_ceil(height), columns.div_ceil(width)].map(|it| it as u64),
+            parts: [1, depth as u64],
         }
     }
 
@@ -406,7 +408,7 @@ fn multiply_tf32(stream: &Stream, product: Product<f32>) -> Result<()> {
     let [rows, columns, _] = product.shape;
     // Rounded copies take less time than what they spare.
     if capability == Some((9, 0)) && rows * columns >= 512 * (rows + columns) {
-        return product.in_groups(stream, |product| multiply_rounded(stream, product));
+        return multiply_rounded(stream, product);
     }
     let memory = attribute(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
     // Rows of 128 bytes in three stages: more shared memory than GPUs for graphics have.
@@ -416,20 +418,18 @@ fn multiply_tf32(stream: &Stream, product: Product<f32>) -> Result<()> {
     by_warps!(product, stream, [64, 64], 4, warps::kernels::multiply_few_tf32)
 }
 
-/// The product of rounded copies, by the tensor cores of blocks, whose result has whole groups.
+/// The product of rounded copies, by the tensor cores of blocks.
 fn multiply_rounded(stream: &Stream, product: Product<f32>) -> Result<()> {
     use tiles::rounded::{multiply_large, multiply_small};
 
     let [(a, [width_a, height_a]), (b, [width_b, height_b])] = product.rounded(stream, product.turns())?;
     let a = a.view().cast::<tf32>()?.into_2d(width_a, height_a)?;
     let b = b.view().cast::<tf32>()?.into_2d(width_b, height_b)?;
-    let blocks::Launch { grid, s, is_large } = product.launch(stream)?;
     let [alpha, beta] = product.gemm.scales;
-    let c = product.gemm.c.span().cast::<u64>()?.into_atomic();
-    match is_large {
-        true => multiply_large(stream, grid, s, alpha, beta, a, b, c),
-        false => multiply_small(stream, grid, s, alpha, beta, a, b, c),
-    }
+    product.by_tiles(stream, false, |Launch { grid, s, tile, c }| match tile {
+        ProductTile::Large => multiply_large(stream, grid, s, alpha, beta, a, b, c),
+        _ => multiply_small(stream, grid, s, alpha, beta, a, b, c),
+    })
 }
 
 impl Product<'_, '_, f32> {
@@ -457,7 +457,8 @@ impl Multiplied for f64 {
 /// with its sum. Those have the same bits on every device. With [`Gemm::tf32`], elements of `f32` are rounded first. Sums of `f16` and `bf16`
 /// are `f32`, and rounded when they are stored. GPUs from compute capability 8.0 on compute them, and those of `tf32`, by tensor cores,
 /// whose sums may differ in their last bits from those of other devices. So do those from 8.9 on with 8-bit floats, whose sums are `f32`
-/// with perhaps 14 bits. Sums of `i8` are `i32`, and wrap around.
+/// with perhaps 14 bits. Sums of `i8` are `i32`, and wrap around. If a result of such elements has few tiles and great depth, sums of parts of
+/// the depth are computed apart, and added in their order (split-K): the same ones in each run on a GPU.
 ///
 /// A factor is copied first if a kernel cannot read it as it is: if rows have no multiple of 16 bytes, or begin at none; of 8-bit elements and
 /// 16-bit floats also if rows have a pitch; of 16-bit floats if there are several batches of rows along `k`; of 8-bit elements if rows

@@ -7,7 +7,9 @@ use ferrogrid_device::half::bf16;
 use ferrogrid_device::narrow::{f8e4m3, f8e5m2};
 use ferrogrid_host::PitchedView;
 
-use super::blocks::Launch;
+#[cfg(feature = "half")]
+use super::blocks::store_sums;
+use super::blocks::{Launch, ProductTile};
 use super::pack::kernels::Narrow;
 use super::tiles::integers;
 #[cfg(feature = "half")]
@@ -22,19 +24,15 @@ const TENSOR_CORES_OF_FLOATS: (u32, u32) = (8, 9);
 
 /// The product by the tensor cores of blocks, which read rows along `k`.
 macro_rules! by_tensor_cores {
-    ($product:ident, $stream:ident, $large:expr, $small:expr) => {
-        $product.in_groups($stream, |product| {
-            let [a, b] = product.planes($stream, product.turns())?;
-            let (a, b) = (a.dense()?, b.dense()?);
-            let Launch { grid, s, is_large } = product.launch($stream)?;
-            let [alpha, beta] = product.gemm.scales;
-            let c = product.gemm.c.span().cast::<u64>()?.into_atomic();
-            match is_large {
-                true => $large($stream, grid, s, alpha, beta, a, b, c),
-                false => $small($stream, grid, s, alpha, beta, a, b, c),
-            }
+    ($product:ident, $stream:ident, $large:expr, $small:expr) => {{
+        let [a, b] = $product.planes($stream, $product.turns())?;
+        let (a, b) = (a.dense()?, b.dense()?);
+        let [alpha, beta] = $product.gemm.scales;
+        $product.by_tiles($stream, false, |Launch { grid, s, tile, c }| match tile {
+            ProductTile::Large => $large($stream, grid, s, alpha, beta, a, b, c),
+            _ => $small($stream, grid, s, alpha, beta, a, b, c),
         })
-    };
+    }};
 }
 
 impl Multiplied<i32> for i8 {
@@ -95,9 +93,7 @@ fn to_singles<T: Widened<Wide = f32, Scale = f32>>(stream: &Stream, product: Pro
 fn to_halves<T: Widened<Wide = f32, Scale = f32>>(stream: &Stream, product: Product<T, bf16>) -> Result<()> {
     let Product { gemm, shape } = product;
     let sums = sums_of_wider(stream, gemm.factors, gemm.are_transposed, gemm.batches, shape)?;
-    let (grid, width, c) = (cover(&sums), [gemm.c.width() as u64, gemm.c.pitch() as u64], gemm.c.span());
-    let [alpha, beta] = gemm.scales;
-    pack::kernels::store_halves(stream, grid, width, alpha, beta, sums.view(), c.into_atomic())
+    store_sums(stream, &sums, 1, gemm.scales, gemm.c)
 }
 
 /// An element with wider ones whose products and sums are exact enough.

@@ -4,14 +4,14 @@
 /// The kernels.
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
-    use atomic::Ordering::Relaxed;
+    use atomic::{AtomicLoadStore, Ordering::Relaxed};
     #[cfg(feature = "half")]
-    use ferrogrid::device::half::bf16;
+    use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
 
-    #[cfg(feature = "half")]
     use crate::gemm::kernels::kernels::scaled;
+    use crate::number::numbers::Element;
 
     /// Where a factor is.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
@@ -150,21 +150,73 @@ pub mod kernels {
         }
     }
 
-    /// c <- alpha sums + beta c, rounded once.
+    /// An element of results, by sums of products.
+    pub trait Summed: AtomicLoadStore + DeviceCopy {
+        /// What products are added up in, and scaled by.
+        type Sum: Element;
+
+        /// `alpha` times the sum and `beta` times what was there before, rounded once.
+        fn stored(scales: [Self::Sum; 2], sum: Self::Sum, before: impl FnOnce() -> Self) -> Self;
+    }
+
+    impl Summed for f32 {
+        type Sum = f32;
+
+        #[inline(always)]
+        fn stored(scales: [f32; 2], sum: f32, before: impl FnOnce() -> f32) -> f32 {
+            scaled(scales, sum, before)
+        }
+    }
+
+    impl Summed for i32 {
+        type Sum = i32;
+
+        #[inline(always)]
+        fn stored([alpha, beta]: [i32; 2], sum: i32, before: impl FnOnce() -> i32) -> i32 {
+            let before = if beta == 0 { 0 } else { beta.wrapping_mul(before()) };
+            alpha.wrapping_mul(sum).wrapping_add(before)
+        }
+    }
+
     #[cfg(feature = "half")]
-    #[kernel(block = 256, wide)]
-    pub fn store_halves(
+    macro_rules! halves {
+        ($($t:ident),*) => { $(
+            impl Summed for $t {
+                type Sum = f32;
+
+                #[inline(always)]
+                fn stored(scales: [f32; 2], sum: f32, before: impl FnOnce() -> $t) -> $t {
+                    $t::from_f32(scaled(scales, sum, || before().to_f32()))
+                }
+            }
+        )* };
+    }
+    #[cfg(feature = "half")]
+    halves!(f16, bf16);
+
+    /// c <- alpha sums + beta c, with the sums of so many parts, below each other, added in order. Rows of sums begin
+    /// `pitch` elements after each other.
+    #[kernel(block = 256, wide, C = [f32, i32, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16])]
+    pub fn store_sums<C: Summed>(
         t: Thread<1>,
         width: [u64; 2],
-        alpha: f32,
-        beta: f32,
-        sums: &[f32],
-        c: &[DeviceAtomic<bf16>],
+        pitch: u64,
+        parts: u64,
+        alpha: <C as Summed>::Sum,
+        beta: <C as Summed>::Sum,
+        sums: &[<C as Summed>::Sum],
+        c: &[DeviceAtomic<C>],
     ) {
-        let i = t.index().get();
-        if let Some(sum) = sums.get(i) {
-            let c = &c[place(i, width)];
-            c.store(bf16::from_f32(scaled([alpha, beta], *sum, || c.load(Relaxed).to_f32())), Relaxed);
+        let (i, of_part) = (t.index().get(), sums.len() / parts as usize);
+        let at = place(i, [width[0], pitch]);
+        if at >= of_part {
+            return;
         }
+        let sum = (0..parts as usize)
+            .filter_map(|part| sums.get(part * of_part + at).copied())
+            .reduce(Element::add)
+            .unwrap_or(Element::ZERO);
+        let c = &c[place(i, width)];
+        c.store(C::stored([alpha, beta], sum, || c.load(Relaxed)), Relaxed);
     }
 }

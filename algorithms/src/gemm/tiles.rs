@@ -6,10 +6,11 @@ pub mod tiles {
     use atomic::Ordering::Relaxed;
     #[cfg(feature = "half")]
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
-    use ferrogrid::device::matrix::{ProductElement, ProductSums, Products, TiledFactor};
+    use ferrogrid::device::matrix::{PartialProduct, ProductElement, ProductSums, Products, TiledFactor};
     use ferrogrid::device::prelude::*;
 
     use crate::gemm::kernels::kernels::Sizes;
+    use crate::number::numbers::Element;
 
     /// An element of results, whose sums are `U`.
     pub trait Stored<U: Copy>: Sized {
@@ -104,6 +105,33 @@ pub mod tiles {
         }, |bits| bits as i32, |sum| sum as u32;
     }
 
+    /// Row and column of the first sum of a tile. A batch's rows of `b` are below those of the batch before, as its rows of `a` are.
+    #[inline(always)]
+    fn place<const M: usize, const N: usize>(s: &Sizes, tile: u64) -> [usize; 2] {
+        let ([rows, columns], (batch, [down, across])) = (s.result, s.place(tile));
+        [batch * rows + down * M as u64, batch * columns + across * N as u64].map(|it| it as usize)
+    }
+
+    /// The groups of the rows of a tile, in `c` or below those of other parts, up to the end of its batch.
+    #[inline(always)]
+    fn groups<'c>(
+        s: &Sizes,
+        c: &'c [DeviceAtomic<u64>],
+        group: usize,
+        part: usize,
+        [first_row, first_column]: [usize; 2],
+    ) -> impl Fn(usize) -> &'c [DeviceAtomic<u64>] {
+        let ([rows, columns], pitch) = (s.result.map(|it| it as usize), s.pitches[2] as usize / group);
+        let batch = first_row / rows;
+        let (end, first) = ((batch + 1) * rows - first_row, (first_column - batch * columns) / group);
+        let above = part * s.batches as usize * rows + first_row;
+        move |i| {
+            let start = (above + i) * pitch;
+            let c = c.get(start + first..start + columns.div_ceil(group));
+            c.filter(|_| i < end).unwrap_or_default()
+        }
+    }
+
     /// c <- alpha a b^T + beta c, with `c` in groups of 8 bytes.
     #[inline(always)]
     pub fn multiply_tiles<
@@ -122,24 +150,47 @@ pub mod tiles {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {
-        let [rows, columns] = s.result.map(|it| it as usize);
-        let pitch = s.pitches[2] as usize / C::GROUP;
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
         let count = (s.batches * s.tiles[0] * s.tiles[1]) as usize;
-        // A batch's rows of `b` are below those of the batch before, as its rows of `a` are.
-        let tiles = (first..count).step_by(step).map(|tile| {
-            let (batch, [down, across]) = s.place(tile as u64);
-            [batch as usize * rows + down as usize * M, batch as usize * columns + across as usize * N]
+        let tiles = (first..count).step_by(step).map(|tile| place::<M, N>(&s, tile as u64));
+        t.multiply_tiles(memory, a, b, tiles, |place, sums| {
+            C::store(sums, &t.warp(), scales, groups(&s, c, C::GROUP, 0, place));
         });
-        t.multiply_tiles(memory, a, b, tiles, |[first_row, first_column], sums| {
-            // The batch of the tile: its rows may go beyond the batch's last one.
-            let batch = first_row / rows;
-            let (end, first) = ((batch + 1) * rows, (first_column - batch * columns) / C::GROUP);
-            C::store(sums, &t.warp(), scales, |i| {
-                let start = (first_row + i) * pitch;
-                let c = c.get(start + first..start + columns.div_ceil(C::GROUP));
-                c.filter(|_| first_row + i < end).unwrap_or_default()
-            });
+    }
+
+    /// As `multiply_tiles`; but if the depth has several parts, `c` has the sums of each, below each other.
+    #[inline(always)]
+    pub fn multiply_parts<
+        T: ProductElement<Sum: Stored<T::Sum> + Element>,
+        C: Stored<T::Sum>,
+        const M: usize,
+        const N: usize,
+        const S: usize,
+        const ID: usize,
+    >(
+        t: &Thread<1>,
+        s: Sizes,
+        scales: [T::Sum; 2],
+        a: impl TiledFactor<T>,
+        b: impl TiledFactor<T>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<T, M, N, S>, ID>,
+    ) {
+        let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
+        let ([parts, elements], count) = (s.parts, s.batches * s.tiles[0] * s.tiles[1]);
+        let tiles = (first..(parts * count) as usize).step_by(step).map(|number| {
+            let (part, tile) = (number as u64 / count, number as u64 % count);
+            let depth = [part * elements, (part + 1) * elements].map(|it| it as usize);
+            PartialProduct { place: place::<M, N>(&s, tile), depth }
+        });
+        t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place, depth }, sums| {
+            if parts == 1 {
+                C::store(sums, &t.warp(), scales, groups(&s, c, C::GROUP, 0, place));
+                return;
+            }
+            let (part, scales) = (depth[0] / elements as usize, [T::Sum::ONE, T::Sum::ZERO]);
+            let group = <T::Sum as Stored<T::Sum>>::GROUP;
+            <T::Sum as Stored<T::Sum>>::store(sums, &t.warp(), scales, groups(&s, c, group, part, place));
         });
     }
 }
@@ -153,7 +204,7 @@ pub mod halves {
     use ferrogrid::device::matrix::{HalfElement, Products};
     use ferrogrid::device::prelude::*;
 
-    use super::tiles::{Stored, multiply_tiles};
+    use super::tiles::{Stored, multiply_parts, multiply_tiles};
     use crate::gemm::kernels::kernels::Sizes;
 
     /// 128 x 256 sums by each block.
@@ -195,7 +246,7 @@ pub mod halves {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 64, 128, 4>>,
     ) {
-        multiply_tiles::<T, T, _, _, _, _>(
+        multiply_parts::<T, T, _, _, _, _>(
             &t,
             s,
             [alpha, beta],
@@ -219,7 +270,7 @@ pub mod halves {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 64, 64, 6>>,
     ) {
-        multiply_tiles::<T, T, _, _, _, _>(
+        multiply_parts::<T, T, _, _, _, _>(
             &t,
             s,
             [alpha, beta],
@@ -240,7 +291,7 @@ pub mod narrow_floats {
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2};
     use ferrogrid::device::prelude::*;
 
-    use super::tiles::{Stored, multiply_tiles};
+    use super::tiles::{Stored, multiply_parts, multiply_tiles};
     use crate::gemm::kernels::kernels::Sizes;
 
     /// 128 x 256 sums by each block.
@@ -272,7 +323,7 @@ pub mod narrow_floats {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 64, 128, 4>>,
     ) {
-        multiply_tiles::<T, C, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+        multiply_parts::<T, C, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
     }
 }
 
@@ -282,7 +333,7 @@ pub mod integers {
     use ferrogrid::device::matrix::Products;
     use ferrogrid::device::prelude::*;
 
-    use super::tiles::multiply_tiles;
+    use super::tiles::{multiply_parts, multiply_tiles};
     use crate::gemm::kernels::kernels::Sizes;
 
     /// 128 x 256 sums by each block.
@@ -314,7 +365,7 @@ pub mod integers {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<i8, 64, 128, 4>>,
     ) {
-        multiply_tiles::<i8, i32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+        multiply_parts::<i8, i32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
     }
 }
 
@@ -325,7 +376,7 @@ pub mod rounded {
     use ferrogrid::device::narrow::tf32;
     use ferrogrid::device::prelude::*;
 
-    use super::tiles::multiply_tiles;
+    use super::tiles::{multiply_parts, multiply_tiles};
     use crate::gemm::kernels::kernels::Sizes;
 
     /// 128 x 256 sums by each block.
@@ -357,6 +408,6 @@ pub mod rounded {
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<tf32, 64, 128, 4>>,
     ) {
-        multiply_tiles::<tf32, f32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+        multiply_parts::<tf32, f32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
     }
 }

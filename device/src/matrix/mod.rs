@@ -14,7 +14,11 @@ mod steps;
 
 #[cfg(feature = "half")]
 pub use block::{HalfElement, PairedProducts, Transposed, TwoProducts};
-pub use block::{ProductElement, ProductSums, Products, TiledFactor};
+pub use block::{
+    PartialProduct, ProductElement, ProductPlace, ProductResult, ProductSums, Products, TiledFactor,
+};
+#[doc(hidden)]
+pub use block::{SumFunction, multiply_and_store, nearest, nearest_of_plane};
 pub use element::MatrixElement;
 pub use rows::RowValues;
 pub use softmax::{OnlineSoftmax, ScoreRows};

@@ -3,13 +3,14 @@
 //! `grid` is the shape and its limits, and `attributes` what a launch asks for beyond it. `enqueue` calls the backend.
 //! `host_slice` says what slices of the host may stand for, `extent` checks lengths, and `parameter` has what single kinds of
 //! parameter need. `temporary` is memory of streams and recordings that launches use. `reduction` has the two steps of a
-//! reduction, and `ordered` what a comparison's functions launch.
+//! reduction, `ordered` what a comparison's functions launch, and `matmul` what is around the kernels of a product.
 
 pub(crate) mod attributes;
 mod enqueue;
 pub(crate) mod extent;
 pub(crate) mod grid;
 pub(crate) mod host_slice;
+pub(crate) mod matmul;
 pub(crate) mod ordered;
 pub(crate) mod parameter;
 pub(crate) mod reduction;

@@ -16,7 +16,7 @@ use syn::spanned::Spanned;
 use syn::{AttrStyle, Attribute, Error, Ident, Item, ItemMod, Result};
 
 use crate::kernel::{Kernel, is_kernel_attribute};
-use crate::template::{self, Comparison, Reduction};
+use crate::template::{self, Comparison, Matmul, Reduction};
 use constant::Readers;
 
 pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute, mention};
@@ -53,6 +53,8 @@ pub struct Module {
     pub reductions: Vec<Reduction>,
     /// Its comparisons, whether or not their `cfg`s hold.
     pub comparisons: Vec<Comparison>,
+    /// Its products, whether or not their `cfg`s hold.
+    pub matmuls: Vec<Matmul>,
     readers: Readers,
     /// The module as written.
     pub item: ItemMod,
@@ -75,7 +77,8 @@ impl Module {
         if let Some(token) = &item.unsafety {
             return Err(Error::new(token.span(), "a module cannot be `unsafe`"));
         }
-        let template::Expanded { items, elements, reductions, comparisons, .. } = template::expand(items)?;
+        let template::Expanded { items, elements, reductions, comparisons, matmuls, .. } =
+            template::expand(items)?;
         let (mut kernels, mut constants, mut externs) = (Vec::new(), Vec::new(), Vec::new());
         let mut errors: Option<Error> = None;
         let mut elements = elements.into_iter().peekable();
@@ -110,6 +113,7 @@ impl Module {
             constants,
             reductions,
             comparisons,
+            matmuls,
             readers,
             item,
             items,

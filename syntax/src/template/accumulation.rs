@@ -88,7 +88,7 @@ impl Accumulation {
             match &argument.role {
                 Role::Input(element) => Some(quote!(#name: &[#element],)),
                 Role::Value | Role::Whole(_) => Some(quote!(#name: #ty,)),
-                Role::Output(_) | Role::Index => None,
+                _ => None,
             }
         });
         quote!(#(#parameters)*)

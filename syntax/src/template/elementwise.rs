@@ -105,10 +105,10 @@ fn kernel(
     let parameters = signature.arguments.iter().filter_map(|argument| {
         let (name, ty) = (&argument.name, &argument.ty);
         Some(match &argument.role {
-            Role::Index => return None,
             Role::Value | Role::Whole(_) => quote!(#name: #ty),
             Role::Input(element) => quote!(#name: &[#element]),
             Role::Output(element) => output(name, element, run),
+            _ => return None,
         })
     });
     let returned =

@@ -1,5 +1,5 @@
-//! Kernels that are written as their operation on one element: `#[elementwise]`, `#[reduction]`, `#[scan]` and `#[comparison]`. They
-//! become functions and `#[kernel]`s of the module, so that everything that holds for kernels holds for them.
+//! Kernels that are written as their operation on one element: `#[elementwise]`, `#[reduction]`, `#[scan]`, `#[comparison]` and
+//! `#[matmul]`. They become functions and `#[kernel]`s of the module, so that everything that holds for kernels holds for them.
 //!
 //! | file | holds |
 //! |---|---|
@@ -7,6 +7,7 @@
 //! | `options.rs` | the options of the attribute: the template's own, and those of kernels that it passes on |
 //! | `comparison.rs` | `#[comparison]`: the kernels of sorts, merges, searches and sets |
 //! | `elementwise.rs` | `#[elementwise]`: a kernel that moves 16 bytes at a time |
+//! | `matmul.rs` | `#[matmul]`: kernels that multiply matrices |
 //! | `accumulation.rs` | what reductions and scans have in common: elements, identity, combination, what comes after |
 //! | `reduction.rs` | `#[reduction]`: the kernels of both steps |
 //! | `scan.rs` | `#[scan]`: a kernel that reads and writes each element once |
@@ -14,6 +15,7 @@
 mod accumulation;
 mod comparison;
 mod elementwise;
+mod matmul;
 mod options;
 mod reduction;
 mod scan;
@@ -25,6 +27,7 @@ use crate::kernel::is_kernel_attribute;
 use elementwise::Elementwise;
 
 pub use comparison::Comparison;
+pub use matmul::Matmul;
 pub use reduction::Reduction;
 pub use signature::{Argument, Role};
 
@@ -51,6 +54,7 @@ pub(crate) struct Expanded {
     pub(crate) elements: Vec<(usize, Elements)>,
     pub(crate) reductions: Vec<Reduction>,
     pub(crate) comparisons: Vec<Comparison>,
+    pub(crate) matmuls: Vec<Matmul>,
     /// Whether there were any.
     has_templates: bool,
 }
@@ -94,7 +98,7 @@ impl Expanded {
             return Ok(());
         };
         if let Some(second) = kinds.next() {
-            let message = "a function is one of `#[kernel]`, `#[elementwise]`, `#[reduction]`, `#[scan]` and `#[comparison]`";
+            let message = "a function is one of `#[kernel]`, `#[elementwise]`, `#[reduction]`, `#[scan]`, `#[comparison]` and `#[matmul]`";
             return Err(Error::new_spanned(second, message));
         }
         self.has_templates = true;
@@ -112,6 +116,10 @@ impl Expanded {
             let (items, comparison) = Comparison::parse(function, attribute)?;
             self.items.extend(items);
             self.comparisons.push(comparison);
+        } else if ends_in(attribute, "matmul") {
+            let (items, matmul) = Matmul::parse(function, attribute)?;
+            self.items.extend(items);
+            self.matmuls.push(matmul);
         } else {
             let (items, reduction) = Reduction::parse(function, attribute)?;
             self.items.extend(items);
@@ -123,7 +131,7 @@ impl Expanded {
 
 /// Whether `attribute` is that of a template, or a path that ends in it.
 fn is_template(attribute: &Attribute) -> bool {
-    ["elementwise", "reduction", "scan", "comparison"].iter().any(|name| ends_in(attribute, name))
+    ["elementwise", "reduction", "scan", "comparison", "matmul"].iter().any(|name| ends_in(attribute, name))
 }
 
 fn ends_in(attribute: &Attribute, name: &str) -> bool {

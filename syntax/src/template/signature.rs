@@ -21,6 +21,21 @@ pub enum Role {
     Output(Type),
     /// `#[index] i: usize`: the number of the element.
     Index,
+    /// `#[row] i: usize`: the row of a product's sum.
+    Row,
+    /// `#[column] j: usize`: its column.
+    Column,
+    /// `#[row] x: &T`: the element of a vector for the row of a product's sum.
+    OfRow(Type),
+    /// `#[column] x: &T`: that for its column.
+    OfColumn(Type),
+}
+
+impl Role {
+    /// Whether only the sums of a product have it.
+    fn is_of_sums(&self) -> bool {
+        matches!(self, Role::Row | Role::Column | Role::OfRow(_) | Role::OfColumn(_))
+    }
 }
 
 /// A parameter of a template.
@@ -35,7 +50,7 @@ pub struct Argument {
 
 /// A function that computes one element.
 pub(super) struct Signature {
-    /// Without the attributes `#[index]`.
+    /// Without the attributes `#[index]`, `#[row]` and `#[column]`.
     pub(super) function: ItemFn,
     pub(super) arguments: Vec<Argument>,
     /// The type that it returns, if any.
@@ -47,19 +62,45 @@ impl Signature {
     ///
     /// # Errors
     /// For what no element can be computed from, with the span of the part at fault.
-    pub(super) fn parse(mut function: ItemFn) -> Result<Self> {
+    pub(super) fn parse(function: ItemFn) -> Result<Self> {
+        let signature = Self::read(function)?;
+        if let Some(place) = signature.arguments.iter().find(|it| it.role.is_of_sums()) {
+            return Err(Error::new(
+                place.name.span(),
+                "only the sums of `#[matmul]` have rows and columns: `#[index] i: usize` is the number of an element",
+            ));
+        }
+        if !signature.arguments.iter().any(|it| matches!(it.role, Role::Input(_) | Role::Output(_)))
+            && signature.result.is_none()
+        {
+            return Err(Error::new(
+                signature.function.sig.paren_token.span.join(),
+                "no parameter is an element: `x: &f32` is one of an input, `y: &mut f32` one of an output",
+            ));
+        }
+        Ok(signature)
+    }
+
+    /// Reads the function of a product.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub(super) fn of_sums(function: ItemFn) -> Result<Self> {
+        let signature = Self::read(function)?;
+        match signature.arguments.iter().find(|it| matches!(it.role, Role::Index)) {
+            Some(index) => Err(Error::new(
+                index.name.span(),
+                "the sums of `#[matmul]` have rows and columns: `#[row] i: usize`, `#[column] j: usize`",
+            )),
+            None => Ok(signature),
+        }
+    }
+
+    fn read(mut function: ItemFn) -> Result<Self> {
         check(&function)?;
         let mut arguments = Vec::new();
         for input in &mut function.sig.inputs {
             arguments.push(argument(input)?);
-        }
-        if !arguments.iter().any(|it| matches!(it.role, Role::Input(_) | Role::Output(_)))
-            && !matches!(function.sig.output, ReturnType::Type(..))
-        {
-            return Err(Error::new(
-                function.sig.paren_token.span.join(),
-                "no parameter is an element: `x: &f32` is one of an input, `y: &mut f32` one of an output",
-            ));
         }
         let result = match &function.sig.output {
             ReturnType::Default => None,
@@ -138,6 +179,10 @@ impl Signature {
                 Role::Input(_) => input(name),
                 Role::Output(_) => output(name),
                 Role::Index => index.clone(),
+                Role::Row => quote!(__row),
+                Role::Column => quote!(__column),
+                Role::OfRow(_) => quote!(::ferrogrid::device::matrix::nearest(#name, __row)?),
+                Role::OfColumn(_) => quote!(::ferrogrid::device::matrix::nearest(#name, __column)?),
             }
         });
         quote!(#(#arguments),*)
@@ -188,17 +233,36 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
         ));
     };
     let (name, ty) = (pattern.ident.clone(), (*typed.ty).clone());
-    let attributes = typed.attrs.len();
-    typed.attrs.retain(|it| !it.path().is_ident("index"));
-    let role = if typed.attrs.len() < attributes {
-        if !matches!(&ty, Type::Path(path) if path.path.is_ident("usize")) {
-            return Err(Error::new(ty.span(), "the index of an element is a `usize`"));
+    let place = ["index", "row", "column"]
+        .into_iter()
+        .find(|place| typed.attrs.iter().any(|attribute| attribute.path().is_ident(place)));
+    let role = match place {
+        Some(place) => {
+            typed.attrs.retain(|it| !it.path().is_ident(place));
+            role_of_place(place, &ty)?
         }
-        Role::Index
-    } else {
-        role(&ty)?
+        None => role(&ty)?,
     };
     Ok(Argument { name, ty, role })
+}
+
+/// What a parameter with the attribute `place` stands for.
+fn role_of_place(place: &str, ty: &Type) -> Result<Role> {
+    let is_number = matches!(ty, Type::Path(path) if path.path.is_ident("usize"));
+    match place {
+        "index" if is_number => Ok(Role::Index),
+        "row" if is_number => Ok(Role::Row),
+        "column" if is_number => Ok(Role::Column),
+        "index" => Err(Error::new(ty.span(), "the index of an element is a `usize`")),
+        _ => match role(ty)? {
+            Role::Input(element) if place == "row" => Ok(Role::OfRow(element)),
+            Role::Input(element) => Ok(Role::OfColumn(element)),
+            _ => Err(Error::new(
+                ty.span(),
+                format!("the {place} of a sum is a `usize`, and what a vector has for it a `&T`"),
+            )),
+        },
+    }
 }
 
 fn role(ty: &Type) -> Result<Role> {

@@ -5,7 +5,9 @@
 pub mod tiling {
     use atomic::{AtomicValue, Ordering::Relaxed};
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{HalfElement, MatrixElement, ProductElement, Products, TiledFactor};
+    use ferrogrid::device::matrix::{
+        HalfElement, MatrixElement, PartialProduct, ProductElement, Products, TiledFactor,
+    };
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
 
@@ -124,6 +126,38 @@ pub mod tiling {
                 for (j, sum) in (j..).zip(pair) {
                     if row + i < height && column + j < width {
                         c[(row + i) * width + column + j].fetch_add(sum, Relaxed);
+                    }
+                }
+            });
+        });
+    }
+
+    /// Of each part of the depth, which begins and ends as `ends` says, the sums: those of all parts are below each other.
+    #[inline(always)]
+    #[kernel(block = 256)]
+    pub fn multiply_parts(
+        t: Thread<1>,
+        ends: &[u64],
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 32>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<bf16, 64, 32, 2>>,
+    ) {
+        let (height, width) = (a.height(), b.height());
+        let (across, count) = (width.div_ceil(32), height.div_ceil(64) * width.div_ceil(32));
+        let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
+        let tiles = (first..(ends.len() - 1) * count).step_by(step).map(|number| {
+            let (part, tile) = (number / count, number % count);
+            let depth = [ends[part], ends[part + 1]].map(|end| end as usize);
+            PartialProduct { place: [tile / across * 64, tile % across * 32], depth }
+        });
+        t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place: [row, column], depth }, sums| {
+            let is_part = |ends: &[u64]| depth == [ends[0], ends[1]].map(|end| a.width().min(end as usize));
+            let part = ends.windows(2).position(is_part).unwrap_or(usize::MAX);
+            sums.for_each_pair(|i, j, pair| {
+                for (j, sum) in (j..).zip(pair) {
+                    if row + i < height && column + j < width {
+                        c[(part * height + row + i) * width + column + j].fetch_add(sum, Relaxed);
                     }
                 }
             });

@@ -16,6 +16,8 @@ pub(crate) const CASES: &[Case] = &[
     ("products_of_tiles_are_close_to_exact", products_of_tiles_are_close_to_exact),
     ("tiles_of_other_elements_are_multiplied", tiles_of_other_elements_are_multiplied),
     ("products_of_narrow_tiles_are_close_to_exact", products_of_narrow_tiles_are_close_to_exact),
+    ("parts_of_the_depth_are_multiplied_apart", parts_of_the_depth_are_multiplied_apart),
+    ("parts_of_the_depth_are_whole_steps", parts_of_the_depth_are_whole_steps),
     ("a_recorded_product_reads_new_elements", a_recorded_product_reads_new_elements),
     ("rows_of_a_tensor_map_are_aligned", rows_of_a_tensor_map_are_aligned),
     ("long_axes_of_a_tensor_map_are_refused", long_axes_of_a_tensor_map_are_refused),
@@ -148,6 +150,47 @@ fn transposed_factors_of_any_shape_are_multiplied(device: &Device) -> Outcome {
     if memory >= 150 << 10 {
         check_shapes!(device, bf16 as f32, tiling::multiply_right::<bf16, 256>, 128, shapes, [false, true]);
         check_shapes!(device, f16 as f32, tiling::multiply_right::<f16, 256>, 128, shapes, [false, true]);
+    }
+    Ok(())
+}
+
+fn parts_of_the_depth_are_multiplied_apart(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(504));
+    // Parts of one step and of many, without any, and with the end of rows.
+    for (depth, ends) in
+        [(328, &[0, 64, 64, 320, 328][..]), (640, &[0, 256, 384, 640]), (72, &[64, 72]), (0, &[0, 0])]
+    {
+        let [rows, columns] = [70, 40];
+        let [a, b] =
+            [rows, columns].map(|rows| (0..rows * depth).map(|_| random.i8(-9..=9)).collect::<Vec<_>>());
+        let upload = |x: &[i8]| stream.upload(&x.iter().map(|it| bf16::of(*it)).collect::<Vec<_>>());
+        let (device_a, device_b) = (upload(&a)?, upload(&b)?);
+        let sum = |part: &[u64], row: usize, column: usize| -> f32 {
+            let term = |k: usize| f32::from(a[row * depth + k]) * f32::from(b[column * depth + k]);
+            (part[0] as usize..part[1] as usize).take_while(|k| *k < depth).map(term).sum()
+        };
+        let sums = |part| (0..rows * columns).map(move |at| sum(part, at / columns, at % columns));
+        let expected: Vec<f32> = ends.windows(2).flat_map(sums).collect();
+        let (device_ends, mut c) = (stream.upload(ends)?, stream.zeros(expected.len())?);
+        let (view_a, view_b) = (device_a.view_2d(depth, rows)?, device_b.view_2d(depth, columns)?);
+        tiling::multiply_parts(&stream, Grid::blocks(2), &device_ends, view_a, view_b, c.as_atomic())?;
+        expect(&format!("parts of {depth}"), stream.download(&c)?, expected)?;
+    }
+    Ok(())
+}
+
+fn parts_of_the_depth_are_whole_steps(device: &Device) -> Outcome {
+    for (ends, message) in [
+        ([8, 72], "begins and ends at multiples of 128 bytes"),
+        ([0, 65], "begins and ends at multiples of 128 bytes"),
+        ([64, 0], "ends where it begins, or after that"),
+    ] {
+        let stream = device.new_stream()?;
+        let (ends, a, mut c) = (stream.upload(&ends)?, stream.fill(bf16::ONE, 64 * 72)?, stream.zeros(4096)?);
+        let view = a.view_2d(72, 64)?;
+        tiling::multiply_parts(&stream, Grid::blocks(2), &ends, view, view, c.as_atomic())?;
+        let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+        names(&expect_error("a part", stream.synchronize(), is_panic)?, &[message])?;
     }
     Ok(())
 }

@@ -9,10 +9,11 @@
 
 use core::arch::asm;
 
+use super::place::{Depth, END, Words};
 use super::stages::{Addresses, Turn};
 use super::{
-    ALIGNMENT, BlockSum, END, GROUP, GROUP_ROWS, Order, ProductElement, ProductSums, Products, ROW,
-    TiledFactor, first_sum, sealed::Factor,
+    ALIGNMENT, BlockSum, EachProduct, GROUP, GROUP_ROWS, Order, ProductElement, ProductPlace, ProductSums,
+    Products, ROW, TiledFactor, first_sum, sealed::Factor,
 };
 use crate::feedback::panic::give_up_at_once;
 use crate::shared::mbarrier::{Barrier, start_copy, warp_all};
@@ -34,6 +35,7 @@ pub(super) fn multiply<
     T: ProductElement,
     A: TiledFactor<T>,
     B: TiledFactor<T>,
+    P: ProductPlace,
     const M: usize,
     const N: usize,
     const S: usize,
@@ -43,9 +45,9 @@ pub(super) fn multiply<
     memory: Shared<'_, Products<T, M, N, S>, ID>,
     a: A,
     b: B,
-    steps: usize,
-    tiles: impl Iterator<Item = [u32; 2]>,
-    each: impl FnMut([usize; 2], &ProductSums<N, T::Sum>),
+    depth: Depth,
+    tiles: impl Iterator<Item = Words>,
+    each: impl EachProduct<P, N, T::Sum>,
 ) {
     let start = within_shared(memory.start);
     let first = (start + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
@@ -59,10 +61,10 @@ pub(super) fn multiply<
     }
     thread.sync_for(&memory);
     if rank == 0 {
-        copy::<T, M, N, S>(addresses, a, b, steps, tiles);
+        copy::<T, M, N, S>(addresses, a, b, tiles);
     }
     if rank >= GROUP {
-        add::<T, A, B, M, N, S>(addresses, rank - GROUP, steps, each);
+        add::<T, A, B, P, M, N, S>(addresses, rank - GROUP, depth, each);
     }
 }
 
@@ -113,12 +115,12 @@ fn copy<T: ProductElement, const M: usize, const N: usize, const S: usize>(
     addresses: Addresses,
     a: impl TiledFactor<T>,
     b: impl TiledFactor<T>,
-    steps: usize,
-    tiles: impl Iterator<Item = [u32; 2]>,
+    tiles: impl Iterator<Item = Words>,
 ) {
     let mut turn = Turn::FIRST;
     for place in tiles {
-        for step in 0..steps.max(1) {
+        let [row, column, first, steps] = place.map(|word| word as usize);
+        for step in first..first + steps.max(1) {
             addresses.empty(turn).wait(turn.phase ^ 1);
             let full = addresses.full(turn);
             // SAFETY: the stage is empty, so this thread alone uses it. Tiles lie within it, and the maps are those of the tiles' sizes.
@@ -130,8 +132,8 @@ fn copy<T: ProductElement, const M: usize, const N: usize, const S: usize>(
                 } else {
                     full.arrive_for(((M + N) * ROW) as u32);
                     let to = addresses.stages + turn.stage * ((M + N) * ROW) as u32;
-                    start::<T, _, M>(to, a, [place[0] as usize, step], full);
-                    start::<T, _, N>(to + (M * ROW) as u32, b, [place[1] as usize, step], full);
+                    start::<T, _, M>(to, a, [row, step], full);
+                    start::<T, _, N>(to + (M * ROW) as u32, b, [column, step], full);
                 }
             }
             turn.next::<S>();
@@ -139,7 +141,7 @@ fn copy<T: ProductElement, const M: usize, const N: usize, const S: usize>(
     }
     addresses.empty(turn).wait(turn.phase ^ 1);
     // SAFETY: as above.
-    unsafe { addresses.set_place(turn, END) };
+    unsafe { addresses.set_place(turn, [END; 4]) };
     addresses.full(turn).arrive(true);
 }
 
@@ -149,14 +151,15 @@ fn add<
     T: ProductElement,
     A: TiledFactor<T>,
     B: TiledFactor<T>,
+    P: ProductPlace,
     const M: usize,
     const N: usize,
     const S: usize,
 >(
     addresses: Addresses,
     number: usize,
-    steps: usize,
-    mut each: impl FnMut([usize; 2], &ProductSums<N, T::Sum>),
+    depth: Depth,
+    mut each: impl EachProduct<P, N, T::Sum>,
 ) {
     let (group, is_first) = (number / GROUP, number % 32 == 0);
     let (mut turn, mut product) = (Turn::FIRST, 0);
@@ -168,10 +171,14 @@ fn add<
         }
         product += 1;
         // SAFETY: just waited for; the thread that reads it arrives at `empty`.
-        let place = warp_first(if is_first { unsafe { addresses.place_of(turn) } } else { END });
-        if place == END {
+        let [row, column, first, steps] =
+            if is_first { unsafe { addresses.place_of(turn) } } else { [END; 4] };
+        let [row, column] = [warp_first(row), warp_first(column)];
+        if row == END {
             break;
         }
+        let [first, steps] =
+            if P::HAS_DEPTH { [warp_first(first), warp_first(steps)] } else { [0, depth.steps() as u32] };
         let mut sums = ProductSums { sums: [[T::Sum::default(); 4]; 32], first: first_sum(number) };
         let (mut last, mut has_all) = (turn, true);
         let multiply = |sums: &mut [[T::Sum; 4]; 32], turn: Turn, order| {
@@ -210,7 +217,8 @@ fn add<
             give_up_at_once();
         }
         addresses.empty(last).arrive(is_first);
-        each(place.map(|axis| axis as usize), &sums);
+        let [place, steps] = [[row, column], [first, steps]].map(|pair| pair.map(|it| it as usize));
+        each.of(P::new(place, depth, steps), &sums);
         reconverge();
     }
 }
@@ -249,17 +257,15 @@ pub(super) fn reconverge() {
     unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack, preserves_flags)) };
 }
 
-/// The place that the first thread of the warp passes.
+/// The word that the first thread of the warp passes.
 #[inline(always)]
-fn warp_first(place: [u32; 2]) -> [u32; 2] {
-    place.map(|axis| {
-        let first: u32;
-        // SAFETY: all threads of the warp come here.
-        unsafe {
-            asm!("shfl.sync.idx.b32 {}, {}, 0, 31, 0xffffffff;", out(reg32) first, in(reg32) axis, options(nostack, preserves_flags));
-        }
-        first
-    })
+fn warp_first(word: u32) -> u32 {
+    let first: u32;
+    // SAFETY: all threads of the warp come here.
+    unsafe {
+        asm!("shfl.sync.idx.b32 {}, {}, 0, 31, 0xffffffff;", out(reg32) first, in(reg32) word, options(nostack, preserves_flags));
+    }
+    first
 }
 
 /// Starts to copy the `step`-th tile of the rows from `row` on, in one or several parts.

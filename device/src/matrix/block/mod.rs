@@ -1,4 +1,4 @@
-//! Products of matrices by a whole block: [`Products`]. `factor` and `transposed` have what is multiplied, `hopper` the instructions of `sm_90a`, with its
+//! Products of matrices by a whole block: [`Products`]. `factor` and `transposed` have what is multiplied, `place` where, `results` what is stored of it, `hopper` the instructions of `sm_90a`, with its
 //! `stages`, `steps` what computes the same elsewhere. `twice` multiplies by what comes of a product, and `pairs` by what comes of two.
 
 mod factor;
@@ -6,6 +6,8 @@ mod factor;
 mod hopper;
 #[cfg(feature = "half")]
 mod pairs;
+mod place;
+mod results;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 mod stages;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
@@ -21,12 +23,14 @@ use core::mem::MaybeUninit;
 pub use self::factor::TiledFactor;
 #[cfg(feature = "half")]
 pub use self::pairs::PairedProducts;
+use self::place::{Depth, Words};
+pub use self::place::{PartialProduct, ProductPlace};
+pub use self::results::{ProductResult, SumFunction, multiply_and_store, nearest, nearest_of_plane};
 #[cfg(feature = "half")]
 pub use self::transposed::Transposed;
 #[cfg(feature = "half")]
 pub use self::twice::TwoProducts;
 use super::{COLUMNS, MatrixElement, ROWS, unrolled};
-use crate::memory::tensor_map::COPY_STEP;
 #[cfg(feature = "half")]
 use crate::number::half::{HalfFloat, bf16, f16};
 use crate::number::narrow::{f8e4m3, f8e5m2, tf32};
@@ -80,14 +84,14 @@ struct Stage<const M: usize, const N: usize> {
 }
 
 /// What threads wait for at a stage.
-#[repr(C)]
+#[repr(C, align(16))]
 struct Barriers {
     /// Whether the tiles have arrived.
     full: u64,
     /// Whether they have been multiplied.
     empty: u64,
-    /// Row and column of the product that they belong to, or [`END`].
-    place: [u32; 2],
+    /// The place of the product that they belong to, or [`END`](place::END) as its row.
+    place: Words,
 }
 
 /// Repeats a block for each number of 8 columns.
@@ -112,10 +116,21 @@ mod sealed {
         /// The rows of the factor that are copied together.
         const ROWS: usize;
     }
-}
 
-/// The place that tells the groups to stop.
-const END: [u32; 2] = [u32::MAX; 2];
+    pub trait Place: Copy {
+        /// Whether the steps are its own.
+        const HAS_DEPTH: bool;
+
+        /// Row and column.
+        fn place(self) -> [usize; 2];
+
+        /// The first step, and the number of steps.
+        fn steps(self, depth: super::Depth) -> [usize; 2];
+
+        /// The place of these.
+        fn new(place: [usize; 2], depth: super::Depth, steps: [usize; 2]) -> Self;
+    }
+}
 
 without_elements!([T: MatrixElement, const M: usize, const N: usize, const S: usize] Products<T, M, N, S>, T);
 
@@ -142,7 +157,7 @@ impl<const N: usize, U: Copy> ProductSums<N, U> {
     }
 }
 
-impl<const N: usize> ProductSums<N> {
+impl<const N: usize, U: Copy> ProductSums<N, U> {
     /// Stores sums as 16-bit numbers, four neighbours of a row at a time. `of_row` gets the row within the product, once for each of the
     /// two that the thread stores to, and returns two closures, which have what depends on the row alone, such as a slice of the result:
     /// - `bits(column, pair)` rounds two neighbouring sums, the first of which is in that column of the product:
@@ -157,33 +172,63 @@ impl<const N: usize> ProductSums<N> {
     /// As any operation of a [`Tile`](crate::Tile).
     #[track_caller]
     #[inline(always)]
-    pub fn for_each_four<B: FnMut(usize, [f32; 2]) -> u32, S: FnMut(usize, u64)>(
+    pub fn for_each_four<B: FnMut(usize, [U; 2]) -> u32, S: FnMut(usize, u64)>(
         &self,
         warp: &Warp,
         mut of_row: impl FnMut(usize) -> (B, S),
     ) {
-        let [row, column] = self.first;
+        self.store_rows(warp, [of_row(self.first[0]), of_row(self.first[0] + ROWS / 2)]);
+    }
+
+    /// Stores the sums of both rows of the thread, as [`for_each_four`](Self::for_each_four).
+    #[track_caller]
+    #[inline(always)]
+    pub(crate) fn store_rows<R: RowOfFours<U>>(&self, warp: &Warp, [mut upper, mut lower]: [R; 2]) {
+        let column = self.first[1];
         // Of two threads side by side the first one gets the left 8 columns of 16, the second one the right ones.
-        let is_second = column % 4 != 0;
+        let is_second = !column.is_multiple_of(4);
         let four = column / 4 + if is_second { COLUMNS / 4 } else { 0 };
-        let (mut upper, mut lower) = (of_row(row), of_row(row + ROWS / 2));
-        let mut bits_of = |n: usize| {
-            let ([a, b, c, d], column) = (self.sums[n], column + n * COLUMNS);
-            [upper.0(column, [a, b]), lower.0(column, [c, d])]
-        };
+        macro_rules! bits_of {
+            ($n:expr) => {{
+                let ([a, b, c, d], column) = (self.sums[$n], column + $n * COLUMNS);
+                [upper.bits(column, [a, b]), lower.bits(column, [c, d])]
+            }};
+        }
         // Four words are exchanged at once.
         each_column!(n, N, {
             if n & 3 == 0 {
-                let [a, b, c, d] = [bits_of(n), bits_of(n + 1), bits_of(n + 2), bits_of(n + 3)];
+                let [a, b, c, d] = [bits_of!(n), bits_of!(n + 1), bits_of!(n + 2), bits_of!(n + 3)];
                 let ([e, f], [g, h]) = if is_second { (a, c) } else { (b, d) };
                 let (e, f, g, h): (u32, u32, u32, u32) = warp.shuffle_xor((e, f, g, h), 1);
                 let four = four + n * (COLUMNS / 4);
-                upper.1(four, joined(is_second, [a[0], b[0]], e));
-                lower.1(four, joined(is_second, [a[1], b[1]], f));
-                upper.1(four + COLUMNS / 2, joined(is_second, [c[0], d[0]], g));
-                lower.1(four + COLUMNS / 2, joined(is_second, [c[1], d[1]], h));
+                upper.store(four, joined(is_second, [a[0], b[0]], e));
+                lower.store(four, joined(is_second, [a[1], b[1]], f));
+                upper.store(four + COLUMNS / 2, joined(is_second, [c[0], d[0]], g));
+                lower.store(four + COLUMNS / 2, joined(is_second, [c[1], d[1]], h));
             }
         });
+    }
+}
+
+/// What is stored to a row, four neighbours at a time. Its functions are called for each sum, and inlined whatever they do: LLVM leaves long
+/// closures that are called so often as functions, and the sums in local memory.
+pub(crate) trait RowOfFours<U> {
+    /// Two neighbours as they are stored, of which the first one is in that column.
+    fn bits(&mut self, column: usize, pair: [U; 2]) -> u32;
+
+    /// Stores the bits of four.
+    fn store(&mut self, four: usize, bits: u64);
+}
+
+impl<U, B: FnMut(usize, [U; 2]) -> u32, S: FnMut(usize, u64)> RowOfFours<U> for (B, S) {
+    #[inline(always)]
+    fn bits(&mut self, column: usize, pair: [U; 2]) -> u32 {
+        self.0(column, pair)
+    }
+
+    #[inline(always)]
+    fn store(&mut self, four: usize, bits: u64) {
+        self.1(four, bits);
     }
 }
 
@@ -309,10 +354,23 @@ impl<T: ProductElement, const M: usize, const N: usize, const S: usize> Products
     };
 }
 
+/// What a block does with the sums of each product. A long function is inlined only if it is no closure: else LLVM may leave it, and the sums in
+/// local memory.
+trait EachProduct<P, const N: usize, U> {
+    fn of(&mut self, place: P, sums: &ProductSums<N, U>);
+}
+
+impl<P, const N: usize, U, F: FnMut(P, &ProductSums<N, U>)> EachProduct<P, N, U> for F {
+    #[inline(always)]
+    fn of(&mut self, place: P, sums: &ProductSums<N, U>) {
+        self(place, sums);
+    }
+}
+
 impl Thread<'_, 1> {
     /// Multiplies tiles of matrices as a block: for each place that `tiles` yields, row and column of an element, the sums of `M`
-    /// rows and `N` columns of `a b^T` that begin there, all of `a`'s and `b`'s columns multiplied. Then `each` gets the place and the
-    /// thread's own part of the sums.
+    /// rows and `N` columns of `a b^T` that begin there, all of `a`'s and `b`'s columns multiplied, or those that a [`PartialProduct`]
+    /// names. Then `each` gets the place and the thread's own part of the sums.
     ///
     /// The block has 128 threads, which copy, and 128 more for each 64 rows of `M`, which multiply and call `each`. They are one after the
     /// other on the CPU device. On GPUs of compute capability 9.0, in code for `sm_90a`, the first thread runs `tiles`, and starts to copy
@@ -370,13 +428,15 @@ impl Thread<'_, 1> {
     /// ```
     ///
     /// # Panics
-    /// If the block has another number of threads, a place is 2^31 or more, or that along a transposed factor is no multiple of 8.
+    /// If the block has another number of threads, a place is 2^31 or more, or that along a transposed factor is no multiple of 8; if the
+    /// depth of a [`PartialProduct`] begins or ends within 128 bytes of the factors' rows, or ends before it begins.
     #[track_caller]
     #[inline(always)]
     pub fn multiply_tiles<
         T: ProductElement,
         A: TiledFactor<T>,
         B: TiledFactor<T>,
+        P: ProductPlace,
         const M: usize,
         const N: usize,
         const S: usize,
@@ -386,8 +446,31 @@ impl Thread<'_, 1> {
         memory: Shared<'_, Products<T, M, N, S>, ID>,
         a: A,
         b: B,
-        tiles: impl IntoIterator<Item = [usize; 2]>,
-        each: impl FnMut([usize; 2], &ProductSums<N, T::Sum>),
+        tiles: impl IntoIterator<Item = P>,
+        each: impl FnMut(P, &ProductSums<N, T::Sum>),
+    ) {
+        self.multiply_each(memory, a, b, tiles, each);
+    }
+
+    /// As [`multiply_tiles`](Self::multiply_tiles).
+    #[track_caller]
+    #[inline(always)]
+    fn multiply_each<
+        T: ProductElement,
+        A: TiledFactor<T>,
+        B: TiledFactor<T>,
+        P: ProductPlace,
+        const M: usize,
+        const N: usize,
+        const S: usize,
+        const ID: usize,
+    >(
+        &self,
+        memory: Shared<'_, Products<T, M, N, S>, ID>,
+        a: A,
+        b: B,
+        tiles: impl IntoIterator<Item = P>,
+        each: impl EachProduct<P, N, T::Sum>,
     ) {
         const {
             assert!(
@@ -401,23 +484,13 @@ impl Thread<'_, 1> {
             "`Products` of this size need a block of {threads} threads"
         );
         let ([rows_of_a, depth], [rows_of_b, other_depth]) = (a.extent(), b.extent());
-        let is_empty = rows_of_a == 0 || rows_of_b == 0;
-        let steps = if is_empty { 0 } else { depth.max(other_depth).div_ceil(ROW / size_of::<T>()) };
-        let tiles = tiles.into_iter().map(|place| {
-            assert!(place[0] >> 31 == 0 && place[1] >> 31 == 0, "a product's place is less than 2^31");
-            let is_copied = |is_transposed: bool, axis: usize| {
-                !is_transposed || (axis * size_of::<T>()).is_multiple_of(COPY_STEP)
-            };
-            assert!(
-                is_copied(A::IS_TRANSPOSED, place[0]) && is_copied(B::IS_TRANSPOSED, place[1]),
-                "a transposed factor is copied from multiples of 16 bytes of its rows"
-            );
-            place.map(|axis| axis as u32)
-        });
+        let elements = if rows_of_a == 0 || rows_of_b == 0 { 0 } else { depth.max(other_depth) };
+        let depth = Depth { elements, size: size_of::<T>() };
+        let tiles = tiles.into_iter().map(|place| place::words::<T, P, A, B>(place, depth));
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        hopper::multiply(self, memory, a, b, steps, tiles, each);
+        hopper::multiply(self, memory, a, b, depth, tiles, each);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        steps::multiply(self, memory, a, b, steps, tiles, each);
+        steps::multiply(self, memory, a, b, depth, tiles, each);
     }
 }
 

@@ -3,6 +3,7 @@
 use core::arch::asm;
 
 use super::Barriers;
+use super::place::Words;
 use crate::shared::mbarrier::Barrier;
 
 /// The addresses of the stages within shared memory.
@@ -58,12 +59,13 @@ impl Addresses {
     /// # Safety
     /// The thread copies to this stage.
     #[inline(always)]
-    pub(super) unsafe fn set_place(self, turn: Turn, [row, column]: [u32; 2]) {
-        // SAFETY: the word belongs to the stage, which no other thread uses meanwhile.
+    pub(super) unsafe fn set_place(self, turn: Turn, [row, column, first, steps]: Words) {
+        // SAFETY: the words belong to the stage, which no other thread uses meanwhile.
         unsafe {
             asm!(
-                "st.shared.v2.b32 [{}], {{{}, {}}};",
-                in(reg32) self.place(turn), in(reg32) row, in(reg32) column, options(nostack, preserves_flags),
+                "st.shared.v4.b32 [{}], {{{}, {}, {}, {}}};",
+                in(reg32) self.place(turn), in(reg32) row, in(reg32) column, in(reg32) first, in(reg32) steps,
+                options(nostack, preserves_flags),
             );
         }
     }
@@ -71,15 +73,16 @@ impl Addresses {
     /// # Safety
     /// The thread has waited for the stage to be full.
     #[inline(always)]
-    pub(super) unsafe fn place_of(self, turn: Turn) -> [u32; 2] {
-        let (row, column): (u32, u32);
-        // SAFETY: the word was written before, and is not again before all have multiplied the stage.
+    pub(super) unsafe fn place_of(self, turn: Turn) -> Words {
+        let (row, column, first, steps): (u32, u32, u32, u32);
+        // SAFETY: the words were written before, and are not again before all have multiplied the stage.
         unsafe {
             asm!(
-                "ld.shared.v2.b32 {{{}, {}}}, [{}];",
-                out(reg32) row, out(reg32) column, in(reg32) self.place(turn), options(nostack, preserves_flags),
+                "ld.shared.v4.b32 {{{}, {}, {}, {}}}, [{}];",
+                out(reg32) row, out(reg32) column, out(reg32) first, out(reg32) steps, in(reg32) self.place(turn),
+                options(nostack, preserves_flags),
             );
         }
-        [row, column]
+        [row, column, first, steps]
     }
 }

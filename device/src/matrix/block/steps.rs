@@ -1,6 +1,10 @@
 //! Products where there is no `wgmma`: all threads copy a tile, then groups multiply it.
 
-use super::{END, GROUP, ProductElement, ProductSums, Products, ROW, TiledFactor, each_column, first_sum};
+use super::place::{Depth, END, Words};
+use super::{
+    EachProduct, GROUP, ProductElement, ProductPlace, ProductSums, Products, ROW, TiledFactor, each_column,
+    first_sum,
+};
 use crate::matrix::{COLUMNS, ROWS, unrolled};
 use crate::shared::Shared;
 use crate::thread::Thread;
@@ -10,14 +14,21 @@ const WORDS: usize = ROW / 4;
 
 #[track_caller]
 #[inline(always)]
-pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const S: usize, const ID: usize>(
+pub(super) fn multiply<
+    T: ProductElement,
+    P: ProductPlace,
+    const M: usize,
+    const N: usize,
+    const S: usize,
+    const ID: usize,
+>(
     thread: &Thread<'_, 1>,
     memory: Shared<'_, Products<T, M, N, S>, ID>,
     a: impl TiledFactor<T>,
     b: impl TiledFactor<T>,
-    steps: usize,
-    mut tiles: impl Iterator<Item = [u32; 2]>,
-    mut each: impl FnMut([usize; 2], &ProductSums<N, T::Sum>),
+    depth: Depth,
+    mut tiles: impl Iterator<Item = Words>,
+    mut each: impl EachProduct<P, N, T::Sum>,
 ) {
     let rank = thread.thread_rank() as usize;
     // SAFETY: fields of the region, which this call owns.
@@ -29,18 +40,18 @@ pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const 
     loop {
         if rank == 0 {
             // SAFETY: all have read the last place before a barrier.
-            unsafe { place.write(tiles.next().unwrap_or(END)) };
+            unsafe { place.write(tiles.next().unwrap_or([END; 4])) };
         }
         thread.sync_for(&memory);
         // SAFETY: written before the barrier.
         let place = unsafe { place.read() };
-        if place == END {
+        let [row, column, first, steps] = place.map(|word| word as usize);
+        if row == END as usize {
             break;
         }
-        let [row, column] = place.map(|axis| axis as usize);
         let mut sums =
             ProductSums { sums: [[T::Sum::default(); 4]; 32], first: first_sum(rank.wrapping_sub(GROUP)) };
-        for step in 0..steps {
+        for step in first..first + steps {
             // SAFETY: no thread reads the tiles before the barrier, and each writes words of its own.
             unsafe {
                 copy::<T, _, M>(thread, tile_a, a, [row, step]);
@@ -54,7 +65,7 @@ pub(super) fn multiply<T: ProductElement, const M: usize, const N: usize, const 
             thread.sync_threads();
         }
         if rank >= GROUP {
-            each([row, column], &sums);
+            each.of(P::new([row, column], depth, [first, steps]), &sums);
         }
         thread.sync_threads();
     }

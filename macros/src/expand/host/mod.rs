@@ -9,14 +9,18 @@
 //! | `native_entry.rs` | the function that runs the native body there, in place of all blocks |
 //! | `companion.rs` | the companion module |
 //! | `comparison.rs` | the functions of a comparison, which launch its kernels |
+//! | `matmul.rs` | the function of a product, which launches one of its kernels |
 //! | `reduction.rs` | the functions of a reduction, which launch its kernels |
+//! | `template.rs` | the parameters of such functions |
 
 mod companion;
 mod comparison;
 mod cpu_entry;
 mod launch;
+mod matmul;
 mod native_entry;
 mod reduction;
+mod template;
 
 use ferrogrid_syntax::{Instance, Kernel, Module, Parameter, ParameterKind};
 use proc_macro2::{Span, TokenStream};
@@ -42,6 +46,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, code));
     let reductions = module.reductions.iter().map(|it| reduction::functions(module, it));
     let comparisons = module.comparisons.iter().map(comparison::module);
+    let matmuls = module.matmuls.iter().map(matmul::function);
     let libraries = libraries::of(module, code);
     quote! {
         #embedded
@@ -62,6 +67,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
             #(#kernels)*
             #(#reductions)*
             #(#comparisons)*
+            #(#matmuls)*
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The functions of a reduction: one returns the value, the other leaves it on the device. Both launch its two kernels.
 
-use ferrogrid_syntax::{Kernel, Module, ParameterKind, Reduction, Role, TemplateArgument};
-use proc_macro2::{Span, TokenStream};
+use ferrogrid_syntax::{Kernel, Module, Reduction, Role};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
-use syn::{Ident, Lifetime};
+use syn::{Ident, Lifetime, Type};
 
+use super::template::{is_passed, lifetime, parameter, stream};
 use crate::expand::generic;
 use crate::expand::instances::{holds, instance_trait};
 
@@ -23,7 +24,9 @@ pub(super) fn functions(module: &Module, reduction: &Reduction) -> TokenStream {
         quote!(::<#passed>)
     });
     let lifetimes: Vec<Lifetime> = reduction.arguments.iter().enumerate().filter_map(lifetime).collect();
-    let parameters: Vec<TokenStream> = reduction.arguments.iter().enumerate().filter_map(parameter).collect();
+    let input = |lifetime: &Lifetime, element: &Type| quote!(impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>);
+    let parameters: Vec<TokenStream> =
+        reduction.arguments.iter().enumerate().filter_map(|it| parameter(it, input)).collect();
     let passed: Vec<&Ident> =
         reduction.arguments.iter().filter(|it| is_passed(it)).map(|it| &it.name).collect();
     let inputs: Vec<&Ident> = reduction
@@ -40,7 +43,7 @@ pub(super) fn functions(module: &Module, reduction: &Reduction) -> TokenStream {
     };
     let (first_step, last_step) = (in_blocks.name(), of_blocks.name());
     let cfgs: Vec<_> = in_blocks.cfgs().collect();
-    let stream = stream(reduction);
+    let stream = stream(&reduction.arguments);
     let into_text = format!(
         "[`{}`], written to the first element of `out` in stream order, without waiting for it.",
         name.to_string().trim_start_matches("r#")
@@ -92,38 +95,4 @@ fn bounds(reduction: &Reduction, kernels: [&Kernel; 2]) -> TokenStream {
     let predicates = reduction.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
     let instances = kernels.map(|kernel| holds(kernel, &instance_trait(kernel).into_token_stream()));
     quote!(where #(#predicates,)* #(#instances),*)
-}
-
-/// Whether the functions take it.
-fn is_passed(argument: &TemplateArgument) -> bool {
-    matches!(argument.role, Role::Value | Role::Whole(_) | Role::Input(_))
-}
-
-fn lifetime((number, argument): (usize, &TemplateArgument)) -> Option<Lifetime> {
-    let is_memory = matches!(argument.role, Role::Whole(_) | Role::Input(_));
-    is_memory.then(|| Lifetime::new(&format!("'p{number}"), Span::call_site()))
-}
-
-fn parameter((number, argument): (usize, &TemplateArgument)) -> Option<TokenStream> {
-    let (name, lifetime) = (&argument.name, lifetime((number, argument)));
-    Some(match &argument.role {
-        Role::Input(element) => quote!(#name: impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>),
-        Role::Whole(ParameterKind::Input { element, rank, .. }) => {
-            quote!(#name: impl ::ferrogrid::__private::LaunchInput<#lifetime, #element, #rank>)
-        }
-        Role::Whole(ParameterKind::Texture { value, rank }) => {
-            quote!(#name: ::ferrogrid::__private::TextureView<#lifetime, #value, #rank>)
-        }
-        Role::Value => {
-            let ty = &argument.ty;
-            quote!(#name: #ty)
-        }
-        Role::Whole(_) | Role::Output(_) | Role::Index => return None,
-    })
-}
-
-/// `stream`, or another name if a parameter has that.
-fn stream(reduction: &Reduction) -> Ident {
-    let is_taken = reduction.arguments.iter().any(|it| it.name == "stream");
-    Ident::new(if is_taken { "stream_" } else { "stream" }, Span::call_site())
 }

@@ -102,6 +102,47 @@ fn a_scan_becomes_a_kernel_that_takes_no_grid() {
     has_not(&small, "__ferrogrid_finish_k");
 }
 
+const LAYER: &str = "mod m { #[matmul(factors = bf16, transpose_a, fast_math)] pub fn layer(sum: f32, scale: f32, \
+                     #[column] bias: &f32, table: Plane<u8>, residual: &bf16, #[row] i: usize) -> f16 { f(sum) } }";
+
+#[test]
+fn a_product_becomes_kernels_of_three_tiles_and_the_type_of_its_function() {
+    let (host, device) = (on_host(LAYER), on_device(LAYER));
+    has(&device, "const __FERROGRID_LAYER_WIDTH:usize=128/::core::mem::size_of::<bf16>();");
+    has(&device, "struct __FerrogridSums_layer<P0,P1,P2,P3>(P0,P1,P2,P3);");
+    has(
+        &device,
+        "impl d::matrix::SumFunction<f32,f16>for __FerrogridSums_layer<f32,&[f32],d::Plane<'_,u8>,d::Plane<'_,bf16>>",
+    );
+    has(
+        &device,
+        "__ferrogrid_element_layer(__sum,scale,d::matrix::nearest(bias,__column)?,table,\
+         d::matrix::nearest_of_plane(residual,__row,__column)?,__row)",
+    );
+    // Both factors are stored by their columns: the right one, because it is not the transpose.
+    has(
+        &device,
+        "fn layer_large(__t:d::Thread<1>,a:d::TensorMap<bf16,__FERROGRID_LAYER_WIDTH,__FERROGRID_LAYER_WIDTH>,",
+    );
+    has(
+        &device,
+        "d::matrix::multiply_and_store::<bf16,f16,64usize,64usize,3usize,_>(&__t,__memory,a.transposed(),b.transposed(),",
+    );
+    let plain = on_device("mod m { #[matmul(factors = i8, transpose_b)] fn k(sum: i32) -> i32 { sum } }");
+    has(&plain, "b:d::TensorMap<i8,__FERROGRID_K_WIDTH,256usize>");
+    has_not(&plain, ".transposed()");
+    has(
+        &host,
+        "pub fn layer<'a,'b,'p1,'p2,'p3,'out>(stream:&p::Stream,a:p::DeviceView<'a,bf16,2>,b:p::DeviceView<'b,bf16,2>,\
+         scale:f32,bias:impl p::DeviceInput<'p1,f32>,table:impl p::LaunchInput<'p2,u8,2usize>,residual:p::DeviceView<'p3,bf16,2>,",
+    );
+    has(
+        &host,
+        "[true,false],p::ProductInputs{planes:&[[residual.width(),residual.height()]],of_rows:&[],of_columns:&[bias.len()],}",
+    );
+    has(&host, "p::ProductTile::Narrow=>layer_narrow(stream,__grid,a,b,scale,bias,table,residual,__out),");
+}
+
 const BY_DAY: &str = "mod m { #[comparison(merge_sort, set_union, max_registers = 64)] pub fn by_day(a: &Event, b: &Event) -> bool { f(a, b) } }";
 
 #[test]

@@ -13,6 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("matrices_of_all_numbers_are_multiplied", matrices_of_all_numbers_are_multiplied),
     ("batches_of_matrices_are_multiplied", batches_of_matrices_are_multiplied),
     ("products_that_fill_the_device_are_right", products_that_fill_the_device_are_right),
+    ("deep_products_of_few_tiles_are_right", deep_products_of_few_tiles_are_right),
     ("large_products_of_tf32_are_right", large_products_of_tf32_are_right),
     ("products_of_floats_have_the_same_bits_everywhere", products_of_floats_have_the_same_bits_everywhere),
     ("products_of_tf32_are_those_of_rounded_elements", products_of_tf32_are_those_of_rounded_elements),
@@ -300,6 +301,27 @@ fn products_that_fill_the_device_are_right(device: &Device) -> Outcome {
     check::<i8, _>(device)?;
     check::<f8e4m3, f32>(device)?;
     check::<f8e4m3, bf16>(device)
+}
+
+/// So few tiles that GPUs multiply parts of the depth apart.
+fn deep_products_of_few_tiles_are_right(device: &Device) -> Outcome {
+    if !device.is_cuda() {
+        return Ok(()); // there is one way to compute them
+    }
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(607));
+    for (extents, batches) in [([3, 140, 7205], 1), ([66, 20, 8200], 1), ([65, 8, 7168], 2)] {
+        for transposed in [[false, false], [false, true], [true, false], [true, true]] {
+            for (gaps, scales) in [([3, 1, 2], [3.0, 2.0]), ([0; 3], [1.0, 0.0])] {
+                let shape = Shape { extents, batches, transposed, gaps };
+                check::<bf16, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f16, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<i8, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e4m3, f32>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e4m3, bf16>(&stream, shape, scales, || whole(&mut random))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// So large that a GPU of compute capability 9.0 multiplies rounded copies by the tensor cores of blocks.

@@ -1,0 +1,262 @@
+//! [`ProductResult`]: what a product stores of a function of its sums, and the kernel of `#[matmul]`.
+
+use bytemuck::Pod;
+
+use super::{EachProduct, ProductElement, ProductSums, Products, RowOfFours, TiledFactor, each_column};
+use crate::atomic::{AtomicLoadStore, DeviceAtomic, Ordering::Relaxed};
+use crate::element::device_copy::DeviceCopy;
+use crate::matrix::{COLUMNS, ROWS, unrolled};
+use crate::memory::plane::Plane;
+#[cfg(feature = "half")]
+use crate::number::half::{HalfFloat, bf16, f16};
+use crate::number::narrow::{f8e4m3, f8e5m2};
+use crate::shared::Shared;
+use crate::thread::Thread;
+use crate::warp::Warp;
+
+/// The tiles below each other that are multiplied at the same time: they read the same columns of the right factor.
+const TOGETHER: usize = 8;
+
+/// An element that a function of `#[matmul]` returns: `f32`, `i32`, `u32`, `i8`, `u8`, `f8e4m3`, `f8e5m2`, and with the feature `half` `f16` and
+/// `bf16`.
+#[diagnostic::on_unimplemented(
+    message = "products do not store `{Self}`",
+    label = "expected `f32`, `i32`, `u32`, `i8`, `u8`, `f8e4m3`, `f8e5m2`, or with the feature `half` `f16` or `bf16`"
+)]
+pub trait ProductResult: DeviceCopy + Pod {
+    /// What neighbours are stored as.
+    #[doc(hidden)]
+    type Group: AtomicLoadStore + Pod;
+    /// The neighbours in a group.
+    #[doc(hidden)]
+    const GROUP: usize = size_of::<Self::Group>() / size_of::<Self>();
+
+    /// Stores what `sums` are as results.
+    #[doc(hidden)]
+    fn store<U: Copy, F: SumFunction<U, Self>, const N: usize, const IS_WHOLE: bool>(
+        sums: &ProductSums<N, U>,
+        warp: &Warp,
+        target: &Target<'_, Self::Group, F, IS_WHOLE>,
+    );
+}
+
+/// The element for a row or a column, and the last one beyond the end: a load without a branch, so that all loads of a thread are in flight at once.
+/// `None` if there is none at all.
+#[doc(hidden)]
+#[inline(always)]
+pub fn nearest<T>(x: &[T], place: usize) -> Option<&T> {
+    let last = x.len().checked_sub(1)?;
+    // Places of products are less than 2^32.
+    let at = (place as u32).min(last.min(u32::MAX as usize) as u32);
+    // SAFETY: it is not beyond the last one.
+    Some(unsafe { x.get_unchecked(at as usize) })
+}
+
+/// The element for a row and a column, as [`nearest`].
+#[doc(hidden)]
+#[inline(always)]
+pub fn nearest_of_plane<T>(x: Plane<'_, T>, row: usize, column: usize) -> Option<&T> {
+    nearest(x.row(row.min(x.height().checked_sub(1)?))?, column)
+}
+
+/// A function of sums. Not a closure, since LLVM may leave one that is called for each sum of a thread as a function.
+#[doc(hidden)]
+pub trait SumFunction<U, C>: Copy {
+    /// Whether no input is empty.
+    fn has_inputs(self) -> bool;
+
+    /// The result for the sum in that row and column; `None` if an input is empty.
+    fn of(self, row: usize, column: usize, sum: U) -> Option<C>;
+}
+
+/// A tile of a product as results. If it `IS_WHOLE`, all of it is within the product: code without a branch for each sum.
+#[doc(hidden)]
+pub struct Target<'c, G: AtomicLoadStore, F, const IS_WHOLE: bool> {
+    out: &'c [DeviceAtomic<G>],
+    /// Rows and columns of the product.
+    extent: [usize; 2],
+    /// Row and column of the tile.
+    place: [usize; 2],
+    /// The groups of a row.
+    groups: usize,
+    function: F,
+}
+
+impl<'c, G: AtomicLoadStore, F, const IS_WHOLE: bool> Target<'c, G, F, IS_WHOLE> {
+    /// A sum by its place in the tile, as a result; none beyond the edges of the product.
+    #[inline(always)]
+    fn result<U, C>(&self, row: usize, column: usize, sum: U) -> Option<C>
+    where
+        F: SumFunction<U, C>,
+    {
+        let (row, column) = (self.place[0] + row, self.place[1] + column);
+        if IS_WHOLE || row < self.extent[0] && column < self.extent[1] {
+            self.function.of(row, column, sum)
+        } else {
+            None
+        }
+    }
+
+    /// The groups of a row of the tile.
+    #[inline(always)]
+    fn row(&self, row: usize, per_group: usize) -> &'c [DeviceAtomic<G>] {
+        let start = (self.place[0] + row) * self.groups;
+        self.out.get(start + self.place[1] / per_group..start + self.groups).unwrap_or_default()
+    }
+}
+
+macro_rules! words {
+    ($($t:ident: $bits:expr;)*) => { $(
+        impl ProductResult for $t {
+            type Group = u64;
+
+            #[inline(always)]
+            fn store<U: Copy, F: SumFunction<U, Self>, const N: usize, const IS_WHOLE: bool>(
+                sums: &ProductSums<N, U>,
+                _: &Warp,
+                target: &Target<'_, u64, F, IS_WHOLE>,
+            ) {
+                let [row, column] = sums.first;
+                let rows = [target.row(row, 2), target.row(row + ROWS / 2, 2)];
+                macro_rules! store {
+                    ($lower:literal, $column:expr, $left:expr, $right:expr) => {
+                        if let Some(group) = rows[$lower].get($column / 2) {
+                            let row = row + $lower * (ROWS / 2);
+                            let left = target.result(row, $column, $left).map_or(0, $bits);
+                            let right = target.result(row, $column + 1, $right).map_or(0, $bits);
+                            group.store(u64::from(left) | u64::from(right) << 32, Relaxed);
+                        }
+                    };
+                }
+                each_column!(n, N, {
+                    let ([a, b, c, d], column) = (sums.sums[n], column + n * COLUMNS);
+                    store!(0, column, a, b);
+                    store!(1, column, c, d);
+                });
+            }
+        }
+    )* };
+}
+words! {
+    f32: f32::to_bits;
+    i32: i32::cast_unsigned;
+    u32: u32::from;
+}
+
+/// A row of results of less than 32 bits.
+struct Row<'t, C: ProductResult, F, const IS_WHOLE: bool> {
+    target: &'t Target<'t, C::Group, F, IS_WHOLE>,
+    row: usize,
+    groups: &'t [DeviceAtomic<C::Group>],
+}
+
+macro_rules! parts {
+    ($($t:ident as $group:ident by $width:literal: $bits:expr, $join:expr;)*) => { $(
+        impl ProductResult for $t {
+            type Group = $group;
+
+            #[inline(always)]
+            fn store<U: Copy, F: SumFunction<U, Self>, const N: usize, const IS_WHOLE: bool>(
+                sums: &ProductSums<N, U>,
+                warp: &Warp,
+                target: &Target<'_, $group, F, IS_WHOLE>,
+            ) {
+                let rows = [sums.first[0], sums.first[0] + ROWS / 2];
+                sums.store_rows(warp, rows.map(|row| Row::<$t, F, IS_WHOLE> { target, row, groups: target.row(row, 4) }));
+            }
+        }
+
+        impl<U, F: SumFunction<U, $t>, const IS_WHOLE: bool> RowOfFours<U> for Row<'_, $t, F, IS_WHOLE> {
+            #[inline(always)]
+            fn bits(&mut self, column: usize, [left, right]: [U; 2]) -> u32 {
+                let left = self.target.result(self.row, column, left).map_or(0, $bits);
+                let right = self.target.result(self.row, column + 1, right).map_or(0, $bits);
+                u32::from(left) | u32::from(right) << $width
+            }
+
+            #[inline(always)]
+            fn store(&mut self, four: usize, bits: u64) {
+                if let Some(group) = self.groups.get(four) {
+                    group.store($join(bits), Relaxed);
+                }
+            }
+        }
+    )* };
+}
+#[cfg(feature = "half")]
+parts! {
+    f16 as u64 by 16: HalfFloat::to_bits, core::convert::identity;
+    bf16 as u64 by 16: HalfFloat::to_bits, core::convert::identity;
+}
+parts! {
+    i8 as u32 by 8: i8::cast_unsigned, joined_bytes;
+    u8 as u32 by 8: u8::from, joined_bytes;
+    f8e4m3 as u32 by 8: f8e4m3::to_bits, joined_bytes;
+    f8e5m2 as u32 by 8: f8e5m2::to_bits, joined_bytes;
+}
+
+/// Four bytes of which each 32 bits have two.
+#[inline(always)]
+fn joined_bytes(four: u64) -> u32 {
+    four as u32 | (four >> 16) as u32
+}
+
+/// The kernel of `#[matmul]`: stores what `function` makes of each sum of `a b^T`, by all blocks together. `out` has whole groups for each row.
+#[doc(hidden)]
+#[track_caller]
+#[inline(always)]
+pub fn multiply_and_store<
+    T: ProductElement,
+    C: ProductResult,
+    const M: usize,
+    const N: usize,
+    const S: usize,
+    const ID: usize,
+>(
+    t: &Thread<'_, 1>,
+    memory: Shared<'_, Products<T, M, N, S>, ID>,
+    a: impl TiledFactor<T>,
+    b: impl TiledFactor<T>,
+    out: &[DeviceAtomic<C::Group>],
+    function: impl SumFunction<T::Sum, C>,
+) {
+    let extent @ [rows, columns] = [a.extent()[0], b.extent()[0]];
+    let (down, across) = (rows.div_ceil(M), columns.div_ceil(N));
+    let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
+    let tiles = (first..down * across).step_by(step).map(|tile| {
+        // Code for a division by zero would be long.
+        let of_group = (TOGETHER * across).max(1);
+        let (above, place) = (tile / of_group * TOGETHER, tile % of_group);
+        let together = (down - above).clamp(1, TOGETHER);
+        [(above + place % together) * M, place / together * N]
+    });
+    let (warp, groups) = (t.warp(), columns.div_ceil(C::GROUP));
+    t.multiply_each(memory, a, b, tiles, Stored::<C, _, M> { warp: &warp, out, extent, groups, function });
+}
+
+/// What is done with each tile of a product.
+struct Stored<'c, C: ProductResult, F, const M: usize> {
+    warp: &'c Warp<'c>,
+    out: &'c [DeviceAtomic<C::Group>],
+    extent: [usize; 2],
+    groups: usize,
+    function: F,
+}
+
+impl<U: Copy, C: ProductResult, F: SumFunction<U, C>, const M: usize, const N: usize>
+    EachProduct<[usize; 2], N, U> for Stored<'_, C, F, M>
+{
+    #[inline(always)]
+    fn of(&mut self, place: [usize; 2], sums: &ProductSums<N, U>) {
+        let Stored { warp, out, extent, groups, function, .. } = *self;
+        // Afterwards LLVM does not ask for each sum.
+        if !function.has_inputs() {
+            return;
+        }
+        if warp.all(place[0] + M <= extent[0] && place[1] + N <= extent[1]) {
+            C::store(sums, warp, &Target::<_, _, true> { out, extent, place, groups, function });
+        } else {
+            C::store(sums, warp, &Target::<_, _, false> { out, extent, place, groups, function });
+        }
+    }
+}

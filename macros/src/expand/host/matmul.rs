@@ -1,0 +1,67 @@
+//! The function of a product: it launches the kernel of the tiles that suit the shape.
+
+use ferrogrid_syntax::{Matmul, Role};
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Ident, Lifetime, Type};
+
+use super::template::{is_passed, lifetime, parameter, stream};
+
+/// The function.
+pub(super) fn function(matmul: &Matmul) -> TokenStream {
+    let Matmul { attributes, visibility, name, arguments, factors, result, are_transposed } = matmul;
+    let [large, small, narrow] = ["large", "small", "narrow"].map(|tile| matmul.kernel(tile));
+    let lifetimes: Vec<Lifetime> = arguments.iter().enumerate().filter_map(lifetime).collect();
+    let plane = |lifetime: &Lifetime, element: &Type| quote!(::ferrogrid::__private::DeviceView<#lifetime, #element, 2>);
+    let parameters: Vec<TokenStream> =
+        arguments.iter().enumerate().filter_map(|it| parameter(it, plane)).collect();
+    let passed: Vec<&Ident> = arguments.iter().filter(|it| is_passed(it)).map(|it| &it.name).collect();
+    let names = |has_role: fn(&Role) -> bool| -> Vec<&Ident> {
+        arguments.iter().filter(|it| has_role(&it.role)).map(|it| &it.name).collect()
+    };
+    let planes = names(|role| matches!(role, Role::Input(_)));
+    let of_rows = names(|role| matches!(role, Role::OfRow(_)));
+    let of_columns = names(|role| matches!(role, Role::OfColumn(_)));
+    let [turned_a, turned_b] = are_transposed;
+    let stream = stream(arguments);
+    let text = format!(
+        "\nWrites what it returns for each sum of the product of `a`{} and `b`{} to `out`, by tensor cores where the device has them.\n\n\
+         # Errors\n`Error::LengthMismatch` if the factors have not the same depth, or an input not an element for each row or column; `Error::ShapeMismatch` if `out` or an input has another \
+         shape than the product, and those of a launch: rows of both factors have a multiple of 16 bytes. The next synchronising call \
+         reports errors of the running kernel.",
+        if *turned_a { "'s transpose" } else { "" },
+        if *turned_b { "'s transpose" } else { "" },
+    );
+    quote! {
+        #(#attributes)*
+        #[doc = #text]
+        #[allow(dead_code, clippy::too_many_arguments)]
+        #[track_caller]
+        #visibility fn #name<'a, 'b, #(#lifetimes,)* 'out>(
+            #stream: &::ferrogrid::__private::Stream,
+            a: ::ferrogrid::__private::DeviceView<'a, #factors, 2>,
+            b: ::ferrogrid::__private::DeviceView<'b, #factors, 2>,
+            #(#parameters,)*
+            out: impl ::core::convert::Into<::ferrogrid::__private::PitchedViewMut<'out, #result>>,
+        ) -> ::ferrogrid::__private::Result<()> {
+            #(let #of_rows = ::ferrogrid::__private::DeviceInput::into_input(#of_rows);)*
+            #(let #of_columns = ::ferrogrid::__private::DeviceInput::into_input(#of_columns);)*
+            ::ferrogrid::__private::matmul(
+                #stream,
+                [a, b],
+                [#turned_a, #turned_b],
+                ::ferrogrid::__private::ProductInputs {
+                    planes: &[#([#planes.width(), #planes.height()]),*],
+                    of_rows: &[#(#of_rows.len()),*],
+                    of_columns: &[#(#of_columns.len()),*],
+                },
+                ::core::convert::Into::into(out),
+                |__grid, __tile, __out| match __tile {
+                    ::ferrogrid::__private::ProductTile::Large => #large(#stream, __grid, a, b, #(#passed,)* __out),
+                    ::ferrogrid::__private::ProductTile::Small => #small(#stream, __grid, a, b, #(#passed,)* __out),
+                    ::ferrogrid::__private::ProductTile::Narrow => #narrow(#stream, __grid, a, b, #(#passed,)* __out),
+                },
+            )
+        }
+    }
+}
