@@ -21,6 +21,7 @@ use ferrogrid_device::half::{bf16, f16};
 use ferrogrid_device::narrow::tf32;
 #[cfg(feature = "half")]
 use ferrogrid_device::narrow::{f8e4m3, f8e5m2};
+use ferrogrid_host::__private::{is_large, processors};
 use ferrogrid_host::{DeviceAttribute, PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
@@ -284,13 +285,9 @@ impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
         rows.div_ceil(height) * columns.div_ceil(width) * self.gemm.batches
     }
 
-    /// Whether the large tiles take less time than the small ones: the blocks of a round take as long as one of them.
+    /// Whether the large tiles take no more time than the small ones.
     fn is_large(&self, stream: &Stream, tiles: Tiles) -> Result<bool> {
-        let processors = attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)?;
-        let [large, small] = tiles.map(|(tile, cost)| {
-            self.blocks(tile).div_ceil(processors) as f64 * (tile[0] * tile[1]) as f64 * cost
-        });
-        Ok(large <= small)
+        is_large(stream, tiles, |tile| self.blocks(tile))
     }
 
     /// The product of threads: by `launch`, of tiles of that size.
@@ -333,11 +330,6 @@ impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
         let grid = Grid::blocks((s.batches * s.tiles[0] * s.tiles[1]) as usize);
         launch(Blocks { grid, s, scales: self.gemm.scales, a, b, c: self.gemm.c.span().into_atomic() })
     }
-}
-
-/// A number that the device has of something, at least 1.
-fn attribute(stream: &Stream, attribute: DeviceAttribute) -> Result<usize> {
-    stream.device().attribute(attribute).map(|it| it.max(1) as usize)
 }
 
 /// What a launch with a block for each tile takes.
@@ -385,7 +377,7 @@ impl Multiplied for f32 {
         if product.gemm.is_tf32 {
             return multiply_tf32(stream, product);
         }
-        if product.blocks([128, 128]) < attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)? {
+        if product.blocks([128, 128]) < processors(stream)? {
             return by_threads!(product, stream, [64, 64], 4, kernels::kernels::multiply_few_singles);
         }
         by_threads!(product, stream, [128, 128], 4, kernels::kernels::multiply_singles)
@@ -410,7 +402,7 @@ fn multiply_tf32(stream: &Stream, product: Product<f32>) -> Result<()> {
     if capability == Some((9, 0)) && rows * columns >= 512 * (rows + columns) {
         return multiply_rounded(stream, product);
     }
-    let memory = attribute(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    let memory = stream.device().attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
     // Rows of 128 bytes in three stages: more shared memory than GPUs for graphics have.
     if memory >= 3 * (128 + 256) * 128 && product.is_large(stream, [([128, 256], 1.0), ([64, 64], 1.4)])? {
         return by_warps!(product, stream, [128, 256], 4, warps::kernels::multiply_tf32);

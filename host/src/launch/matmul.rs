@@ -38,23 +38,35 @@ impl ProductTile {
     /// # Errors
     /// If the driver refuses.
     pub fn choose(stream: &Stream, blocks: impl Fn([usize; 2]) -> usize) -> Result<Self> {
-        let (memory, processors) =
-            (attribute(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?, processors(stream)?);
+        let memory = at_least_one(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
         // Of all elements they have as many bytes. Most GPUs have less than large tiles take.
         let has_large = memory >= size_of::<Products<u8, 128, 256, 4>>();
         let has_small = memory >= size_of::<Products<u8, 64, 128, 4>>();
-        // The blocks of a round take as long as one of them; a multiplication by a small tile takes longer.
-        let [large, small] = [(ProductTile::Large, 1.0), (ProductTile::Small, 1.3)].map(|(tile, cost)| {
-            let size = tile.size();
-            blocks(size).div_ceil(processors) as f64 * (size[0] * size[1]) as f64 * cost
-        });
-        if has_large && large <= small {
+        let tiles = [(ProductTile::Large.size(), 1.0), (ProductTile::Small.size(), 1.3)];
+        if has_large && is_large(stream, tiles, &blocks)? {
             return Ok(ProductTile::Large);
         }
         // If half of the multiprocessors had none, more of them read the factors.
-        let is_narrow = !has_small || blocks(ProductTile::Narrow.size()) <= processors;
+        let is_narrow = !has_small || blocks(ProductTile::Narrow.size()) <= processors(stream)?;
         Ok(if is_narrow { ProductTile::Narrow } else { ProductTile::Small })
     }
+}
+
+/// Whether the first tiles, each with how long a multiplication takes by comparison, take no more time than the second ones: the blocks of
+/// a round take as long as one of them.
+///
+/// # Errors
+/// If the driver refuses.
+#[doc(hidden)]
+pub fn is_large(
+    stream: &Stream,
+    tiles: [([usize; 2], f64); 2],
+    blocks: impl Fn([usize; 2]) -> usize,
+) -> Result<bool> {
+    let processors = processors(stream)?;
+    let [large, small] = tiles
+        .map(|(size, cost)| blocks(size).div_ceil(processors) as f64 * (size[0] * size[1]) as f64 * cost);
+    Ok(large <= small)
 }
 
 /// The multiprocessors of the stream's device.
@@ -63,11 +75,11 @@ impl ProductTile {
 /// If the driver refuses.
 #[doc(hidden)]
 pub fn processors(stream: &Stream) -> Result<usize> {
-    attribute(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)
+    at_least_one(stream, DeviceAttribute::MULTIPROCESSOR_COUNT)
 }
 
 /// A number that the device has of something, at least 1.
-fn attribute(stream: &Stream, attribute: DeviceAttribute) -> Result<usize> {
+fn at_least_one(stream: &Stream, attribute: DeviceAttribute) -> Result<usize> {
     stream.device().attribute(attribute).map(|it| it.max(1) as usize)
 }
 
