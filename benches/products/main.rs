@@ -192,6 +192,11 @@ numbers! {
     i8 in i8 to i32: [31, 31], |it: f64| (it * 127.0).round() as i8, f64::from, i32::MIN, |it| it;
 }
 
+/// The calls that take as long as a round.
+fn calls_of_round(stream: &Stream, call: impl FnMut() -> Outcome<()>) -> Outcome<u32> {
+    Ok((ROUND.as_secs_f64() / time(stream, 1, call)?).ceil().clamp(1.0, 500.0) as u32)
+}
+
 /// A product whose factors are on the device, with a result of each side.
 struct Trial<'s, T: Number> {
     stream: &'s Stream,
@@ -228,7 +233,7 @@ impl<'s, T: Number> Trial<'s, T> {
                 status => Err(format!("cuBLAS: status {status}").into()),
             }
         };
-        let calls = (ROUND.as_secs_f64() / time(self.stream, 1, theirs)?).ceil().clamp(1.0, 500.0) as u32;
+        let calls = calls_of_round(self.stream, theirs)?;
         let layout = self.turned.map(|turned| if turned { "t" } else { "n" }).concat();
         let figure = format!("{name}_{}_{layout}_{m}_{n}_{k}", T::NAME);
         let seconds = |side: &dyn Fn() -> Outcome<()>| time(self.stream, calls, side);
@@ -236,18 +241,24 @@ impl<'s, T: Number> Trial<'s, T> {
         self.check(&figure)
     }
 
+    /// The sum at a place of the result.
+    fn exact(&self, place: usize) -> f64 {
+        let [m, n, k] = self.shape;
+        let (row, column) = (place / n, place % n);
+        let term = |depth: usize| -> f64 {
+            let of_a = if self.turned[0] { depth * m + row } else { row * k + depth };
+            let of_b = if self.turned[1] { column * k + depth } else { depth * n + column };
+            T::value(self.host[0][of_a]) * T::value(self.host[1][of_b])
+        };
+        (0..k).map(term).sum()
+    }
+
     fn check(&self, figure: &str) -> Outcome<()> {
         let [m, n, k] = self.shape;
         let found = self.results.each_ref().map(|c| self.stream.download(&*c.borrow()));
         let mut random = fastrand::Rng::new();
         for place in (0..2000).map(|_| random.usize(..m * n)) {
-            let (row, column) = (place / n, place % n);
-            let term = |depth: usize| -> f64 {
-                let of_a = if self.turned[0] { depth * m + row } else { row * k + depth };
-                let of_b = if self.turned[1] { column * k + depth } else { depth * n + column };
-                T::value(self.host[0][of_a]) * T::value(self.host[1][of_b])
-            };
-            let exact: f64 = (0..k).map(term).sum();
+            let exact = self.exact(place);
             for (side, c) in ["Rust", "cuBLAS"].into_iter().zip(&found) {
                 let found: f64 = c.as_ref().map_err(Clone::clone)?[place].into();
                 // The rounding of the result, and of sums.
@@ -308,14 +319,12 @@ fn fused(stream: &Stream, shape @ [m, n, k]: [usize; 3]) -> Outcome<()> {
         let mut c = trial.results[1].borrow_mut();
         Ok(algorithms::gemm(stream, Gemm::new(a, b, c.view_2d_mut(n, m)?).transpose_b())?)
     };
-    let calls = (ROUND.as_secs_f64() / time(stream, 1, plain)?).ceil().clamp(1.0, 500.0) as u32;
+    let calls = calls_of_round(stream, plain)?;
     let figure = format!("fused_bf16_{m}_{n}_{k}");
     turns::duel(&figure, ROUNDS, 1.0, || time(stream, calls, fused), || time(stream, calls, plain))?;
     let found = stream.download(&*trial.results[0].borrow())?;
     for place in (0..2000).map(|_| fastrand::usize(..m * n)) {
-        let (row, column) = (&trial.host[0][place / n * k..][..k], &trial.host[1][place % n * k..][..k]);
-        let sum: f64 = row.iter().zip(column).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-        let x = sum + f64::from(bias[place % n]);
+        let x = trial.exact(place) + f64::from(bias[place % n]);
         let exact = x / 2.0 * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh());
         // The rounding of the result and of sums, and the approximation.
         let most = exact.abs() / 128.0 + k as f64 * 8.0 / f64::from(1 << 23) + 1e-3;

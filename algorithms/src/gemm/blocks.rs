@@ -1,7 +1,6 @@
 //! What products by the tensor cores of blocks have in common: their tiles, parts of the depth, and results of whole groups of 8 bytes.
 
 use bytemuck::Pod;
-use ferrogrid_device::DeviceCopy;
 pub(super) use ferrogrid_host::__private::ProductTile;
 use ferrogrid_host::__private::processors;
 use ferrogrid_host::PitchedViewMut;
@@ -91,7 +90,7 @@ pub(super) fn store_sums<C: Summed>(
     kernels::store_sums::<C>(stream, grid, width, pitch, parts, alpha, beta, sums.view(), c)
 }
 
-impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
+impl<'a, T: Factor, C: Element + Pod> Product<'a, '_, T, C> {
     /// Both factors as planes, which kernels read along either axis; copied along the other one if that is said.
     pub(super) fn planes(&self, stream: &Stream, turns: [bool; 2]) -> Result<[Readable<'a, T>; 2]> {
         let readable = |which: usize| {
@@ -106,9 +105,7 @@ impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
     pub(super) fn turns(&self) -> [bool; 2] {
         [self.gemm.are_transposed[0], !self.gemm.are_transposed[1]]
     }
-}
 
-impl<T: Factor, C: Element + Pod> Product<'_, '_, T, C> {
     /// Whether the rows of the result are whole groups of 8 bytes, which the kernels write.
     fn has_groups(&self) -> bool {
         let (c, group) = (&self.gemm.c, 8 / size_of::<C>());

@@ -2,7 +2,7 @@
 
 use ferrogrid_device::half::{bf16, f16};
 
-use super::blocks::{Launch, ProductTile};
+use super::blocks::{Launch, ProductTile, Summed};
 use super::tiles::halves::{multiply_large, multiply_narrow, multiply_small};
 use super::{Blocks, Multiplied, Product, TENSOR_CORES, by_threads, kernels};
 use crate::{Result, Stream};
@@ -24,7 +24,7 @@ multiplied!(f16, bf16);
 /// Has the kernels for all orientations.
 trait Tiled:
     Multiplied<Scale = f32>
-    + super::blocks::Summed<Sum = f32>
+    + Summed<Sum = f32>
     + multiply_large::Instance<false, false>
     + multiply_large::Instance<false, true>
     + multiply_large::Instance<true, false>

@@ -21,7 +21,7 @@ use ferrogrid_device::half::{bf16, f16};
 use ferrogrid_device::narrow::tf32;
 #[cfg(feature = "half")]
 use ferrogrid_device::narrow::{f8e4m3, f8e5m2};
-use ferrogrid_host::__private::{is_large, processors};
+use ferrogrid_host::__private::{is_large, oriented, processors};
 use ferrogrid_host::{DeviceAttribute, PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
@@ -150,10 +150,8 @@ impl<'a, 'c, T: Factor, C: DeviceCopy> Gemm<'a, 'c, T, C> {
             });
         }
         let [height_a, height_b, rows] = heights.map(|height| height / batches);
-        let oriented =
-            |width, height, is_transposed| if is_transposed { [width, height] } else { [height, width] };
-        let [rows_a, depth] = oriented(self.factors[0].width(), height_a, self.are_transposed[0]);
-        let [depth_b, columns] = oriented(self.factors[1].width(), height_b, self.are_transposed[1]);
+        let [rows_a, depth] = oriented([self.factors[0].width(), height_a], self.are_transposed[0]);
+        let [depth_b, columns] = oriented([self.factors[1].width(), height_b], self.are_transposed[1]);
         if depth != depth_b {
             let operation = "gemm, columns of the left factor and rows of the right one";
             return Err(Error::LengthMismatch { operation, source_length: depth, target_length: depth_b });

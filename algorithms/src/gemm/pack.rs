@@ -131,25 +131,6 @@ pub mod kernels {
         i / columns as usize * pitch as usize + i % columns as usize
     }
 
-    /// c <- alpha sums + beta c, with whole sums; integers wrap around.
-    #[kernel(block = 256, wide)]
-    pub fn store_integers(
-        t: Thread<1>,
-        width: [u64; 2],
-        alpha: i32,
-        beta: i32,
-        sums: &[f64],
-        c: &[DeviceAtomic<i32>],
-    ) {
-        let i = t.index().get();
-        if let Some(sum) = sums.get(i) {
-            let c = &c[place(i, width)];
-            let scaled = alpha.wrapping_mul(*sum as i64 as i32);
-            let before = if beta == 0 { 0 } else { beta.wrapping_mul(c.load(Relaxed)) };
-            c.store(scaled.wrapping_add(before), Relaxed);
-        }
-    }
-
     /// An element of results, by sums of products.
     pub trait Summed: AtomicLoadStore + DeviceCopy {
         /// What products are added up in, and scaled by.
@@ -193,6 +174,23 @@ pub mod kernels {
     }
     #[cfg(feature = "half")]
     halves!(f16, bf16);
+
+    /// c <- alpha sums + beta c, with whole sums; integers wrap around.
+    #[kernel(block = 256, wide)]
+    pub fn store_integers(
+        t: Thread<1>,
+        width: [u64; 2],
+        alpha: i32,
+        beta: i32,
+        sums: &[f64],
+        c: &[DeviceAtomic<i32>],
+    ) {
+        let i = t.index().get();
+        if let Some(sum) = sums.get(i) {
+            let c = &c[place(i, width)];
+            c.store(i32::stored([alpha, beta], *sum as i64 as i32, || c.load(Relaxed)), Relaxed);
+        }
+    }
 
     /// c <- alpha sums + beta c, with the sums of so many parts, below each other, added in order. Rows of sums begin
     /// `pitch` elements after each other.

@@ -83,8 +83,9 @@ fn at_least_one(stream: &Stream, attribute: DeviceAttribute) -> Result<usize> {
     stream.device().attribute(attribute).map(|it| it.max(1) as usize)
 }
 
-/// Rows of a matrix and elements in each, as stored or as its transpose.
-fn oriented([width, height]: [usize; 2], is_transposed: bool) -> [usize; 2] {
+/// Rows of a matrix and elements in each, as stored or as its transpose, by its width and height.
+#[doc(hidden)]
+pub fn oriented([width, height]: [usize; 2], is_transposed: bool) -> [usize; 2] {
     if is_transposed { [width, height] } else { [height, width] }
 }
 
