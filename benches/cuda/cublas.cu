@@ -1,6 +1,9 @@
 // Products of matrices by cuBLAS behind C functions, for benches/products: c <- a b, of row-major matrices.
 #include <cublasLt.h>
 #include <cublas_v2.h>
+#include <cuda_bf16.h>
+
+#include <vector>
 
 template <typename T>
 static int product(const void* a, const void* b, void* c, int m, int n, int k, bool turned_a, bool turned_b, cudaStream_t stream,
@@ -84,4 +87,45 @@ extern "C" int product_f8e4m3(const void* a, const void* b, void* c, int m, int 
     const float one = 1, zero = 0;
     return cublasLtMatmul(handle, current.operation, &one, b, current.b, a, current.a, &zero, c, current.c, c, current.c,
                           &current.chosen.algo, workspace, WORKSPACE, stream);
+}
+
+// Rows `offsets[g]` to `offsets[g + 1]` of `a` by the transpose of matrix `g` of `b`, none empty: by one call, whose plan is made once, or by
+// one for each group.
+extern "C" int grouped_bf16(const void* a, const void* b, void* c, const int* offsets, int groups, int n, int k, int is_one_call,
+                            cudaStream_t stream) {
+    static cublasHandle_t handle = nullptr;
+    static std::vector<int> planned;
+    static const void** pointers = nullptr;
+    if (handle == nullptr) CHECK(cublasCreate(&handle));
+    CHECK(cublasSetStream(handle, stream));
+    const auto of_a = [&](int g) { return static_cast<const __nv_bfloat16*>(a) + static_cast<size_t>(offsets[g]) * k; };
+    const auto of_b = [&](int g) { return static_cast<const __nv_bfloat16*>(b) + static_cast<size_t>(g) * n * k; };
+    const auto of_c = [&](int g) { return static_cast<__nv_bfloat16*>(c) + static_cast<size_t>(offsets[g]) * n; };
+    const std::vector<float> ones(groups, 1), zeros(groups, 0);
+    if (!is_one_call) {
+        for (int g = 0; g < groups; ++g) {
+            CHECK(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, offsets[g + 1] - offsets[g], k, &ones[g], of_b(g), CUDA_R_16BF, k,
+                               of_a(g), CUDA_R_16BF, k, &zeros[g], of_c(g), CUDA_R_16BF, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+        }
+        return CUBLAS_STATUS_SUCCESS;
+    }
+    const std::vector<int> plan(offsets, offsets + groups + 1);
+    if (plan != planned) {
+        planned = plan;
+        std::vector<const void*> all;
+        for (int g = 0; g < groups; ++g) all.push_back(of_b(g));
+        for (int g = 0; g < groups; ++g) all.push_back(of_a(g));
+        for (int g = 0; g < groups; ++g) all.push_back(of_c(g));
+        cudaFree(pointers);
+        if (cudaMalloc(&pointers, all.size() * sizeof(void*)) != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;
+        cudaMemcpy(pointers, all.data(), all.size() * sizeof(void*), cudaMemcpyHostToDevice);
+    }
+    const std::vector<cublasOperation_t> transposed(groups, CUBLAS_OP_T), straight(groups, CUBLAS_OP_N);
+    const std::vector<int> columns(groups, n), depths(groups, k), sizes(groups, 1);
+    std::vector<int> rows;
+    for (int g = 0; g < groups; ++g) rows.push_back(offsets[g + 1] - offsets[g]);
+    return cublasGemmGroupedBatchedEx(handle, transposed.data(), straight.data(), columns.data(), rows.data(), depths.data(), ones.data(),
+                                      pointers, CUDA_R_16BF, depths.data(), pointers + groups, CUDA_R_16BF, depths.data(), zeros.data(),
+                                      const_cast<void**>(pointers + 2 * groups), CUDA_R_16BF, columns.data(), groups, sizes.data(),
+                                      CUBLAS_COMPUTE_32F);
 }

@@ -1,7 +1,8 @@
 //! Times products of matrices on a GPU against cuBLAS's (benches/cuda/cublas.cu, compiled to a shared library that
 //! `FERROGRID_BENCH_LIBRARY` names): alternating in one process, on the same buffers, with results checked. It prints one JSON line per
 //! figure, for benches/runtime.py: of a kernel by `mma.sync`, and of `algorithms::gemm` in all orientations. `fused` is a product whose
-//! `#[matmul]` function adds a bias and applies GELU, against `algorithms::gemm` of the same factors.
+//! `#[matmul]` function adds a bias and applies GELU, against `algorithms::gemm` of the same factors. `grouped` are products of groups of
+//! rows, against cuBLAS's for groups, and against one of its calls for each group.
 
 #[path = "../setting.rs"]
 mod setting;
@@ -33,8 +34,9 @@ mod kernels {
     #[matmul(factors = bf16, transpose_b)]
     pub fn fused(sum: f32, #[column] bias: &f32) -> bf16 {
         let x = sum + bias;
-        let u = x * (0.071_354_816 * x * x + 1.595_769);
-        bf16::from_f32(x.fast_div(1.0 + (-u).fast_exp()))
+        let u = x * (x * x).mul_add(0.035_677_408, 0.797_884_6);
+        let half = 0.5 * x;
+        bf16::from_f32(half.mul_add(u.fast_tanh(), half))
     }
 
     /// The tile of a block, of 8 warps with 64 x 64 sums each.
@@ -118,6 +120,19 @@ type Product = unsafe extern "C" fn(
     *mut c_void,
 ) -> i32;
 
+/// (a, b, c, offsets, groups, columns, depth, whether by one call, stream) -> `cublasStatus_t`
+type Grouped = unsafe extern "C" fn(
+    *const c_void,
+    *const c_void,
+    *mut c_void,
+    *const i32,
+    i32,
+    i32,
+    i32,
+    i32,
+    *mut c_void,
+) -> i32;
+
 /// Which factors are stored transposed.
 type Turned = [bool; 2];
 
@@ -138,6 +153,9 @@ const SHAPES: [[usize; 3]; 11] = [
     [256, 256, 65536],
     [512, 512, 16384],
 ];
+/// Groups, and rows of all of them, columns and depth.
+const GROUPS: [(usize, [usize; 3]); 4] =
+    [(8, [4096, 14336, 4096]), (8, [16384, 4096, 4096]), (64, [8192, 2048, 2048]), (64, [256, 2048, 2048])];
 const ROUNDS: usize = 11;
 /// What a round takes, at least.
 const ROUND: Duration = Duration::from_millis(5);
@@ -335,6 +353,62 @@ fn fused(stream: &Stream, shape @ [m, n, k]: [usize; 3]) -> Outcome<()> {
     Ok(())
 }
 
+/// Rows in groups of random sizes, none empty, by a matrix for each.
+fn grouped(
+    stream: &Stream,
+    cublas: &Library,
+    groups: usize,
+    [m, n, k]: [usize; 3],
+    is_one_call: bool,
+) -> Outcome<()> {
+    let random = |len: usize| (0..len).map(|_| bf16::from_f32(fastrand::f32() * 2.0 - 1.0)).collect();
+    let host: [Vec<bf16>; 2] = [random(m * k), random(groups * n * k)];
+    let mut inner = fastrand::choose_multiple(1..m as i32, groups - 1);
+    inner.sort_unstable();
+    let offsets: Vec<i32> = [0].into_iter().chain(inner).chain([m as i32]).collect();
+    let device_offsets = stream.upload(&offsets)?;
+    let [a, b] = [stream.upload(&host[0])?, stream.upload(&host[1])?];
+    let poison = || stream.fill(bf16::NAN, m * n).map(RefCell::new);
+    let results = [poison()?, poison()?];
+    let ours = || -> Outcome<()> {
+        let mut c = results[0].borrow_mut();
+        let product = Gemm::new(a.view_2d(k, m)?, b.view_2d(k, groups * n)?, c.view_2d_mut(n, m)?);
+        Ok(algorithms::gemm(stream, product.transpose_b().groups(device_offsets.view().cast()?))?)
+    };
+    // SAFETY: benches/cuda/cublas.cu declares it so.
+    let call: Grouped = unsafe { *cublas.get(b"grouped_bf16")? };
+    let raw = stream.as_raw().ok_or("a stream of a GPU")?;
+    let theirs = || -> Outcome<()> {
+        let [a, b] = [&a, &b].map(|factor| factor.view().as_device_ptr().as_raw().cast());
+        let c = results[1].borrow_mut().as_device_ptr_mut().as_raw().cast();
+        let [groups, n, k] = [groups, n, k].map(|it| it as i32);
+        // SAFETY: the buffers have these elements, and outlive the calls.
+        match unsafe { call(a, b, c, offsets.as_ptr(), groups, n, k, is_one_call.into(), raw) } {
+            0 => Ok(()),
+            status => Err(format!("cuBLAS: status {status}").into()),
+        }
+    };
+    let calls = calls_of_round(stream, theirs)?;
+    let how = if is_one_call { "" } else { "_by_calls" };
+    let figure = format!("grouped{how}_bf16_{groups}_{m}_{n}_{k}");
+    turns::duel(&figure, ROUNDS, 1.0, || time(stream, calls, ours), || time(stream, calls, theirs))?;
+    let found = [stream.download(&*results[0].borrow())?, stream.download(&*results[1].borrow())?];
+    for place in (0..2000).map(|_| fastrand::usize(..m * n)) {
+        let (row, column) = (place / n, place % n);
+        let group = offsets.partition_point(|first| *first <= row as i32) - 1;
+        let (left, right) = (&host[0][row * k..][..k], &host[1][(group * n + column) * k..][..k]);
+        let exact: f64 = left.iter().zip(right).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+        let most = exact.abs() / 128.0 + k as f64 * 8.0 / f64::from(1 << 23);
+        for (side, c) in ["Rust", "cuBLAS"].into_iter().zip(&found) {
+            let found = f64::from(c[place]);
+            if (found - exact).abs() > most || found.is_nan() {
+                return Err(format!("{figure}, {side}: {found} at {place}, expected {exact}").into());
+            }
+        }
+    }
+    Ok(())
+}
+
 fn main() -> Outcome<()> {
     let Some((device, path)) = setting::gpu_and_file("FERROGRID_BENCH_LIBRARY", "cuBLAS") else {
         return Ok(());
@@ -342,9 +416,22 @@ fn main() -> Outcome<()> {
     // SAFETY: the library of benches/cuda/cublas.cu, which runs nothing when it is loaded except the CUDA runtime's own initialisation.
     let cublas = unsafe { Library::new(path)? };
     let stream = &device.new_stream()?;
-    // With an argument only shapes of so many rows.
-    let only = std::env::args().skip(1).find_map(|argument| argument.parse::<usize>().ok());
+    // With a number only shapes of so many rows, with `fused` or `grouped` those products alone.
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let only = arguments.iter().find_map(|argument| argument.parse::<usize>().ok());
     let is_chosen = |rows: usize| only.is_none_or(|only| rows == only);
+    let is_asked = |name: &str| arguments.iter().any(|argument| argument == name);
+    if is_asked("fused") {
+        let shapes = SHAPES.into_iter().filter(|[m, ..]| m % kernels::HEIGHT == 0 && is_chosen(*m));
+        return shapes.into_iter().try_for_each(|shape| fused(stream, shape));
+    }
+    for (groups, shape) in GROUPS.into_iter().filter(|(_, [m, ..])| is_chosen(*m)) {
+        grouped(stream, &cublas, groups, shape, true)?;
+        grouped(stream, &cublas, groups, shape, false)?;
+    }
+    if is_asked("grouped") {
+        return Ok(());
+    }
     for size in [1024, 2048, 8192].into_iter().filter(|size| is_chosen(*size)) {
         gemm::<f32>(stream, &cublas, [size; 3], [false, false])?;
         gemm::<tf32>(stream, &cublas, [size; 3], [false, false])?;

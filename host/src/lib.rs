@@ -170,7 +170,9 @@ pub mod __private {
     pub use crate::launch::extent::{check_narrow, longest, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
     pub use crate::launch::launch_with;
-    pub use crate::launch::matmul::{ProductInputs, ProductTile, is_large, matmul, oriented, processors};
+    pub use crate::launch::matmul::{
+        ProductInputs, ProductShape, ProductTile, Several, is_large, matmul, processors,
+    };
     pub use crate::launch::ordered::{count_within, merge, merge_sort, search, set};
     pub use crate::launch::parameter::block_order::OrderMemory;
     pub use crate::launch::parameter::block_output::{rows_for_blocks, tiles_for_blocks};

@@ -6,7 +6,7 @@ pub mod steps {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::HalfFloat;
     use ferrogrid::device::matrix::{
-        Accumulator, FragmentA, FragmentB, MatrixElement, OnlineSoftmax, RowValues,
+        Accumulator, FragmentA, FragmentB, MatrixElement, OnlineSoftmax, RowGroups, RowValues,
     };
     use ferrogrid::device::prelude::*;
     use ferrogrid::device::shared::StagedShared;
@@ -99,12 +99,6 @@ pub mod steps {
         first: [usize; 2],
     }
 
-    /// One of the offsets, or `end` behind them. No panic, which would need a stack.
-    #[inline(always)]
-    fn offset(offsets: &[u32], i: usize, end: u32) -> u32 {
-        offsets.get(i).copied().unwrap_or(end)
-    }
-
     #[track_caller]
     #[inline(always)]
     fn expect_ascending(are_ascending: bool) {
@@ -117,11 +111,8 @@ pub mod steps {
         #[inline(always)]
         pub fn check(t: &Thread<1>, s: Sizes, offsets: [&[u32]; 2]) {
             if t.block_idx()[0] == 0 && !offsets[0].is_empty() {
-                let ascend = |offsets: &[u32], rows: u32| {
-                    let mut own = t.block_stride(offsets.len());
-                    own.all(|i| offset(offsets, i, rows) <= offset(offsets, i + 1, rows))
-                };
-                let own = ascend(offsets[0], s.queries) && ascend(offsets[1], s.keys);
+                let ascend = |which: usize, rows: u32| RowGroups(offsets[which]).own_ascend(t, rows as usize);
+                let own = ascend(0, s.queries) && ascend(1, s.keys);
                 expect_ascending(t.sync_threads_and(own));
             }
         }
@@ -131,7 +122,8 @@ pub mod steps {
         #[inline(always)]
         pub fn of(s: Sizes, block: u32, tile: usize, which: usize, offsets: [&[u32]; 2]) -> Option<Self> {
             let (block, rows) = (block as usize, [s.queries, s.keys].map(|it| it as usize));
-            let Some(sequences) = offsets[which].len().checked_sub(1) else {
+            let sequences = offsets.map(RowGroups);
+            if offsets[which].is_empty() {
                 let tiles = rows[which].div_ceil(tile);
                 return Some(Part {
                     sizes: s,
@@ -140,30 +132,17 @@ pub mod steps {
                     rows,
                     first: [0; 2],
                 });
-            };
-            // As many as a sequence can have, wherever it begins, so some blocks have none.
-            let offset = |which: usize, i: usize| offset(offsets[which], i, 0) as usize;
-            let first_tile = |sequence: usize| offset(which, sequence) / tile + sequence;
-            let tiles = rows[which] / tile + sequences;
-            let (head, number) = (block / tiles, block % tiles);
-            let (mut sequence, mut end) = (0, sequences);
-            while sequence + 1 < end {
-                let middle = sequence.midpoint(end);
-                if first_tile(middle) <= number {
-                    sequence = middle;
-                } else {
-                    end = middle;
-                }
             }
-            let first = [offset(0, sequence), offset(1, sequence)];
-            let end = [offset(0, sequence + 1), offset(1, sequence + 1)];
-            expect_ascending(first[0] <= end[0] && end[0] <= rows[0]);
-            expect_ascending(first[1] <= end[1] && end[1] <= rows[1]);
-            let [queries, keys] = [0, 1].map(|i| end[i].wrapping_sub(first[i]) as u32);
-            // Before the first sequence it is a tile far behind it.
-            let number = number.wrapping_sub(first_tile(sequence));
-            let has_rows = number < (if which == 0 { queries } else { keys } as usize).div_ceil(tile);
-            has_rows.then_some(Part { sizes: Sizes { queries, keys, ..s }, head, tile: number, rows, first })
+            let tiles = RowGroups::most_tiles(sequences[which].len(), rows[which], tile);
+            let (head, number) = (block / tiles, block % tiles);
+            let (sequence, [row, _]) = sequences[which].tile(number, tile)?;
+            let [of_queries, of_keys] = sequences.map(|it| it.rows(sequence));
+            expect_ascending(of_queries[0] <= of_queries[1] && of_queries[1] <= rows[0]);
+            expect_ascending(of_keys[0] <= of_keys[1] && of_keys[1] <= rows[1]);
+            let first = [of_queries[0], of_keys[0]];
+            let [queries, keys] = [of_queries, of_keys].map(|[first, end]| end.wrapping_sub(first) as u32);
+            let tile = (row - first[which]) / tile;
+            Some(Part { sizes: Sizes { queries, keys, ..s }, head, tile, rows, first })
         }
 
         /// The sequence's first row, of queries, or of keys if `which` is 1, in a head.

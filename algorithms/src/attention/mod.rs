@@ -4,6 +4,7 @@ pub(crate) mod gradients;
 pub(crate) mod kernels;
 
 use ferrogrid_device::half::{bf16, f16};
+use ferrogrid_device::matrix::RowGroups;
 
 use crate::number::numbers::Element;
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
@@ -135,7 +136,7 @@ impl<'s> Attention<'s> {
     fn grid(&self, heads: usize, rows: u32, tile: usize) -> Grid<1> {
         let rows = rows as usize;
         let of_head = match self.sequences {
-            Some([offsets, _]) => rows / tile + offsets.len() - 1,
+            Some([offsets, _]) => RowGroups::most_tiles(offsets.len() - 1, rows, tile),
             None => rows.div_ceil(tile),
         };
         Grid::blocks(of_head * heads)

@@ -9,7 +9,7 @@ use super::kernels::kernels::Sizes;
 use super::pack::kernels;
 use super::{Factor, Gemm, Product, Readable, has_groups};
 use crate::number::numbers::Element;
-use crate::{DeviceAtomicView, Grid, Result, Stream, Temporary};
+use crate::{DeviceAtomicView, DeviceView, Grid, Result, Stream, Temporary};
 
 /// An element of results, by tensor cores.
 pub trait Summed: Element + Pod + kernels::Summed<Sum: Pod> + kernels::store_sums::Instance {}
@@ -43,17 +43,17 @@ impl<'a, T: Factor, C: Summed<Sum = T::Scale>> Product<'a, '_, T, C> {
         let of_depth = [parts, elements].map(|it| it as u64);
         if parts == 1 {
             return self.in_groups(stream, |product| {
-                let s = Sizes { parts: of_depth, ..product.sizes([0; 2], tile.size()) };
+                let s = Sizes { parts: of_depth, ..product.sizes([0; 2]) };
                 multiply(Launch { grid, s, tile, c: product.gemm.c.span().cast()?.into_atomic() })
             });
         }
         let (rows, pitch) = (self.gemm.c.height(), self.shape[1].next_multiple_of(8 / size_of::<C::Sum>()));
         let mut sums = stream.temporary::<C::Sum>(rows * pitch * parts)?;
-        let mut s = Sizes { parts: of_depth, ..self.sizes([0; 2], tile.size()) };
+        let mut s = Sizes { parts: of_depth, ..self.sizes([0; 2]) };
         s.pitches[2] = pitch as u64;
         let scales = self.gemm.scales;
         multiply(Launch { grid, s, tile, c: sums.view_mut().cast()?.into_atomic() })?;
-        store_sums(stream, &sums, parts, scales, self.gemm.c)
+        store_sums(stream, &sums, parts, scales, self.offsets, self.gemm.c)
     }
 
     /// The tiles that take the least time, and the parts of the depth.
@@ -64,7 +64,9 @@ impl<'a, T: Factor, C: Summed<Sum = T::Scale>> Product<'a, '_, T, C> {
         }
         let (is_narrow, steps) =
             (has_narrow && tile == ProductTile::Narrow, (self.shape[2] * size_of::<T>()).div_ceil(STEP));
-        let parts = (processors(stream)? / self.blocks(ProductTile::Small.size())).clamp(1, steps.max(1));
+        // Parts of groups would be added up in rows of no group, too.
+        let most = if self.gemm.groups.is_some() { 1 } else { steps.max(1) };
+        let parts = (processors(stream)? / self.blocks(ProductTile::Small.size())).clamp(1, most);
         // A step of a narrow tile takes half as long.
         let (whole, of_parts) = (if is_narrow { steps } else { 2 * steps }, 2 * steps / parts);
         if whole.saturating_sub(of_parts) >= SPARED_STEPS {
@@ -81,13 +83,14 @@ pub(super) fn store_sums<C: Summed>(
     sums: &Temporary<C::Sum>,
     parts: usize,
     [alpha, beta]: [C::Sum; 2],
+    offsets: DeviceView<u32>,
     c: PitchedViewMut<C>,
 ) -> Result<()> {
     let (width, rows) = (c.width(), c.height());
     let (pitch, grid) = (sums.len() / (rows * parts), Grid::blocks((width * rows).div_ceil(256)));
     let [pitch_of_c, width, pitch, parts] = [c.pitch(), width, pitch, parts].map(|it| it as u64);
     let (width, c) = ([width, pitch_of_c], c.span().into_atomic());
-    kernels::store_sums::<C>(stream, grid, width, pitch, parts, alpha, beta, sums.view(), c)
+    kernels::store_sums::<C>(stream, grid, width, pitch, parts, alpha, beta, offsets, sums.view(), c)
 }
 
 impl<'a, T: Factor, C: Element + Pod> Product<'a, '_, T, C> {
@@ -119,19 +122,19 @@ impl<'a, T: Factor, C: Element + Pod> Product<'a, '_, T, C> {
         if self.has_groups() {
             return multiply(self);
         }
-        let Product { gemm: Gemm { factors, c, are_transposed, scales, batches, is_tf32 }, shape } = self;
-        let (width, height, pitch) = (c.width(), c.height(), c.pitch());
-        let (c, padded) = (c.span(), width.next_multiple_of(8 / size_of::<C>()));
-        let mut groups = stream.temporary::<C>(padded * height)?;
-        if scales[1] != T::Scale::ZERO {
+        let Product { gemm, shape, offsets } = self;
+        let (width, height, pitch) = (gemm.c.width(), gemm.c.height(), gemm.c.pitch());
+        let (c, padded) = (gemm.c.span(), width.next_multiple_of(8 / size_of::<C>()));
+        let mut results = stream.temporary::<C>(padded * height)?;
+        // Rows of no group stay as they are.
+        if gemm.scales[1] != T::Scale::ZERO || gemm.groups.is_some() {
             // The last columns of groups are read, too.
-            stream.fill_into(C::ZERO, groups.view_mut())?;
+            stream.fill_into(C::ZERO, results.view_mut())?;
             let before = c.view().pitched(width, height, pitch)?;
-            stream.copy_2d(before, groups.view_mut().pitched(width, height, padded)?)?;
+            stream.copy_2d(before, results.view_mut().pitched(width, height, padded)?)?;
         }
-        let c_of_groups = groups.view_mut().pitched(padded, height, padded)?;
-        let gemm = Gemm { factors, c: c_of_groups, are_transposed, scales, batches, is_tf32 };
-        multiply(Product { gemm, shape })?;
-        stream.copy_2d(groups.view().pitched(width, height, padded)?, c.pitched(width, height, pitch)?)
+        let c_of_groups = results.view_mut().pitched(padded, height, padded)?;
+        multiply(Product { gemm: Gemm { c: c_of_groups, ..gemm }, shape, offsets })?;
+        stream.copy_2d(results.view().pitched(width, height, padded)?, c.pitched(width, height, pitch)?)
     }
 }

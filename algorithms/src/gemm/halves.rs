@@ -7,6 +7,11 @@ use super::tiles::halves::{multiply_large, multiply_narrow, multiply_small};
 use super::{Blocks, Multiplied, Product, TENSOR_CORES, by_threads, kernels};
 use crate::{Result, Stream};
 
+/// Rows and elements of a square that is copied at once.
+const TILE: usize = 64;
+/// The elements of 16 bytes, of which rows have whole ones.
+const GROUP: usize = 8;
+
 macro_rules! multiplied {
     ($($t:ident),*) => { $(
         impl Multiplied for $t {
@@ -43,24 +48,28 @@ impl Tiled for f16 {}
 impl Tiled for bf16 {}
 
 fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()> {
-    // The kernels read tiles along either axis of one plane; several batches are below each other along `k`, too, if that is the
-    // axis of rows.
+    // The kernels read tiles along either axis of one plane, also of several matrices along `k`, if these have whole tiles below each other.
     let along_rows = product.turns();
-    let turns = along_rows.map(|along_rows| along_rows && product.gemm.batches > 1);
+    let turns = [0, 1].map(|which| {
+        let matrix = &product.gemm.factors[which];
+        let is_whole = product.shape[2].is_multiple_of(TILE) && matrix.width().is_multiple_of(GROUP);
+        along_rows[which] && product.gemm.matrices(which) > 1 && !is_whole
+    });
+    let turns = [turns[0] || product.turns_groups(), turns[1]];
     let [a, b] = product.planes(stream, turns)?;
     let (a, b) = (a.dense()?, b.dense()?);
-    let [alpha, beta] = product.gemm.scales;
+    let (scales, offsets) = (product.gemm.scales, product.offsets);
     macro_rules! launch {
         ($left:literal, $right:literal) => {
             product.by_tiles(stream, true, |Launch { grid, s, tile, c }| match tile {
                 ProductTile::Large => {
-                    multiply_large::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c)
+                    multiply_large::<T, $left, $right>(stream, grid, s, scales, offsets, a, b, c)
                 }
                 ProductTile::Small => {
-                    multiply_small::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c)
+                    multiply_small::<T, $left, $right>(stream, grid, s, scales, offsets, a, b, c)
                 }
                 ProductTile::Narrow => {
-                    multiply_narrow::<T, $left, $right>(stream, grid, s, alpha, beta, a, b, c)
+                    multiply_narrow::<T, $left, $right>(stream, grid, s, scales, offsets, a, b, c)
                 }
             })
         };

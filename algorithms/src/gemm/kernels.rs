@@ -8,6 +8,7 @@ pub mod kernels {
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
     #[cfg(feature = "half")]
     use ferrogrid::device::matrix::MatrixElement;
+    use ferrogrid::device::matrix::{ProductTiles, ResultTile, RowGroups};
     use ferrogrid::device::prelude::*;
 
     use crate::sort::digits::kernels::each;
@@ -16,36 +17,36 @@ pub mod kernels {
     pub const THREADS: usize = 256;
     /// Groups of elements along `k` that a block copies together.
     const STEP: usize = 4;
-    /// The tiles below each other that are multiplied at the same time: they read the same columns of `b`.
-    const TOGETHER: u64 = 8;
-
     /// The sizes of a product, `c <- alpha a b + beta c` for each of the batches, whose matrices are below each other.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     #[repr(C)]
     pub struct Sizes {
-        /// Rows and columns of the result.
+        /// Rows and columns of the result: all rows, if they are in groups.
         pub result: [u64; 2],
         /// Columns of `a` and rows of `b`.
         pub depth: u64,
-        /// The number of batches.
+        /// The number of batches: 1, if rows are in groups.
         pub batches: u64,
         /// From the start of a row to that of the next: of `a` and `b` in groups of 16 bytes, of `c` in elements.
         pub pitches: [u64; 3],
-        /// Rows and columns of tiles.
-        pub tiles: [u64; 2],
         /// The parts of the depth whose products are added up apart, and the elements of each of them.
         pub parts: [u64; 2],
     }
 
-    impl Sizes {
-        /// The batch of tile number `tile`, with the tile's row and column: in groups of rows, column by column.
+    /// The form of a product: its sizes, `alpha` and `beta`, and where groups of rows begin, with the end of the last one, if there are any.
+    #[derive(Clone, Copy)]
+    pub struct Form<'o, A> {
+        pub sizes: Sizes,
+        pub scales: [A; 2],
+        pub offsets: &'o [u32],
+    }
+
+    impl<'o, A> Form<'o, A> {
+        /// The tiles of so many rows and columns.
         #[inline(always)]
-        pub fn place(&self, tile: u64) -> (u64, [u64; 2]) {
-            let [down, across] = self.tiles;
-            let (batch, tile) = (tile / (down * across), tile % (down * across));
-            let (group, place) = (tile / (TOGETHER * across), tile % (TOGETHER * across));
-            let together = (down - group * TOGETHER).min(TOGETHER);
-            (batch, [group * TOGETHER + place % together, place / together])
+        pub fn tiles(&self, tile: [usize; 2]) -> ProductTiles<'o> {
+            let (extent, groups) = (self.sizes.result.map(|it| it as usize), RowGroups(self.offsets));
+            ProductTiles { extent, tile, batches: self.sizes.batches as usize, groups }
         }
     }
 
@@ -77,21 +78,57 @@ pub mod kernels {
         const ID_B: usize,
     >(
         t: &Thread<1>,
-        s: Sizes,
-        scales: [A; 2],
+        form: Form<A>,
+        matrices: ([&[U]; 2], &[DeviceAtomic<T>]),
+        memory: (Shared<Left<U, M>, ID_A>, Shared<Right<U, B, K>, ID_B>),
+        split: impl Fn(U) -> [A; G],
+        conversions: (impl Fn(T) -> A, impl Fn(A) -> T),
+    ) {
+        let tiles = form.tiles([M, B * G]);
+        if let Some(tile) = tiles.get(t.block_idx()[0] as usize) {
+            multiply_tile::<T, A, U, G, C, R, M, B, K, _, _>(
+                t,
+                form,
+                tile,
+                matrices,
+                memory,
+                split,
+                conversions,
+            );
+        }
+        // At the end, where it needs no registers beside the sums.
+        tiles.groups.check(t, tiles.extent[0]);
+    }
+
+    /// Not a closure, which LLVM may leave as a function.
+    #[inline(always)]
+    fn multiply_tile<
+        T: AtomicLoadStore,
+        A: Float,
+        U: SharedElement + DeviceCopy,
+        const G: usize,
+        const C: usize,
+        const R: usize,
+        const M: usize,
+        const B: usize,
+        const K: usize,
+        const ID_A: usize,
+        const ID_B: usize,
+    >(
+        t: &Thread<1>,
+        Form { sizes: s, scales, .. }: Form<A>,
+        ResultTile { matrix, rows: [row_a, end], column }: ResultTile,
         ([a, b], c): ([&[U]; 2], &[DeviceAtomic<T>]),
         memory: (Shared<Left<U, M>, ID_A>, Shared<Right<U, B, K>, ID_B>),
         split: impl Fn(U) -> [A; G],
         (widen, narrow): (impl Fn(T) -> A, impl Fn(A) -> T),
     ) {
         let (mut of_a, mut of_b) = (memory.0.into_stages(), memory.1.into_stages());
-        let (batch, [down, across]) = s.place(u64::from(t.block_idx()[0]));
-        let [rows, columns] = s.result.map(|it| it as usize);
-        let [first_row, first_group] = [down as usize * M, across as usize * B];
+        let (columns, first_group, rows) = (s.result[1] as usize, column / G, end - row_a);
         let [pitch_a, pitch_b, pitch_c] = s.pitches.map(|it| it as usize);
         let (depth, groups) = (s.depth as usize, columns.div_ceil(G));
         let (steps, deep) = (depth.div_ceil(STEP * G), depth.div_ceil(G));
-        let (row_a, row_b) = (batch as usize * rows + first_row, batch as usize * depth);
+        let row_b = matrix * depth;
         let (rank, lane) = (t.thread_rank() as usize % THREADS, t.thread_rank() as usize % 32);
         let own_row = rank / 64 * (4 * R) + lane / 8;
         let own_group = rank / 32 % 2 * (8 * C) + lane % 8;
@@ -104,7 +141,7 @@ pub mod kernels {
         let own_of_a = |number| {
             let [row, k] = own(STEP, number);
             let start = (row_a + row) * pitch_a;
-            a.get(start + k..start + deep).filter(|_| first_row + row < rows).unwrap_or_default()
+            a.get(start + k..start + deep).filter(|_| row < rows).unwrap_or_default()
         };
         let own_of_b = |number| {
             let [k, group] = own(B, number);
@@ -150,11 +187,11 @@ pub mod kernels {
         each::<(), R>(|i| {
             each::<(), C>(|group| {
                 each::<(), G>(|j| {
-                    let row = first_row + own_row + i * 4;
+                    let row = own_row + i * 4;
                     let column = (first_group + own_group + group * 8) * G + j;
                     if row < rows
                         && column < columns
-                        && let Some(c) = c.get((batch as usize * rows + row) * pitch_c + column)
+                        && let Some(c) = c.get((row_a + row) * pitch_c + column)
                     {
                         let sum = scaled(scales, sums[i][group][j], || widen(c.load(Relaxed)));
                         c.store(narrow(sum), Relaxed);
@@ -170,8 +207,8 @@ pub mod kernels {
     pub fn multiply_singles(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: &[Aligned16<[f32; 4]>],
         b: &[Aligned16<[f32; 4]>],
         c: &[DeviceAtomic<f32>],
@@ -180,8 +217,7 @@ pub mod kernels {
     ) {
         multiply_block::<f32, f32, _, 4, 2, 8, 128, 32, 16, _, _>(
             &t,
-            s,
-            [alpha, beta],
+            Form { sizes: s, scales, offsets },
             ([a, b], c),
             (of_a, of_b),
             Aligned16::into_inner,
@@ -195,8 +231,8 @@ pub mod kernels {
     pub fn multiply_few_singles(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: &[Aligned16<[f32; 4]>],
         b: &[Aligned16<[f32; 4]>],
         c: &[DeviceAtomic<f32>],
@@ -205,8 +241,7 @@ pub mod kernels {
     ) {
         multiply_block::<f32, f32, _, 4, 1, 4, 64, 16, 16, _, _>(
             &t,
-            s,
-            [alpha, beta],
+            Form { sizes: s, scales, offsets },
             ([a, b], c),
             (of_a, of_b),
             Aligned16::into_inner,
@@ -220,8 +255,8 @@ pub mod kernels {
     pub fn multiply_doubles(
         t: Thread<1>,
         s: Sizes,
-        alpha: f64,
-        beta: f64,
+        scales: [f64; 2],
+        offsets: &[u32],
         a: &[Aligned16<[f64; 2]>],
         b: &[Aligned16<[f64; 2]>],
         c: &[DeviceAtomic<f64>],
@@ -230,8 +265,7 @@ pub mod kernels {
     ) {
         multiply_block::<f64, f64, _, 2, 2, 4, 64, 32, 8, _, _>(
             &t,
-            s,
-            [alpha, beta],
+            Form { sizes: s, scales, offsets },
             ([a, b], c),
             (of_a, of_b),
             Aligned16::into_inner,
@@ -246,8 +280,8 @@ pub mod kernels {
     pub fn multiply_halves<T: MatrixElement + HalfFloat + AtomicLoadStore>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: &[Aligned16<[T; 8]>],
         b: &[Aligned16<[T; 8]>],
         c: &[DeviceAtomic<T>],
@@ -256,8 +290,7 @@ pub mod kernels {
     ) {
         multiply_block::<T, f32, _, 8, 1, 8, 128, 16, 32, _, _>(
             &t,
-            s,
-            [alpha, beta],
+            Form { sizes: s, scales, offsets },
             ([a, b], c),
             (of_a, of_b),
             |group| group.into_inner().map(T::to_f32),

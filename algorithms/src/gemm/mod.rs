@@ -18,10 +18,11 @@ use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
 #[cfg(feature = "half")]
 use ferrogrid_device::half::{bf16, f16};
+use ferrogrid_device::matrix::RowGroups;
 use ferrogrid_device::narrow::tf32;
 #[cfg(feature = "half")]
 use ferrogrid_device::narrow::{f8e4m3, f8e5m2};
-use ferrogrid_host::__private::{is_large, oriented, processors};
+use ferrogrid_host::__private::{ProductShape, Several, is_large, processors};
 use ferrogrid_host::{DeviceAttribute, PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
@@ -84,6 +85,8 @@ pub struct Gemm<'a, 'c, T: Factor, C: DeviceCopy = T> {
     are_transposed: [bool; 2],
     scales: [T::Scale; 2],
     batches: usize,
+    /// Where groups of rows of `a` and `c` begin, and the end of the last one.
+    groups: Option<DeviceView<'a, u32>>,
     is_tf32: bool,
 }
 
@@ -100,6 +103,7 @@ impl<'a, 'c, T: Factor, C: DeviceCopy> Gemm<'a, 'c, T, C> {
             are_transposed: [false; 2],
             scales: [T::Scale::ONE, T::Scale::ZERO],
             batches: 1,
+            groups: None,
             is_tf32: false,
         }
     }
@@ -135,32 +139,61 @@ impl<'a, 'c, T: Factor, C: DeviceCopy> Gemm<'a, 'c, T, C> {
         Gemm { batches, ..self }
     }
 
-    /// Rows, columns and depth of each of the products.
+    /// Multiplies groups of rows by a matrix each (PyTorch's `_grouped_mm`, cuBLAS's `cublasGemmGroupedBatchedEx()`): the experts of a
+    /// mixture, say. `b` has the groups' matrices below each other, all of the same size. `offsets` has the first row of each group in `a` and
+    /// `c`, and the end of the last one, so one number more than there are groups: it is on the device, which may have computed it. A
+    /// group may be empty; rows of no group are left as they are in `c`.
+    ///
+    /// If offsets do not ascend, or exceed the rows, the kernel panics.
+    ///
+    /// ```
+    /// # use ferrogrid_host::{Device, Result};
+    /// # fn main() -> Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// # use ferrogrid_algorithms as algorithms;
+    /// use algorithms::Gemm;
+    ///
+    /// // Rows 0 to 2 by the first matrix, none by the second, row 3 by the third.
+    /// let offsets = stream.upload(&[0_u32, 3, 3, 4])?;
+    /// let a = stream.upload(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])?; // 4 x 2
+    /// let b = stream.upload(&[1.0, 1.0, 9.0, 9.0, 0.0, 10.0])?; // a column of each matrix
+    /// let mut c = stream.zeros(4)?;
+    /// let product = Gemm::new(a.view_2d(2, 4)?, b.view_2d(2, 3)?, c.view_2d_mut(1, 4)?);
+    /// algorithms::gemm(&stream, product.transpose_b().groups(offsets.view()))?;
+    /// assert_eq!(stream.download(&c)?, [3.0, 7.0, 11.0, 80.0]);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn groups(self, offsets: DeviceView<'a, u32>) -> Self {
+        Gemm { groups: Some(offsets), ..self }
+    }
+
+    /// How many matrices factor number `which` has below each other.
+    fn matrices(&self, which: usize) -> usize {
+        self.several().matrices(which)
+    }
+
+    fn several(&self) -> Several {
+        self.groups.map_or(Several::Batches(self.batches), |offsets| Several::Groups(offsets.len()))
+    }
+
+    /// Rows, columns and depth of each of the products: all rows, if they are in groups.
     fn shape(&self) -> Result<[usize; 3]> {
-        let batches = self.batches;
-        let heights = [self.factors[0].height(), self.factors[1].height(), self.c.height()];
-        if let Some(height) =
-            heights.into_iter().find(|height| batches == 0 || !height.is_multiple_of(batches))
-        {
+        let Gemm { factors, c, are_transposed, batches, groups, .. } = self;
+        if groups.is_some() && *batches != 1 {
             return Err(Error::Argument {
                 function: "gemm",
                 argument: "the number of batches",
-                value: format!("{batches} for {height} rows").into(),
-                expected: "a number that divides the rows of all matrices",
+                value: batches.to_string().into(),
+                expected: "1, as rows are in groups",
             });
         }
-        let [height_a, height_b, rows] = heights.map(|height| height / batches);
-        let [rows_a, depth] = oriented([self.factors[0].width(), height_a], self.are_transposed[0]);
-        let [depth_b, columns] = oriented([self.factors[1].width(), height_b], self.are_transposed[1]);
-        if depth != depth_b {
-            let operation = "gemm, columns of the left factor and rows of the right one";
-            return Err(Error::LengthMismatch { operation, source_length: depth, target_length: depth_b });
-        }
-        let (from, to) = ([columns, rows_a], [self.c.width(), rows]);
-        if from != to {
-            return Err(Error::ShapeMismatch { operation: "gemm, the product and `c`", from, to });
-        }
-        Ok([rows, columns, depth])
+        let factors = factors.map(|factor| [factor.width(), factor.height()]);
+        let product = [c.width(), c.height()];
+        let shape =
+            ProductShape { factors, product, are_transposed: *are_transposed, several: self.several() };
+        let depths = "gemm, columns of the left factor and rows of the right one";
+        shape.extents("gemm", [depths, "gemm, the product and `c`"])
     }
 }
 
@@ -187,6 +220,8 @@ type Tiles = [([usize; 2], f64); 2];
 pub struct Product<'a, 'c, T: Factor, C: DeviceCopy = T> {
     gemm: Gemm<'a, 'c, T, C>,
     shape: [usize; 3],
+    /// Those of groups, or none.
+    offsets: DeviceView<'a, u32>,
 }
 
 /// A factor as a kernel reads it.
@@ -245,7 +280,8 @@ impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
         turns: bool,
     ) -> Result<(Temporary<B>, [usize; 2])> {
         let matrix = self.gemm.factors[which];
-        let (stored, batches) = ([matrix.height() / self.gemm.batches, matrix.width()], self.gemm.batches);
+        let batches = self.gemm.matrices(which);
+        let stored = [matrix.height() / batches, matrix.width()];
         let [rows, columns] = if turns { [stored[1], stored[0]] } else { stored };
         let (width, height) = (columns.next_multiple_of(16 / size_of::<B>()), rows * batches);
         let mut packed = stream.temporary::<B>(width * height)?;
@@ -265,22 +301,33 @@ impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
         Ok((packed, [width, height]))
     }
 
-    fn sizes(&self, pitches: [usize; 2], [height, width]: [usize; 2]) -> Sizes {
+    fn sizes(&self, pitches: [usize; 2]) -> Sizes {
         let [rows, columns, depth] = self.shape;
         Sizes {
             result: [rows, columns].map(|it| it as u64),
             depth: depth as u64,
             batches: self.gemm.batches as u64,
             pitches: [pitches[0], pitches[1], self.gemm.c.pitch()].map(|it| it as u64),
-            tiles: [rows.div_ceil(height), columns.div_ceil(width)].map(|it| it as u64),
             parts: [1, depth as u64],
+        }
+    }
+
+    /// The tiles of so many rows below each other in a batch, or in all groups.
+    fn down(&self, height: usize) -> usize {
+        match self.gemm.groups {
+            Some(_) => RowGroups::most_tiles(self.gemm.matrices(1), self.shape[0], height),
+            None => self.shape[0].div_ceil(height),
         }
     }
 
     /// The tiles of that size in all batches.
     fn blocks(&self, [height, width]: [usize; 2]) -> usize {
-        let [rows, columns, _] = self.shape;
-        rows.div_ceil(height) * columns.div_ceil(width) * self.gemm.batches
+        self.down(height) * self.shape[1].div_ceil(width) * self.gemm.batches
+    }
+
+    /// Whether the left factor is copied to rows, since groups begin anywhere within its columns.
+    fn turns_groups(&self) -> bool {
+        self.gemm.groups.is_some() && self.gemm.are_transposed[0]
     }
 
     /// Whether the large tiles take no more time than the small ones.
@@ -310,8 +357,11 @@ impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
         tile: [usize; 2],
         launch: impl FnOnce(Blocks<T, C>) -> Result<()>,
     ) -> Result<()> {
-        let readable =
-            |which: usize| self.readable(stream, which, has_groups(&self.gemm.factors[which]), false);
+        let turns = [self.turns_groups(), false];
+        let readable = |which: usize| {
+            let is_readable = !turns[which] && has_groups(&self.gemm.factors[which]);
+            self.readable(stream, which, is_readable, turns[which])
+        };
         let factors = [readable(0)?, readable(1)?];
         self.by_blocks(factors, tile, launch)
     }
@@ -324,9 +374,10 @@ impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
         launch: impl FnOnce(Blocks<T, C>) -> Result<()>,
     ) -> Result<()> {
         let ((a, pitch_a), (b, pitch_b)) = (a.elements()?, b.elements()?);
-        let s = self.sizes([pitch_a, pitch_b].map(|pitch| pitch * size_of::<T>() / 16), tile);
-        let grid = Grid::blocks((s.batches * s.tiles[0] * s.tiles[1]) as usize);
-        launch(Blocks { grid, s, scales: self.gemm.scales, a, b, c: self.gemm.c.span().into_atomic() })
+        let s = self.sizes([pitch_a, pitch_b].map(|pitch| pitch * size_of::<T>() / 16));
+        let grid = Grid::blocks(self.blocks(tile));
+        let (scales, offsets, c) = (self.gemm.scales, self.offsets, self.gemm.c.span().into_atomic());
+        launch(Blocks { grid, s, scales, offsets, a, b, c })
     }
 }
 
@@ -335,6 +386,7 @@ struct Blocks<'v, T: Factor, C: DeviceCopy> {
     grid: Grid<1>,
     s: Sizes,
     scales: [T::Scale; 2],
+    offsets: DeviceView<'v, u32>,
     a: DeviceView<'v, T>,
     b: DeviceView<'v, T>,
     c: DeviceAtomicView<'v, C>,
@@ -342,9 +394,9 @@ struct Blocks<'v, T: Factor, C: DeviceCopy> {
 
 macro_rules! by_threads {
     ($product:ident, $stream:ident, $tile:expr, $group:literal, $launch:path) => {
-        $product.by_threads($stream, $tile, |Blocks { grid, s, scales: [alpha, beta], a, b, c }| {
+        $product.by_threads($stream, $tile, |Blocks { grid, s, scales, offsets, a, b, c }| {
             let (a, b) = (a.as_aligned16::<$group>()?, b.as_aligned16::<$group>()?);
-            $launch($stream, grid, s, alpha, beta, a, b, c)
+            $launch($stream, grid, s, scales, offsets, a, b, c)
         })
     };
 }
@@ -356,15 +408,16 @@ use by_threads;
 /// that is not.
 macro_rules! by_warps {
     ($product:ident, $stream:ident, $tile:expr, $group:literal, $kernel:path) => {{
-        let by_k = [$product.gemm.are_transposed[0], !$product.gemm.are_transposed[1]];
-        $product.by_warps($stream, $tile, |Blocks { grid, s, scales: [alpha, beta], a, b, c }| {
+        let by_k =
+            [$product.gemm.are_transposed[0] && !$product.turns_groups(), !$product.gemm.are_transposed[1]];
+        $product.by_warps($stream, $tile, |Blocks { grid, s, scales, offsets, a, b, c }| {
             use $kernel as launch;
             let (a, b) = (a.as_aligned16::<$group>()?, b.as_aligned16::<$group>()?);
             match by_k {
-                [false, false] => launch::<false, false>($stream, grid, s, alpha, beta, a, b, c),
-                [false, true] => launch::<false, true>($stream, grid, s, alpha, beta, a, b, c),
-                [true, false] => launch::<true, false>($stream, grid, s, alpha, beta, a, b, c),
-                [true, true] => launch::<true, true>($stream, grid, s, alpha, beta, a, b, c),
+                [false, false] => launch::<false, false>($stream, grid, s, scales, offsets, a, b, c),
+                [false, true] => launch::<false, true>($stream, grid, s, scales, offsets, a, b, c),
+                [true, false] => launch::<true, false>($stream, grid, s, scales, offsets, a, b, c),
+                [true, true] => launch::<true, true>($stream, grid, s, scales, offsets, a, b, c),
             }
         })
     }};
@@ -393,7 +446,7 @@ fn multiply_tf32(stream: &Stream, product: Product<f32>) -> Result<()> {
             of_b.0.view().pitched(b.width(), b.height(), of_b.1[0])?,
         ];
         let gemm = Gemm { factors, is_tf32: false, ..product.gemm };
-        return f32::gemm(stream, Product { gemm, shape: product.shape });
+        return f32::gemm(stream, Product { gemm, shape: product.shape, offsets: product.offsets });
     }
     let [rows, columns, _] = product.shape;
     // Rounded copies take less time than what they spare.
@@ -415,10 +468,10 @@ fn multiply_rounded(stream: &Stream, product: Product<f32>) -> Result<()> {
     let [(a, [width_a, height_a]), (b, [width_b, height_b])] = product.rounded(stream, product.turns())?;
     let a = a.view().cast::<tf32>()?.into_2d(width_a, height_a)?;
     let b = b.view().cast::<tf32>()?.into_2d(width_b, height_b)?;
-    let [alpha, beta] = product.gemm.scales;
+    let (scales, offsets) = (product.gemm.scales, product.offsets);
     product.by_tiles(stream, false, |Launch { grid, s, tile, c }| match tile {
-        ProductTile::Large => multiply_large(stream, grid, s, alpha, beta, a, b, c),
-        _ => multiply_small(stream, grid, s, alpha, beta, a, b, c),
+        ProductTile::Large => multiply_large(stream, grid, s, scales, offsets, a, b, c),
+        _ => multiply_small(stream, grid, s, scales, offsets, a, b, c),
     })
 }
 
@@ -451,8 +504,8 @@ impl Multiplied for f64 {
 /// the depth are computed apart, and added in their order (split-K): the same ones in each run on a GPU.
 ///
 /// A factor is copied first if a kernel cannot read it as it is: if rows have no multiple of 16 bytes, or begin at none; of 8-bit elements and
-/// 16-bit floats also if rows have a pitch; of 16-bit floats if there are several batches of rows along `k`; of 8-bit elements if rows
-/// are not along `k`; of others, if threads multiply them, if it is transposed. The copy's memory comes from the stream's device in stream order.
+/// 16-bit floats also if rows have a pitch; of 16-bit floats if there are several matrices of rows along `k`, and no multiple of 64 in
+/// each; of 8-bit elements if rows are not along `k`; the left one if it is transposed and has groups; of others, if threads multiply them, if it is transposed. The copy's memory comes from the stream's device in stream order.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};
@@ -478,7 +531,9 @@ pub fn gemm<T: Multiplied<C>, C: DeviceCopy>(stream: &Stream, gemm: Gemm<T, C>) 
     if shape[0] == 0 || shape[1] == 0 {
         return Ok(());
     }
-    T::gemm(stream, Product { gemm, shape })
+    let none = stream.temporary(0)?;
+    let offsets = gemm.groups.unwrap_or_else(|| none.view());
+    T::gemm(stream, Product { gemm, shape, offsets })
 }
 
 /// Writes the product of `a` and `b` to `c` (CuPy's and NumPy's `matmul`): [`gemm`] with the default options.

@@ -16,7 +16,7 @@ use super::tiles::integers;
 use super::tiles::narrow_floats;
 use super::{Factor, Gemm, Multiplied, Product, TENSOR_CORES, pack};
 use crate::number::numbers::Element;
-use crate::{Grid, Result, Stream, Temporary};
+use crate::{DeviceView, Grid, Result, Stream, Temporary};
 
 /// The compute capability from which on tensor cores multiply 8-bit floats.
 #[cfg(feature = "half")]
@@ -27,10 +27,10 @@ macro_rules! by_tensor_cores {
     ($product:ident, $stream:ident, $large:expr, $small:expr) => {{
         let [a, b] = $product.planes($stream, $product.turns())?;
         let (a, b) = (a.dense()?, b.dense()?);
-        let [alpha, beta] = $product.gemm.scales;
+        let (scales, offsets) = ($product.gemm.scales, $product.offsets);
         $product.by_tiles($stream, false, |Launch { grid, s, tile, c }| match tile {
-            ProductTile::Large => $large($stream, grid, s, alpha, beta, a, b, c),
-            _ => $small($stream, grid, s, alpha, beta, a, b, c),
+            ProductTile::Large => $large($stream, grid, s, scales, offsets, a, b, c),
+            _ => $small($stream, grid, s, scales, offsets, a, b, c),
         })
     }};
 }
@@ -38,8 +38,8 @@ macro_rules! by_tensor_cores {
 impl Multiplied<i32> for i8 {
     fn gemm(stream: &Stream, product: Product<i8, i32>) -> Result<()> {
         if stream.device().compute_capability() < Some(TENSOR_CORES) {
-            let Product { gemm, shape } = product;
-            let sums = sums_of_wider(stream, gemm.factors, gemm.are_transposed, gemm.batches, shape)?;
+            let Product { gemm, shape, offsets } = product;
+            let sums = sums_of_wider(stream, &gemm, shape, offsets)?;
             let (grid, width, c) =
                 (cover(&sums), [gemm.c.width() as u64, gemm.c.pitch() as u64], gemm.c.span());
             let [alpha, beta] = gemm.scales;
@@ -49,6 +49,7 @@ impl Multiplied<i32> for i8 {
                 width,
                 alpha,
                 beta,
+                offsets,
                 sums.view(),
                 c.into_atomic(),
             );
@@ -82,18 +83,20 @@ multiplied! {
 /// The product of wider copies.
 #[cfg(feature = "half")]
 fn to_singles<T: Widened<Wide = f32, Scale = f32>>(stream: &Stream, product: Product<T, f32>) -> Result<()> {
-    let Product { gemm: Gemm { factors, c, are_transposed, scales, batches, is_tf32 }, shape } = product;
+    let Product { gemm, shape, offsets } = product;
+    let Gemm { factors, c, are_transposed, scales, batches, groups, is_tf32 } = gemm;
     let [a, b] = wider(stream, factors)?;
     let factors = views(factors, [&a, &b])?;
-    f32::gemm(stream, Product { gemm: Gemm { factors, c, are_transposed, scales, batches, is_tf32 }, shape })
+    let gemm = Gemm { factors, c, are_transposed, scales, batches, groups, is_tf32 };
+    f32::gemm(stream, Product { gemm, shape, offsets })
 }
 
 /// The rounded product of wider copies.
 #[cfg(feature = "half")]
 fn to_halves<T: Widened<Wide = f32, Scale = f32>>(stream: &Stream, product: Product<T, bf16>) -> Result<()> {
-    let Product { gemm, shape } = product;
-    let sums = sums_of_wider(stream, gemm.factors, gemm.are_transposed, gemm.batches, shape)?;
-    store_sums(stream, &sums, 1, gemm.scales, gemm.c)
+    let Product { gemm, shape, offsets } = product;
+    let sums = sums_of_wider(stream, &gemm, shape, offsets)?;
+    store_sums(stream, &sums, 1, gemm.scales, offsets, gemm.c)
 }
 
 /// An element with wider ones whose products and sums are exact enough.
@@ -137,18 +140,17 @@ fn views<'w, T: DeviceCopy, W: DeviceCopy>(
 }
 
 /// The product of wider copies, without scales, in dense rows.
-fn sums_of_wider<T: Widened>(
+fn sums_of_wider<T: Widened, C: DeviceCopy>(
     stream: &Stream,
-    factors: [PitchedView<T>; 2],
-    are_transposed: [bool; 2],
-    batches: usize,
+    &Gemm { factors, are_transposed, batches, groups, .. }: &Gemm<T, C>,
     shape @ [rows, columns, _]: [usize; 3],
+    offsets: DeviceView<u32>,
 ) -> Result<Temporary<T::Wide>> {
     let [a, b] = wider(stream, factors)?;
     let mut sums = stream.temporary(rows * batches * columns)?;
     let c = sums.view_mut().pitched(columns, rows * batches, columns)?;
     let (factors, scales) = (views(factors, [&a, &b])?, [T::Wide::ONE, T::Wide::ZERO]);
-    let gemm = Gemm { factors, c, are_transposed, scales, batches, is_tf32: false };
-    T::Wide::gemm(stream, Product { gemm, shape })?;
+    let gemm = Gemm { factors, c, are_transposed, scales, batches, groups, is_tf32: false };
+    T::Wide::gemm(stream, Product { gemm, shape, offsets })?;
     Ok(sums)
 }

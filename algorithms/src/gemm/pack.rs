@@ -131,6 +131,13 @@ pub mod kernels {
         i / columns as usize * pitch as usize + i % columns as usize
     }
 
+    /// Whether row `row` is of a group, if there are any.
+    #[inline(always)]
+    fn is_of_group(row: usize, offsets: &[u32]) -> bool {
+        let [Some(first), Some(end)] = [offsets.first(), offsets.last()] else { return true };
+        (*first as usize..*end as usize).contains(&row)
+    }
+
     /// An element of results, by sums of products.
     pub trait Summed: AtomicLoadStore + DeviceCopy {
         /// What products are added up in, and scaled by.
@@ -175,25 +182,28 @@ pub mod kernels {
     #[cfg(feature = "half")]
     halves!(f16, bf16);
 
-    /// c <- alpha sums + beta c, with whole sums; integers wrap around.
+    /// c <- alpha sums + beta c, with whole sums, in rows of groups, if there are any; integers wrap around.
     #[kernel(block = 256, wide)]
     pub fn store_integers(
         t: Thread<1>,
         width: [u64; 2],
         alpha: i32,
         beta: i32,
+        offsets: &[u32],
         sums: &[f64],
         c: &[DeviceAtomic<i32>],
     ) {
         let i = t.index().get();
-        if let Some(sum) = sums.get(i) {
+        if let Some(sum) = sums.get(i)
+            && is_of_group(i / width[0] as usize, offsets)
+        {
             let c = &c[place(i, width)];
             c.store(i32::stored([alpha, beta], *sum as i64 as i32, || c.load(Relaxed)), Relaxed);
         }
     }
 
-    /// c <- alpha sums + beta c, with the sums of so many parts, below each other, added in order. Rows of sums begin
-    /// `pitch` elements after each other.
+    /// c <- alpha sums + beta c, with the sums of so many parts, below each other, added in order, in rows of groups, if there are any.
+    /// Rows of sums begin `pitch` elements after each other.
     #[kernel(block = 256, wide, C = [f32, i32, #[cfg(feature = "half")] f16, #[cfg(feature = "half")] bf16])]
     pub fn store_sums<C: Summed>(
         t: Thread<1>,
@@ -202,12 +212,13 @@ pub mod kernels {
         parts: u64,
         alpha: <C as Summed>::Sum,
         beta: <C as Summed>::Sum,
+        offsets: &[u32],
         sums: &[<C as Summed>::Sum],
         c: &[DeviceAtomic<C>],
     ) {
         let (i, of_part) = (t.index().get(), sums.len() / parts as usize);
         let at = place(i, [width[0], pitch]);
-        if at >= of_part {
+        if at >= of_part || !is_of_group(i / width[0] as usize, offsets) {
             return;
         }
         let sum = (0..parts as usize)

@@ -6,10 +6,12 @@ pub mod tiles {
     use atomic::Ordering::Relaxed;
     #[cfg(feature = "half")]
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
-    use ferrogrid::device::matrix::{PartialProduct, ProductElement, ProductSums, Products, TiledFactor};
+    use ferrogrid::device::matrix::{
+        PartialProduct, ProductElement, ProductSums, Products, ResultTile, TiledFactor,
+    };
     use ferrogrid::device::prelude::*;
 
-    use crate::gemm::kernels::kernels::Sizes;
+    use crate::gemm::kernels::kernels::Form;
     use crate::number::numbers::Element;
 
     /// An element of results, whose sums are `U`.
@@ -105,30 +107,22 @@ pub mod tiles {
         }, |bits| bits as i32, |sum| sum as u32;
     }
 
-    /// Row and column of the first sum of a tile. A batch's rows of `b` are below those of the batch before, as its rows of `a` are.
+    /// The groups of the rows of a tile, in `c` or below those of other parts, up to the end of its batch or group.
     #[inline(always)]
-    fn place<const M: usize, const N: usize>(s: &Sizes, tile: u64) -> [usize; 2] {
-        let ([rows, columns], (batch, [down, across])) = (s.result, s.place(tile));
-        [batch * rows + down * M as u64, batch * columns + across * N as u64].map(|it| it as usize)
-    }
-
-    /// The groups of the rows of a tile, in `c` or below those of other parts, up to the end of its batch.
-    #[inline(always)]
-    fn groups<'c>(
-        s: &Sizes,
+    fn groups<'c, U>(
+        form: &Form<U>,
         c: &'c [DeviceAtomic<u64>],
         group: usize,
         part: usize,
-        [first_row, first_column]: [usize; 2],
+        ResultTile { rows: [first_row, end], column, .. }: ResultTile,
     ) -> impl Fn(usize) -> &'c [DeviceAtomic<u64>] {
+        let s = form.sizes;
         let ([rows, columns], pitch) = (s.result.map(|it| it as usize), s.pitches[2] as usize / group);
-        let batch = first_row / rows;
-        let (end, first) = ((batch + 1) * rows - first_row, (first_column - batch * columns) / group);
-        let above = part * s.batches as usize * rows + first_row;
+        let (above, first) = (part * s.batches as usize * rows + first_row, column / group);
         move |i| {
             let start = (above + i) * pitch;
             let c = c.get(start + first..start + columns.div_ceil(group));
-            c.filter(|_| i < end).unwrap_or_default()
+            c.filter(|_| first_row + i < end).unwrap_or_default()
         }
     }
 
@@ -143,19 +137,18 @@ pub mod tiles {
         const ID: usize,
     >(
         t: &Thread<1>,
-        s: Sizes,
-        scales: [T::Sum; 2],
+        form: Form<T::Sum>,
         a: impl TiledFactor<T>,
         b: impl TiledFactor<T>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {
-        let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
-        let count = (s.batches * s.tiles[0] * s.tiles[1]) as usize;
-        let tiles = (first..count).step_by(step).map(|tile| place::<M, N>(&s, tile as u64));
-        t.multiply_tiles(memory, a, b, tiles, |place, sums| {
-            C::store(sums, &t.warp(), scales, groups(&s, c, C::GROUP, 0, place));
+        let tiles = form.tiles([M, N]);
+        t.multiply_tiles(memory, a, b, tiles.places(t), |place, sums| {
+            C::store(sums, &t.warp(), form.scales, groups(&form, c, C::GROUP, 0, tiles.at(place)));
         });
+        // At the end, where it needs no registers beside the sums.
+        tiles.groups.check(t, tiles.extent[0]);
     }
 
     /// As `multiply_tiles`; but if the depth has several parts, `c` has the sums of each, below each other.
@@ -169,29 +162,35 @@ pub mod tiles {
         const ID: usize,
     >(
         t: &Thread<1>,
-        s: Sizes,
-        scales: [T::Sum; 2],
+        form: Form<T::Sum>,
         a: impl TiledFactor<T>,
         b: impl TiledFactor<T>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {
+        let all = form.tiles([M, N]);
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
-        let ([parts, elements], count) = (s.parts, s.batches * s.tiles[0] * s.tiles[1]);
-        let tiles = (first..(parts * count) as usize).step_by(step).map(|number| {
-            let (part, tile) = (number as u64 / count, number as u64 % count);
-            let depth = [part * elements, (part + 1) * elements].map(|it| it as usize);
-            PartialProduct { place: place::<M, N>(&s, tile), depth }
+        let ([parts, elements], count) = (form.sizes.parts.map(|it| it as usize), all.count());
+        let tiles = (first..parts * count).step_by(step).filter_map(|number| {
+            let (part, tile) = (number / count, number % count);
+            let depth = [part * elements, (part + 1) * elements];
+            Some(PartialProduct { place: all.place(tile)?, depth })
         });
         t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place, depth }, sums| {
             if parts == 1 {
-                C::store(sums, &t.warp(), scales, groups(&s, c, C::GROUP, 0, place));
+                C::store(sums, &t.warp(), form.scales, groups(&form, c, C::GROUP, 0, all.at(place)));
                 return;
             }
-            let (part, scales) = (depth[0] / elements as usize, [T::Sum::ONE, T::Sum::ZERO]);
+            let (part, scales) = (depth[0] / elements, [T::Sum::ONE, T::Sum::ZERO]);
             let group = <T::Sum as Stored<T::Sum>>::GROUP;
-            <T::Sum as Stored<T::Sum>>::store(sums, &t.warp(), scales, groups(&s, c, group, part, place));
+            <T::Sum as Stored<T::Sum>>::store(
+                sums,
+                &t.warp(),
+                scales,
+                groups(&form, c, group, part, all.at(place)),
+            );
         });
+        all.groups.check(t, all.extent[0]);
     }
 }
 
@@ -205,7 +204,7 @@ pub mod halves {
     use ferrogrid::device::prelude::*;
 
     use super::tiles::{Stored, multiply_parts, multiply_tiles};
-    use crate::gemm::kernels::kernels::Sizes;
+    use crate::gemm::kernels::kernels::{Form, Sizes};
 
     /// 128 x 256 sums by each block.
     #[inline(always)]
@@ -215,8 +214,8 @@ pub mod halves {
     pub fn multiply_large<T: HalfElement + Stored<f32>, const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: TensorMap<T, 64, 64>,
         b: TensorMap<T, 64, 64>,
         c: &[DeviceAtomic<u64>],
@@ -224,10 +223,9 @@ pub mod halves {
     ) {
         multiply_tiles::<T, T, _, _, _, _>(
             &t,
-            s,
-            [alpha, beta],
-            a.transposed_if::<LEFT>(),
-            b.transposed_if::<RIGHT>(),
+            Form { sizes: s, scales, offsets },
+            a.transposed_each_if::<LEFT>(s.depth as usize),
+            b.transposed_each_if::<RIGHT>(s.depth as usize),
             c,
             memory,
         );
@@ -239,8 +237,8 @@ pub mod halves {
     pub fn multiply_small<T: HalfElement + Stored<f32>, const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: TensorMap<T, 64, 64>,
         b: TensorMap<T, 64, 64>,
         c: &[DeviceAtomic<u64>],
@@ -248,10 +246,9 @@ pub mod halves {
     ) {
         multiply_parts::<T, T, _, _, _, _>(
             &t,
-            s,
-            [alpha, beta],
-            a.transposed_if::<LEFT>(),
-            b.transposed_if::<RIGHT>(),
+            Form { sizes: s, scales, offsets },
+            a.transposed_each_if::<LEFT>(s.depth as usize),
+            b.transposed_each_if::<RIGHT>(s.depth as usize),
             c,
             memory,
         );
@@ -263,8 +260,8 @@ pub mod halves {
     pub fn multiply_narrow<T: HalfElement + Stored<f32>, const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: TensorMap<T, 64, 64>,
         b: TensorMap<T, 64, 64>,
         c: &[DeviceAtomic<u64>],
@@ -272,10 +269,9 @@ pub mod halves {
     ) {
         multiply_parts::<T, T, _, _, _, _>(
             &t,
-            s,
-            [alpha, beta],
-            a.transposed_if::<LEFT>(),
-            b.transposed_if::<RIGHT>(),
+            Form { sizes: s, scales, offsets },
+            a.transposed_each_if::<LEFT>(s.depth as usize),
+            b.transposed_each_if::<RIGHT>(s.depth as usize),
             c,
             memory,
         );
@@ -292,7 +288,7 @@ pub mod narrow_floats {
     use ferrogrid::device::prelude::*;
 
     use super::tiles::{Stored, multiply_parts, multiply_tiles};
-    use crate::gemm::kernels::kernels::Sizes;
+    use crate::gemm::kernels::kernels::{Form, Sizes};
 
     /// 128 x 256 sums by each block.
     #[inline(always)]
@@ -300,14 +296,14 @@ pub mod narrow_floats {
     pub fn multiply_large<T: ProductElement<Sum = f32>, C: Stored<f32>>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: TensorMap<T, 128, 128>,
         b: TensorMap<T, 128, 256>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 128, 256, 4>>,
     ) {
-        multiply_tiles::<T, C, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+        multiply_tiles::<T, C, _, _, _, _>(&t, Form { sizes: s, scales, offsets }, a, b, c, memory);
     }
 
     /// 64 x 128 sums by each block.
@@ -316,14 +312,14 @@ pub mod narrow_floats {
     pub fn multiply_small<T: ProductElement<Sum = f32>, C: Stored<f32>>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: TensorMap<T, 128, 64>,
         b: TensorMap<T, 128, 128>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 64, 128, 4>>,
     ) {
-        multiply_parts::<T, C, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+        multiply_parts::<T, C, _, _, _, _>(&t, Form { sizes: s, scales, offsets }, a, b, c, memory);
     }
 }
 
@@ -334,7 +330,7 @@ pub mod integers {
     use ferrogrid::device::prelude::*;
 
     use super::tiles::{multiply_parts, multiply_tiles};
-    use crate::gemm::kernels::kernels::Sizes;
+    use crate::gemm::kernels::kernels::{Form, Sizes};
 
     /// 128 x 256 sums by each block.
     #[inline(always)]
@@ -342,14 +338,14 @@ pub mod integers {
     pub fn multiply_large(
         t: Thread<1>,
         s: Sizes,
-        alpha: i32,
-        beta: i32,
+        scales: [i32; 2],
+        offsets: &[u32],
         a: TensorMap<i8, 128, 128>,
         b: TensorMap<i8, 128, 256>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<i8, 128, 256, 4>>,
     ) {
-        multiply_tiles::<i8, i32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+        multiply_tiles::<i8, i32, _, _, _, _>(&t, Form { sizes: s, scales, offsets }, a, b, c, memory);
     }
 
     /// 64 x 128 sums by each block.
@@ -358,14 +354,14 @@ pub mod integers {
     pub fn multiply_small(
         t: Thread<1>,
         s: Sizes,
-        alpha: i32,
-        beta: i32,
+        scales: [i32; 2],
+        offsets: &[u32],
         a: TensorMap<i8, 128, 64>,
         b: TensorMap<i8, 128, 128>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<i8, 64, 128, 4>>,
     ) {
-        multiply_parts::<i8, i32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+        multiply_parts::<i8, i32, _, _, _, _>(&t, Form { sizes: s, scales, offsets }, a, b, c, memory);
     }
 }
 
@@ -377,7 +373,7 @@ pub mod rounded {
     use ferrogrid::device::prelude::*;
 
     use super::tiles::{multiply_parts, multiply_tiles};
-    use crate::gemm::kernels::kernels::Sizes;
+    use crate::gemm::kernels::kernels::{Form, Sizes};
 
     /// 128 x 256 sums by each block.
     #[inline(always)]
@@ -385,14 +381,14 @@ pub mod rounded {
     pub fn multiply_large(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: TensorMap<tf32, 32, 128>,
         b: TensorMap<tf32, 32, 256>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<tf32, 128, 256, 4>>,
     ) {
-        multiply_tiles::<tf32, f32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+        multiply_tiles::<tf32, f32, _, _, _, _>(&t, Form { sizes: s, scales, offsets }, a, b, c, memory);
     }
 
     /// 64 x 128 sums by each block.
@@ -401,13 +397,13 @@ pub mod rounded {
     pub fn multiply_small(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: TensorMap<tf32, 32, 64>,
         b: TensorMap<tf32, 32, 128>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<tf32, 64, 128, 4>>,
     ) {
-        multiply_parts::<tf32, f32, _, _, _, _>(&t, s, [alpha, beta], a, b, c, memory);
+        multiply_parts::<tf32, f32, _, _, _, _>(&t, Form { sizes: s, scales, offsets }, a, b, c, memory);
     }
 }

@@ -4,11 +4,13 @@
 #[ferrogrid::module(arch = ["sm_80", "sm_90"])]
 pub mod kernels {
     use atomic::{AtomicLoadStore, Ordering::Relaxed};
-    use ferrogrid::device::matrix::{Accumulator, COLUMNS, FragmentA, FragmentB, MatrixElement, ROWS};
+    use ferrogrid::device::matrix::{
+        Accumulator, COLUMNS, FragmentA, FragmentB, MatrixElement, ROWS, ResultTile,
+    };
     use ferrogrid::device::narrow::tf32;
     use ferrogrid::device::prelude::*;
 
-    use crate::gemm::kernels::kernels::{Sizes, scaled};
+    use crate::gemm::kernels::kernels::{Form, Sizes, scaled};
 
     /// Groups of 16 bytes in a row of shared memory.
     const ROW: usize = 8;
@@ -38,7 +40,7 @@ pub mod kernels {
         }
     }
 
-    /// A factor of one batch: its lines from the first one of a block's tile on.
+    /// A factor of one batch or group: its lines from the first one of a block's tile on.
     struct Factor<'b, U: DeviceCopy, const G: usize, const L: usize, const BY_K: bool> {
         groups: &'b [Aligned16<[U; G]>],
         first: usize,
@@ -49,18 +51,17 @@ pub mod kernels {
     }
 
     impl<'b, U: DeviceCopy, const G: usize, const L: usize, const BY_K: bool> Factor<'b, U, G, L, BY_K> {
-        /// The factor of batch `batch`, which has `lines` lines of `depth` elements, from line `first` on.
+        /// The factor of `batch`, which has `lines` lines of `depth` elements up to line `end` of all batches, from line `first` of those on.
         #[inline(always)]
         fn new(
             groups: &'b [Aligned16<[U; G]>],
             pitch: usize,
-            batch: usize,
-            [lines, depth]: [usize; 2],
-            first: usize,
+            (batch, [lines, depth]): (usize, [usize; 2]),
+            [first, end]: [usize; 2],
         ) -> Self {
             let start =
-                if BY_K { batch * depth * pitch + first / G } else { (batch * lines + first) * pitch };
-            Factor { groups, first: start, lines: lines - first, depth, pitch }
+                if BY_K { batch * depth * pitch + (first - batch * lines) / G } else { first * pitch };
+            Factor { groups, first: start, lines: end - first, depth, pitch }
         }
 
         /// The group for a place of the tile that begins at `k`; `None` beyond the edges.
@@ -90,8 +91,43 @@ pub mod kernels {
         const ID_B: usize,
     >(
         t: &Thread<1>,
-        s: Sizes,
-        scales: [U; 2],
+        form: Form<U>,
+        factors: [&[Aligned16<[U; G]>]; 2],
+        c: &[DeviceAtomic<U>],
+        memory: (Shared<Lines<U, G, LA, S>, ID_A>, Shared<Lines<U, G, LB, S>, ID_B>),
+        round: impl Fn(U) -> T,
+    ) where
+        Aligned16<[U; G]>: SharedElement,
+    {
+        let tiles = form.tiles([LA, LB]);
+        if let Some(tile) = tiles.get(t.block_idx()[0] as usize) {
+            multiply_tile::<T, U, G, M, N, LA, LB, S, LEFT, RIGHT, _, _>(
+                t, form, tile, factors, c, memory, round,
+            );
+        }
+        // At the end, where it needs no registers beside the sums.
+        tiles.groups.check(t, tiles.extent[0]);
+    }
+
+    /// Not a closure, which LLVM may leave as a function.
+    #[inline(always)]
+    fn multiply_tile<
+        T: MatrixElement<Sum = U>,
+        U: Float + AtomicLoadStore + DeviceCopy,
+        const G: usize,
+        const M: usize,
+        const N: usize,
+        const LA: usize,
+        const LB: usize,
+        const S: usize,
+        const LEFT: bool,
+        const RIGHT: bool,
+        const ID_A: usize,
+        const ID_B: usize,
+    >(
+        t: &Thread<1>,
+        Form { sizes: s, scales, .. }: Form<U>,
+        ResultTile { matrix, rows: [first_row, end], column }: ResultTile,
         [a, b]: [&[Aligned16<[U; G]>]; 2],
         c: &[DeviceAtomic<U>],
         (of_a, of_b): (Shared<Lines<U, G, LA, S>, ID_A>, Shared<Lines<U, G, LB, S>, ID_B>),
@@ -100,13 +136,12 @@ pub mod kernels {
         Aligned16<[U; G]>: SharedElement,
     {
         let (mut of_a, mut of_b) = (of_a.into_stages(), of_b.into_stages());
-        let (batch, [down, across]) = s.place(u64::from(t.block_idx()[0]));
-        let (batch, [rows, columns]) = (batch as usize, s.result.map(|it| it as usize));
-        let [first_row, first_column] = [down as usize * LA, across as usize * LB];
+        let [rows, columns] = s.result.map(|it| it as usize);
         let [pitch_a, pitch_b, pitch_c] = s.pitches.map(|it| it as usize);
         let depth = s.depth as usize;
-        let a = Factor::<U, G, LA, LEFT>::new(a, pitch_a, batch, [rows, depth], first_row);
-        let b = Factor::<U, G, LB, RIGHT>::new(b, pitch_b, batch, [columns, depth], first_column);
+        let a = Factor::<U, G, LA, LEFT>::new(a, pitch_a, (matrix, [rows, depth]), [first_row, end]);
+        let lines_of_b = [matrix * columns + column, (matrix + 1) * columns];
+        let b = Factor::<U, G, LB, RIGHT>::new(b, pitch_b, (matrix, [columns, depth]), lines_of_b);
         let (warp, number) = (t.warp(), t.thread_rank() as usize / 32);
         let [own_row, own_column] =
             [number % (LA / ROWS / M) * ROWS * M, number / (LA / ROWS / M) * COLUMNS * N];
@@ -157,11 +192,11 @@ pub mod kernels {
             sums.add_product(&warp, &loaded.0, &loaded.1);
             loaded = next;
         }
-        sums.for_each(&warp, |row, column, sum| {
-            let [row, column] = [first_row + own_row + row, first_column + own_column + column];
-            if row < rows
+        sums.for_each(&warp, |row, its_column, sum| {
+            let [row, column] = [own_row + row, column + own_column + its_column];
+            if first_row + row < end
                 && column < columns
-                && let Some(c) = c.get((batch * rows + row) * pitch_c + column)
+                && let Some(c) = c.get((first_row + row) * pitch_c + column)
             {
                 c.store(scaled(scales, sum, || c.load(Relaxed)), Relaxed);
             }
@@ -174,8 +209,8 @@ pub mod kernels {
     pub fn multiply_doubles<const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f64,
-        beta: f64,
+        scales: [f64; 2],
+        offsets: &[u32],
         a: &[Aligned16<[f64; 2]>],
         b: &[Aligned16<[f64; 2]>],
         c: &[DeviceAtomic<f64>],
@@ -184,8 +219,7 @@ pub mod kernels {
     ) {
         multiply_block::<f64, f64, 2, 4, 4, 128, 128, 3, LEFT, RIGHT, _, _>(
             &t,
-            s,
-            [alpha, beta],
+            Form { sizes: s, scales, offsets },
             [a, b],
             c,
             (of_a, of_b),
@@ -199,8 +233,8 @@ pub mod kernels {
     pub fn multiply_few_doubles<const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f64,
-        beta: f64,
+        scales: [f64; 2],
+        offsets: &[u32],
         a: &[Aligned16<[f64; 2]>],
         b: &[Aligned16<[f64; 2]>],
         c: &[DeviceAtomic<f64>],
@@ -209,8 +243,7 @@ pub mod kernels {
     ) {
         multiply_block::<f64, f64, 2, 2, 4, 64, 64, 3, LEFT, RIGHT, _, _>(
             &t,
-            s,
-            [alpha, beta],
+            Form { sizes: s, scales, offsets },
             [a, b],
             c,
             (of_a, of_b),
@@ -223,8 +256,8 @@ pub mod kernels {
     pub fn multiply_tf32<const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: &[Aligned16<[f32; 4]>],
         b: &[Aligned16<[f32; 4]>],
         c: &[DeviceAtomic<f32>],
@@ -233,8 +266,7 @@ pub mod kernels {
     ) {
         multiply_block::<tf32, f32, 4, 4, 8, 128, 256, 3, LEFT, RIGHT, _, _>(
             &t,
-            s,
-            [alpha, beta],
+            Form { sizes: s, scales, offsets },
             [a, b],
             c,
             (of_a, of_b),
@@ -248,8 +280,8 @@ pub mod kernels {
     pub fn multiply_few_tf32<const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
-        alpha: f32,
-        beta: f32,
+        scales: [f32; 2],
+        offsets: &[u32],
         a: &[Aligned16<[f32; 4]>],
         b: &[Aligned16<[f32; 4]>],
         c: &[DeviceAtomic<f32>],
@@ -258,8 +290,7 @@ pub mod kernels {
     ) {
         multiply_block::<tf32, f32, 4, 2, 4, 64, 64, 3, LEFT, RIGHT, _, _>(
             &t,
-            s,
-            [alpha, beta],
+            Form { sizes: s, scales, offsets },
             [a, b],
             c,
             (of_a, of_b),

@@ -36,6 +36,7 @@ impl Compiler<'_> {
                 .map(|it| (it.entry.as_str(), it.arithmetic))
                 .collect(),
             lines: self.options.line_info != Some(false) || self.options.debug_info == Some(true),
+            has_pairs: self.arch.number() >= 80,
             folders: self.folders,
         };
         let wrong = |error: ParseError| self.bad_ptx(assembly, error, device_crate);

@@ -61,6 +61,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) arithmetic_of_kernels: Vec<(&'a str, Arithmetic)>,
     /// Whether the line table stays.
     pub(crate) lines: bool,
+    /// Whether two numbers can be rounded to 16 bits at once: from compute capability 8.0 on.
+    pub(crate) has_pairs: bool,
     /// Folders, and their names in the line table.
     pub(crate) folders: &'a [(PathBuf, String)],
 }
@@ -93,7 +95,9 @@ const PASSES: &[Pass] = &[
     // These and the following read only the remaining code: a fraction of the text.
     pass("symbols", &["formatters"], |module, _, edits| symbols::define(module, edits)),
     pass("record", &["formatters"], |module, _, edits| record::pass_record(module, edits)),
-    pass("peephole", &["formatters"], |module, _, edits| peephole::rewrite(module, edits)),
+    pass("peephole", &["formatters"], |module, wanted, edits| {
+        peephole::rewrite(module, wanted.has_pairs, edits);
+    }),
     pass("core atomics", &["formatters"], |module, _, edits| core_atomics::order(module, edits)),
     pass("launch bounds", &["formatters", "layouts"], launch_bounds::declare),
     pass("registers", &["formatters"], registers::keep),

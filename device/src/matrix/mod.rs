@@ -13,12 +13,13 @@ mod source;
 mod steps;
 
 #[cfg(feature = "half")]
-pub use block::{HalfElement, PairedProducts, Transposed, TwoProducts};
+pub use block::{HalfElement, PairedProducts, Transposed, TransposedEach, TwoProducts};
 pub use block::{
-    PartialProduct, ProductElement, ProductPlace, ProductResult, ProductSums, Products, TiledFactor,
+    PartialProduct, ProductElement, ProductPlace, ProductResult, ProductSums, ProductTiles, Products,
+    ResultTile, RowGroups, TiledFactor,
 };
 #[doc(hidden)]
-pub use block::{SumFunction, multiply_and_store, nearest, nearest_of_plane};
+pub use block::{Several, SumFunction, multiply_and_store, nearest, nearest_of_plane};
 pub use element::MatrixElement;
 pub use rows::RowValues;
 pub use softmax::{OnlineSoftmax, ScoreRows};

@@ -1,7 +1,7 @@
 //! What the function of a `#[matmul]` does around its kernels: it checks shapes, chooses tiles, and stores whole groups.
 
 use ferrogrid_device::DeviceCopy;
-use ferrogrid_device::matrix::{ProductResult, Products};
+use ferrogrid_device::matrix::{ProductResult, Products, RowGroups};
 
 use crate::DeviceAttribute;
 use crate::error::{Error, Result};
@@ -84,9 +84,89 @@ fn at_least_one(stream: &Stream, attribute: DeviceAttribute) -> Result<usize> {
 }
 
 /// Rows of a matrix and elements in each, as stored or as its transpose, by its width and height.
-#[doc(hidden)]
-pub fn oriented([width, height]: [usize; 2], is_transposed: bool) -> [usize; 2] {
+fn oriented([width, height]: [usize; 2], is_transposed: bool) -> [usize; 2] {
     if is_transposed { [width, height] } else { [height, width] }
+}
+
+/// The products of one launch: batches below each other, or groups of rows, each with a matrix of its own as right factor.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Several {
+    /// So many batches: one, if nothing is said.
+    Batches(usize),
+    /// Groups with so many offsets, one more than there are groups.
+    Groups(usize),
+}
+
+impl Several {
+    /// How many matrices factor number `which` has below each other.
+    pub fn matrices(self, which: usize) -> usize {
+        match self {
+            Several::Batches(batches) => batches,
+            Several::Groups(offsets) if which == 1 => offsets - 1,
+            Several::Groups(_) => 1,
+        }
+    }
+
+    /// Whether all matrices of the factors and of the product have a height.
+    fn check(self, function: &'static str, [a, b, product]: [usize; 3]) -> Result<()> {
+        let refused = |argument, value: String, expected| {
+            Err(Error::Argument { function, argument, value: value.into(), expected })
+        };
+        match self {
+            Several::Batches(batches) => {
+                let is_odd = |height: &usize| batches == 0 || !height.is_multiple_of(batches);
+                let Some(height) = [a, b, product].into_iter().find(is_odd) else { return Ok(()) };
+                let value = format!("{batches} for {height} rows");
+                refused("the number of batches", value, "a number that divides the rows of all matrices")
+            }
+            Several::Groups(offsets @ (0 | 1)) => {
+                let expected = "one number more than there are groups, of which there is one at least";
+                refused("the number of offsets", offsets.to_string(), expected)
+            }
+            Several::Groups(offsets) if !b.is_multiple_of(offsets - 1) => {
+                let value = format!("{} for {b} rows", offsets - 1);
+                refused("the number of groups", value, "a number that divides the rows of `b`")
+            }
+            Several::Groups(_) => Ok(()),
+        }
+    }
+}
+
+/// A product as its operands say: the widths and heights of both factors and of the result, and which factors are stored transposed.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct ProductShape {
+    /// Those of the factors.
+    pub factors: [[usize; 2]; 2],
+    /// Those of the result.
+    pub product: [usize; 2],
+    /// Whether factors are stored transposed.
+    pub are_transposed: [bool; 2],
+    /// How many there are.
+    pub several: Several,
+}
+
+impl ProductShape {
+    /// Rows, columns and depth of each product; all rows, if they have groups. The last two are what is compared: depths, and sizes of the result.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if there are not as many matrices, [`Error::LengthMismatch`] if depths differ, [`Error::ShapeMismatch`] if the result
+    /// has another size.
+    pub fn extents(self, function: &'static str, [depths, results]: [&'static str; 2]) -> Result<[usize; 3]> {
+        let ProductShape { factors: [a, b], product, are_transposed, several } = self;
+        several.check(function, [a[1], b[1], product[1]])?;
+        let of_one = |[width, height]: [usize; 2], which: usize| {
+            oriented([width, height / several.matrices(which)], are_transposed[which])
+        };
+        let ([rows, depth], [depth_b, columns]) = (of_one(a, 0), of_one(b, 1));
+        agree(depths, depth, depth_b)?;
+        let (from, to) = ([columns, rows], [product[0], product[1] / several.matrices(0)]);
+        if from != to {
+            return Err(Error::ShapeMismatch { operation: results, from, to });
+        }
+        Ok([rows, columns, depth])
+    }
 }
 
 /// The extents of what is read for each sum of a product.
@@ -100,40 +180,60 @@ pub struct ProductInputs<'i> {
     pub of_columns: &'i [usize],
 }
 
-/// Writes to `out` what `launch` stores of the product of both factors.
+/// Writes to `out` what `launch` stores of the products of both factors.
 ///
 /// # Errors
-/// [`Error::LengthMismatch`] if the factors have not the same depth, or an input not an element for each row or column;
-/// [`Error::ShapeMismatch`] if `out` or a plane has another shape than the product; and those of a launch.
+/// Those of [`ProductShape::extents`]; [`Error::LengthMismatch`] if an input has not an element for each row or column, [`Error::ShapeMismatch`]
+/// if a plane has another shape than the product, [`Error::Argument`] if several matrices along the depth have not whole tiles below each
+/// other; and those of a launch.
 #[doc(hidden)]
 pub fn matmul<T: DeviceCopy, C: ProductResult>(
     stream: &Stream,
     factors: [DeviceView<'_, T, 2>; 2],
     are_transposed: [bool; 2],
+    several: Several,
     inputs: ProductInputs<'_>,
     out: PitchedViewMut<'_, C>,
     launch: impl FnOnce(Grid<1>, ProductTile, DeviceAtomicView<'_, C::Group>) -> Result<()>,
 ) -> Result<()> {
-    let [rows, depth] = oriented(*factors[0].extents(), are_transposed[0]);
-    let [depth_b, columns] = oriented(*factors[1].extents(), are_transposed[1]);
-    agree("matmul, columns of the left factor and rows of the right one", depth, depth_b)?;
+    let (factors, product) = (factors.map(|factor| *factor.extents()), [out.width(), out.height()]);
+    let shape = ProductShape { factors, product, are_transposed, several };
+    let operations =
+        ["matmul, columns of the left factor and rows of the right one", "matmul, the product and `out`"];
+    let [rows, columns, depth] = shape.extents("matmul", operations)?;
+    // Then kernels copy squares of 16-bit floats. The right factor has rows along the depth unless it is transposed.
+    let is_along_depth = [are_transposed[0], !are_transposed[1]];
+    let are_several = |which: usize| is_along_depth[which] && several.matrices(which) > 1;
+    if (are_several(0) || are_several(1)) && !depth.is_multiple_of(64) {
+        return Err(Error::Argument {
+            function: "matmul",
+            argument: "the depth of several matrices whose rows are along it",
+            value: depth.to_string().into(),
+            expected: "a multiple of 64",
+        });
+    }
     for len in inputs.of_rows {
-        agree("matmul, an input for each row of the product", *len, rows)?;
+        agree("matmul, an input for each row of the product", *len, product[1])?;
     }
     for len in inputs.of_columns {
         agree("matmul, an input for each column of the product", *len, columns)?;
     }
-    let product = [columns, rows];
-    let planes = inputs.planes.iter().map(|extents| ("matmul, the product and an input of it", *extents));
-    for (operation, to) in planes.chain([("matmul, the product and `out`", [out.width(), out.height()])]) {
-        if to != product {
-            return Err(Error::ShapeMismatch { operation, from: product, to });
+    for to in inputs.planes {
+        if *to != product {
+            let operation = "matmul, the product and an input of it";
+            return Err(Error::ShapeMismatch { operation, from: product, to: *to });
         }
     }
     if rows == 0 || columns == 0 {
         return Ok(());
     }
-    let blocks = |[height, width]: [usize; 2]| rows.div_ceil(height) * columns.div_ceil(width);
+    let blocks = |[height, width]: [usize; 2]| {
+        let down = match several {
+            Several::Batches(batches) => rows.div_ceil(height) * batches,
+            Several::Groups(offsets) => RowGroups::most_tiles(offsets - 1, rows, height),
+        };
+        down * columns.div_ceil(width)
+    };
     let tile = ProductTile::choose(stream, blocks)?;
     let grid = Grid::blocks(blocks(tile.size()).min(processors(stream)?));
     let padded = columns.next_multiple_of(C::GROUP);
@@ -141,7 +241,13 @@ pub fn matmul<T: DeviceCopy, C: ProductResult>(
     if pitch == padded && padded == columns && start.is_multiple_of(size_of::<C::Group>()) {
         return launch(grid, tile, out.span().cast()?.into_atomic());
     }
-    let mut groups = stream.temporary::<C>(padded * rows)?;
+    let (height, span) = (out.height(), out.span());
+    let mut groups = stream.temporary::<C>(padded * height)?;
+    if let Several::Groups(_) = several {
+        // Rows of no group stay as they are.
+        let before = span.view().pitched(columns, height, pitch)?;
+        stream.copy_2d(before, groups.view_mut().pitched(columns, height, padded)?)?;
+    }
     launch(grid, tile, groups.view_mut().cast()?.into_atomic())?;
-    stream.copy_2d(groups.view().pitched(columns, rows, padded)?, out)
+    stream.copy_2d(groups.view().pitched(columns, height, padded)?, span.pitched(columns, height, pitch)?)
 }

@@ -28,6 +28,19 @@ pub struct Matmul {
     pub result: Type,
     /// Which factors are stored by their columns.
     pub are_transposed: [bool; 2],
+    /// Which products it has.
+    pub several: Several,
+}
+
+/// The products of one launch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Several {
+    /// One.
+    One,
+    /// As many as the launch says, below each other.
+    Batches,
+    /// One for each group of rows.
+    Groups,
 }
 
 /// A tile: its name, rows and columns, stages, and the threads of a block.
@@ -63,15 +76,29 @@ impl Matmul {
                 "a product is of one type of factors: write a function for each, and call a generic one in it",
             ));
         }
-        let flags = ["transpose_a", "transpose_b"];
+        let flags = ["transpose_a", "transpose_b", "batches", "groups"];
         let Options { own: [factors], flags: given, of_kernel } =
             Options::parse(attribute, ["factors"], &flags, generics)?;
         let Some(factors) = factors else {
             let message = "the elements of both factors are missing: `#[matmul(factors = bf16)]`";
             return Err(Error::new_spanned(attribute, message));
         };
+        let [transpose_a, transpose_b, batches, groups] =
+            flags.map(|flag| given.iter().find(|it| *it == flag));
+        let several = match (batches, groups) {
+            (Some(_), Some(groups)) => {
+                return Err(Error::new(groups.span(), "a product has batches or groups, not both"));
+            }
+            (Some(_), None) => Several::Batches,
+            (None, Some(_)) => Several::Groups,
+            (None, None) => Several::One,
+        };
+        if let (Some(flag), Several::Groups) = (transpose_a, several) {
+            let message = "groups are of rows of `a`, which must be stored by its rows: they begin anywhere";
+            return Err(Error::new(flag.span(), message));
+        }
         let mut signature = Signature::of_sums(function)?;
-        let result = checked(&signature)?;
+        let result = checked(&signature, several)?;
         let sum = signature.arguments.remove(0);
         let matmul = Matmul {
             attributes: signature.public_attributes().into_iter().cloned().collect(),
@@ -80,7 +107,8 @@ impl Matmul {
             arguments: Vec::new(),
             factors: syn::parse2(factors.to_token_stream())?,
             result,
-            are_transposed: flags.map(|flag| given.iter().any(|it| it == flag)),
+            are_transposed: [transpose_a, transpose_b].map(|flag| flag.is_some()),
+            several,
         };
         let element = signature.part("element");
         let kernels = Kernels { matmul: &matmul, signature: &signature, sum: &sum, of_kernel: &of_kernel };
@@ -91,23 +119,37 @@ impl Matmul {
     }
 }
 
-/// The type of the result of a function that a product can have.
-fn checked(signature: &Signature) -> Result<Type> {
+/// The type of the result of a function that such products can have.
+fn checked(signature: &Signature, several: Several) -> Result<Type> {
     let span = signature.function.sig.paren_token.span.join();
     let Some(Argument { role: Role::Value, .. }) = signature.arguments.first() else {
         return Err(Error::new(span, "the first parameter of a product's function is the sum: `sum: f32`"));
     };
     for argument in &signature.arguments {
         let name = argument.name.to_string();
-        if TAKEN.contains(&name.as_str()) {
+        let is_taken = match several {
+            Several::One => false,
+            Several::Batches => name == "batches",
+            Several::Groups => name == "groups",
+        };
+        if is_taken || TAKEN.contains(&name.as_str()) {
             return Err(Error::new(
                 argument.name.span(),
                 format!("the launch takes `{name}` itself: give this parameter another name"),
             ));
         }
-        if matches!(argument.role, Role::Output(_)) {
-            return Err(Error::new(argument.ty.span(), "a product's function returns what is stored"));
-        }
+        let missing = match argument.role {
+            Role::Output(_) => {
+                return Err(Error::new(argument.ty.span(), "a product's function returns what is stored"));
+            }
+            Role::Batch if several != Several::Batches => "batches",
+            Role::Group if several != Several::Groups => "groups",
+            _ => continue,
+        };
+        return Err(Error::new(
+            argument.name.span(),
+            format!("the product has no {missing}: `#[matmul(.., {missing})]` has"),
+        ));
     }
     signature.result.clone().ok_or_else(|| Error::new(span, "a product's function returns what is stored"))
 }
@@ -207,7 +249,13 @@ impl Kernels<'_> {
                     }
 
                     #[inline(always)]
-                    fn of(self, __row: usize, __column: usize, #sum: #sum_type) -> ::core::option::Option<#result> {
+                    fn of(
+                        self,
+                        __matrix: usize,
+                        __row: usize,
+                        __column: usize,
+                        #sum: #sum_type,
+                    ) -> ::core::option::Option<#result> {
                         let #name(#(#names),*) = self;
                         ::core::option::Option::Some(#element(#sum, #passed))
                     }
@@ -217,7 +265,7 @@ impl Kernels<'_> {
     }
 
     fn kernel(&self, tile: &Tile) -> Item {
-        let Matmul { factors, result, are_transposed, .. } = self.matmul;
+        let Matmul { factors, result, are_transposed, several, .. } = self.matmul;
         let Tile { size: [m, n], stages, threads, .. } = tile;
         let (name, cfgs, of_kernel) = (self.matmul.kernel(tile.name), self.signature.cfgs(), self.of_kernel);
         let (width, min_blocks) = (self.width_name(), tile.is_alone.then(|| quote!(min_blocks = 1,)));
@@ -230,10 +278,25 @@ impl Kernels<'_> {
         // With the span of the elements, of which not all are read by columns.
         let factor = |name: &str, is_by_columns: bool| {
             let name = Ident::new(name, factors.span().resolved_at(Span::call_site()));
-            let turned = is_by_columns.then(|| quote_spanned!(factors.span()=> .transposed()));
+            let turned = is_by_columns.then(|| match several {
+                Several::One => quote_spanned!(factors.span()=> .transposed()),
+                _ => quote_spanned!(factors.span()=> .transposed_each(__depth)),
+            });
             quote_spanned!(factors.span()=> #name #turned)
         };
         let (a, b) = (factor("a", by_columns[0]), factor("b", by_columns[1]));
+        let (parameter, value) = match several {
+            Several::One => (TokenStream::new(), quote!(One)),
+            Several::Batches => (quote!(__batches: u64,), quote!(Batches(__batches as usize))),
+            Several::Groups => (quote!(__groups: &[u32],), quote!(Groups(__groups))),
+        };
+        let depth = match by_columns {
+            [false, _] => quote!(a.width()),
+            [_, false] => quote!(b.width()),
+            _ => quote!(a.height() / (__batches as usize).max(1)),
+        };
+        let depth =
+            (*several != Several::One && by_columns != [false; 2]).then(|| quote!(let __depth = #depth;));
         let ((names, types), function) = (self.parameters(), self.function_name());
         let group = quote_spanned! {result.span()=>
             ::ferrogrid::device::DeviceAtomic<<#result as ::ferrogrid::device::matrix::ProductResult>::Group>
@@ -246,14 +309,22 @@ impl Kernels<'_> {
                 __t: ::ferrogrid::device::Thread<1>,
                 a: #map_a,
                 b: #map_b,
+                #parameter
                 #(#names: #types,)*
                 out: &[#group],
                 __memory: ::ferrogrid::device::Shared<
                     ::ferrogrid::device::matrix::Products<#factors, #m, #n, #stages>
                 >,
             ) {
+                #depth
                 ::ferrogrid::device::matrix::multiply_and_store::<#factors, #result, #m, #n, #stages, _>(
-                    &__t, __memory, #a, #b, out, #function(#(#names),*),
+                    &__t,
+                    __memory,
+                    #a,
+                    #b,
+                    ::ferrogrid::device::matrix::Several::#value,
+                    out,
+                    #function(#(#names),*),
                 );
             }
         };

@@ -27,7 +27,7 @@ use crate::kernel::is_kernel_attribute;
 use elementwise::Elementwise;
 
 pub use comparison::Comparison;
-pub use matmul::Matmul;
+pub use matmul::{Matmul, Several};
 pub use reduction::Reduction;
 pub use signature::{Argument, Role};
 

@@ -25,6 +25,10 @@ pub enum Role {
     Row,
     /// `#[column] j: usize`: its column.
     Column,
+    /// `#[batch] i: usize`: the batch of a product's sum.
+    Batch,
+    /// `#[group] i: usize`: the group of its row.
+    Group,
     /// `#[row] x: &T`: the element of a vector for the row of a product's sum.
     OfRow(Type),
     /// `#[column] x: &T`: that for its column.
@@ -34,7 +38,10 @@ pub enum Role {
 impl Role {
     /// Whether only the sums of a product have it.
     fn is_of_sums(&self) -> bool {
-        matches!(self, Role::Row | Role::Column | Role::OfRow(_) | Role::OfColumn(_))
+        matches!(
+            self,
+            Role::Row | Role::Column | Role::Batch | Role::Group | Role::OfRow(_) | Role::OfColumn(_)
+        )
     }
 }
 
@@ -50,7 +57,7 @@ pub struct Argument {
 
 /// A function that computes one element.
 pub(super) struct Signature {
-    /// Without the attributes `#[index]`, `#[row]` and `#[column]`.
+    /// Without the attributes of parameters, such as `#[index]`.
     pub(super) function: ItemFn,
     pub(super) arguments: Vec<Argument>,
     /// The type that it returns, if any.
@@ -181,6 +188,7 @@ impl Signature {
                 Role::Index => index.clone(),
                 Role::Row => quote!(__row),
                 Role::Column => quote!(__column),
+                Role::Batch | Role::Group => quote!(__matrix),
                 Role::OfRow(_) => quote!(::ferrogrid::device::matrix::nearest(#name, __row)?),
                 Role::OfColumn(_) => quote!(::ferrogrid::device::matrix::nearest(#name, __column)?),
             }
@@ -233,7 +241,7 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
         ));
     };
     let (name, ty) = (pattern.ident.clone(), (*typed.ty).clone());
-    let place = ["index", "row", "column"]
+    let place = ["index", "row", "column", "batch", "group"]
         .into_iter()
         .find(|place| typed.attrs.iter().any(|attribute| attribute.path().is_ident(place)));
     let role = match place {
@@ -253,6 +261,9 @@ fn role_of_place(place: &str, ty: &Type) -> Result<Role> {
         "index" if is_number => Ok(Role::Index),
         "row" if is_number => Ok(Role::Row),
         "column" if is_number => Ok(Role::Column),
+        "batch" if is_number => Ok(Role::Batch),
+        "group" if is_number => Ok(Role::Group),
+        "batch" | "group" => Err(Error::new(ty.span(), format!("the {place} of a sum is a `usize`"))),
         "index" => Err(Error::new(ty.span(), "the index of an element is a `usize`")),
         _ => match role(ty)? {
             Role::Input(element) if place == "row" => Ok(Role::OfRow(element)),

@@ -102,6 +102,28 @@ pub mod tiling {
         add_product(t, [a.width(), b.width()], a.transposed(), b.transposed(), c, memory);
     }
 
+    /// c <- a^T b of matrices with `height` rows that are below each other: all 64 x 128 sums of each, also beyond its edges.
+    #[inline(always)]
+    #[kernel(block = 256)]
+    pub fn multiply_each(
+        t: Thread<1>,
+        height: u64,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<bf16, 64, 128, 2>>,
+    ) {
+        let (of_a, of_b) = (a.transposed_each(height as usize), b.transposed_each(height as usize));
+        let tiles = (0..c.len() / (64 * 128)).map(|matrix| [matrix * a.width(), matrix * b.width()]);
+        t.multiply_tiles(memory, of_a, of_b, tiles, |[row, _], sums| {
+            let first = row / a.width() * 64;
+            sums.for_each_pair(|i, j, [left, right]| {
+                c[(first + i) * 128 + j].store(left, Relaxed);
+                c[(first + i) * 128 + j + 1].store(right, Relaxed);
+            });
+        });
+    }
+
     /// What these kernels do, for that many rows and columns.
     #[inline(always)]
     pub fn add_product<

@@ -13,6 +13,10 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("tiles_of_any_shape_are_multiplied", tiles_of_any_shape_are_multiplied),
     ("transposed_factors_of_any_shape_are_multiplied", transposed_factors_of_any_shape_are_multiplied),
+    (
+        "transposes_of_matrices_below_each_other_are_multiplied",
+        transposes_of_matrices_below_each_other_are_multiplied,
+    ),
     ("products_of_tiles_are_close_to_exact", products_of_tiles_are_close_to_exact),
     ("tiles_of_other_elements_are_multiplied", tiles_of_other_elements_are_multiplied),
     ("products_of_narrow_tiles_are_close_to_exact", products_of_narrow_tiles_are_close_to_exact),
@@ -192,6 +196,43 @@ fn parts_of_the_depth_are_whole_steps(device: &Device) -> Outcome {
         let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
         names(&expect_error("a part", stream.synchronize(), is_panic)?, &[message])?;
     }
+    Ok(())
+}
+
+fn transposes_of_matrices_below_each_other_are_multiplied(device: &Device) -> Outcome {
+    if device.properties()?.shared_memory_per_block_optin < 64 << 10 {
+        return Ok(()); // no device with less has such stages
+    }
+    const ROWS: usize = 40;
+    const COLUMNS: usize = 72;
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(509));
+    for (matrices, depth) in [(3, 128), (2, 64), (1, 100)] {
+        let mut matrix =
+            |len: usize| -> Vec<bf16> { (0..len).map(|_| bf16::of(random.i8(-16..=16))).collect() };
+        let (a, b) = (matrix(matrices * depth * ROWS), matrix(matrices * depth * COLUMNS));
+        let sum = |at: usize| -> f32 {
+            let (matrix, row, column) = (at / (64 * 128), at / 128 % 64, at % 128);
+            if row >= ROWS || column >= COLUMNS {
+                return 0.0;
+            }
+            let rows = matrix * depth..(matrix + 1) * depth;
+            rows.map(|k| a[k * ROWS + row].number() * b[k * COLUMNS + column].number()).sum()
+        };
+        let expected: Vec<f32> = (0..matrices * 64 * 128).map(sum).collect();
+        let (a, b) = (stream.upload(&a)?, stream.upload(&b)?);
+        let mut c = stream.fill(f32::NAN, matrices * 64 * 128)?;
+        let (a, b) = (a.view_2d(ROWS, matrices * depth)?, b.view_2d(COLUMNS, matrices * depth)?);
+        tiling::multiply_each(&stream, Grid::new(1, 256), depth as u64, a, b, c.as_atomic())?;
+        expect(&format!("{matrices} matrices of depth {depth}"), stream.download(&c)?, expected)?;
+    }
+
+    let x = stream.zeros::<bf16>(200 * 8)?;
+    let mut c = stream.zeros::<f32>(64 * 128)?;
+    let x = x.view_2d(8, 200)?;
+    tiling::multiply_each(&stream, Grid::new(1, 256), 100, x, x, c.as_atomic())?;
+    let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+    let error = expect_error("a part of a tile", stream.synchronize(), is_panic)?;
+    names(&error, &["a height that is a multiple of the map's `W`"])?;
     Ok(())
 }
 

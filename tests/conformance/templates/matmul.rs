@@ -12,6 +12,8 @@ pub(crate) const CASES: &[Case] = &[
     ("products_pass_through_a_function", products_pass_through_a_function),
     ("products_of_integers_are_scaled_to_bytes", products_of_integers_are_scaled_to_bytes),
     ("results_of_products_keep_what_is_between_rows", results_of_products_keep_what_is_between_rows),
+    ("batches_of_products_pass_through_a_function", batches_of_products_pass_through_a_function),
+    ("groups_of_products_pass_through_a_function", groups_of_products_pass_through_a_function),
     ("products_with_functions_are_recorded", products_with_functions_are_recorded),
     ("shapes_of_products_with_functions_are_checked", shapes_of_products_with_functions_are_checked),
     ("a_panic_of_a_function_of_sums_is_an_error", a_panic_of_a_function_of_sums_is_an_error),
@@ -38,6 +40,24 @@ pub mod multiplying {
     #[matmul(factors = f16, transpose_a)]
     pub fn weighted(sum: f32, table: Plane<f32>, #[row] which: &u8) -> f16 {
         f16::from_f32(sum * table.get(0, *which as usize).copied().unwrap_or(1.0))
+    }
+
+    /// out <- a b of each batch, plus its number
+    #[matmul(factors = f16, batches)]
+    pub fn in_batches(sum: f32, #[batch] batch: usize) -> f32 {
+        sum + batch as f32
+    }
+
+    /// out <- a b^T of each group, plus the bias of its columns, less the row's number
+    #[matmul(factors = bf16, transpose_b, groups)]
+    pub fn by_experts(
+        sum: f32,
+        #[group] expert: usize,
+        #[row] i: usize,
+        #[column] j: usize,
+        bias: Plane<f32>,
+    ) -> bf16 {
+        bf16::from_f32(sum + bias.get(expert, j).copied().unwrap_or(f32::NAN) - i as f32)
     }
 
     /// out <- a b^T / divisors of the columns
@@ -196,6 +216,103 @@ fn results_of_products_keep_what_is_between_rows(device: &Device) -> Outcome {
         let between = (0..69).flat_map(|row| &all[first + row * pitch + 40..first + (row + 1) * pitch]);
         expect("what is between", all[..first].iter().chain(between).all(|it| *it == 7.5), true)?;
     }
+    Ok(())
+}
+
+/// Small whole numbers.
+fn numbers(random: &mut fastrand::Rng, len: usize) -> Vec<f32> {
+    (0..len).map(|_| f32::from(random.i8(-5..=5))).collect()
+}
+
+fn batches_of_products_pass_through_a_function(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(707));
+    // The right factors are below each other along the depth: whole tiles of it, unless there is one.
+    for (batches, [rows, columns, depth]) in [(3, [72, 40, 64]), (2, [5, 136, 128]), (1, [9, 8, 24])] {
+        let (a, b) =
+            (numbers(&mut random, batches * rows * depth), numbers(&mut random, batches * depth * columns));
+        let upload =
+            |numbers: &[f32]| stream.upload(&numbers.iter().map(|it| f16::from_f32(*it)).collect::<Vec<_>>());
+        let (device_a, device_b) = (upload(&a)?, upload(&b)?);
+        let mut out = stream.fill(f32::NAN, batches * rows * columns)?;
+        multiplying::in_batches(
+            &stream,
+            device_a.view_2d(depth, batches * rows)?,
+            device_b.view_2d(columns, batches * depth)?,
+            batches,
+            out.view_2d_mut(columns, batches * rows)?,
+        )?;
+        let expected = |at: usize| -> f32 {
+            let (row, column) = (at / columns, at % columns);
+            let batch = row / rows;
+            let products = (0..depth).map(|k| a[row * depth + k] * b[(batch * depth + k) * columns + column]);
+            products.sum::<f32>() + batch as f32
+        };
+        let expected: Vec<f32> = (0..batches * rows * columns).map(expected).collect();
+        expect(&format!("{batches} batches"), stream.download(&out)?, expected)?;
+    }
+    let x = stream.zeros::<f16>(16 * 48)?;
+    let mut out = stream.fill(7.0_f32, 16 * 16)?;
+    for (batches, [height_a, height_b], words) in [
+        (3, [16, 48], ["the number of batches", "3 for 16 rows"]),
+        (0, [16, 48], ["the number of batches", "0 for"]),
+        (2, [16, 32], ["the depth", "16"]),
+    ] {
+        let (a, b) = (x.view_2d(16, height_a)?, x.view_2d(16, height_b)?);
+        let refused = multiplying::in_batches(&stream, a, b, batches, out.view_2d_mut(16, 16)?);
+        let is_argument = |error: &Error| matches!(error, Error::Argument { function: "matmul", .. });
+        names(&expect_error("batches", refused, is_argument)?, &words)?;
+    }
+    expect("after refused products", stream.download(&out)?, vec![7.0; 256])
+}
+
+fn groups_of_products_pass_through_a_function(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(708));
+    // The rows of the first result are no whole groups of four.
+    let shapes: [([usize; 3], &[u32]); 3] = [
+        ([75, 7, 16], &[2, 2, 70, 71, 74]),
+        ([9, 136, 72], &[0, 9]),
+        ([400, 264, 136], &[3, 132, 132, 391, 392]),
+    ];
+    for ([rows, columns, depth], offsets) in
+        if device.is_cuda() { &shapes[..] } else { &shapes[..2] }.iter().copied()
+    {
+        let groups = offsets.len() - 1;
+        let (a, b) = (numbers(&mut random, rows * depth), numbers(&mut random, groups * columns * depth));
+        let bias = numbers(&mut random, groups * columns);
+        let upload = |numbers: &[f32]| {
+            stream.upload(&numbers.iter().map(|it| bf16::from_f32(*it)).collect::<Vec<_>>())
+        };
+        let (device_a, device_b) = (upload(&a)?, upload(&b)?);
+        let (device_bias, device_offsets) = (stream.upload(&bias)?, stream.upload(offsets)?);
+        let before = bf16::from_f32(7.5);
+        let mut out = stream.fill(before, rows * columns)?;
+        multiplying::by_experts(
+            &stream,
+            device_a.view_2d(depth, rows)?,
+            device_b.view_2d(depth, groups * columns)?,
+            &device_offsets,
+            device_bias.view_2d(columns, groups)?,
+            out.view_2d_mut(columns, rows)?,
+        )?;
+        let expected = |at: usize| -> bf16 {
+            let (row, column) = (at / columns, at % columns);
+            let Some(group) = offsets.windows(2).position(|ends| (ends[0]..ends[1]).contains(&(row as u32)))
+            else {
+                return before;
+            };
+            let of_b = &b[(group * columns + column) * depth..][..depth];
+            let sum: f32 = a[row * depth..][..depth].iter().zip(of_b).map(|(a, b)| a * b).sum();
+            bf16::from_f32(sum + bias[group * columns + column] - row as f32)
+        };
+        let expected: Vec<bf16> = (0..rows * columns).map(expected).collect();
+        expect(&format!("{rows} rows in {groups} groups"), stream.download(&out)?, expected)?;
+    }
+    let (x, bias) = (stream.zeros::<bf16>(64)?, stream.zeros::<f32>(8)?);
+    let (x, bias, mut out) = (x.view_2d(8, 8)?, bias.view_2d(8, 1)?, stream.zeros(8 * 8)?);
+    let offsets = stream.upload(&[0_u32, 9])?;
+    multiplying::by_experts(&stream, x, x, &offsets, bias, out.view_2d_mut(8, 8)?)?;
+    let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+    names(&expect_error("a group beyond the rows", stream.synchronize(), is_panic)?, &["ascend up to"])?;
     Ok(())
 }
 

@@ -45,6 +45,31 @@ mod kernels {
         sum
     }
 
+    #[matmul(factors = i8, transpose_b, batches, groups)]
+    pub fn with_batches_and_groups(sum: i32) -> i32 {
+        sum
+    }
+
+    #[matmul(factors = f16, transpose_a, groups)]
+    pub fn with_columns_of_groups(sum: f32) -> f32 {
+        sum
+    }
+
+    #[matmul(factors = i8, transpose_b, groups)]
+    pub fn with_a_batch(sum: i32, #[batch] i: usize) -> i32 {
+        sum
+    }
+
+    #[matmul(factors = i8, transpose_b, groups)]
+    pub fn with_a_short_group(sum: i32, #[group] i: u32) -> i32 {
+        sum
+    }
+
+    #[matmul(factors = i8, transpose_b, batches)]
+    pub fn with_a_taken_name(sum: i32, batches: i32) -> i32 {
+        sum * batches
+    }
+
     #[elementwise]
     pub fn with_a_row(#[row] i: usize, x: &f32) -> f32 {
         *x

@@ -11,7 +11,7 @@ use crate::memory::tensor_map::TensorMap;
 /// [`transposed`](TensorMap::transposed).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no factor of a block's product",
-    label = "expected a `TensorMap` of the memory's elements, or its `.transposed()`",
+    label = "expected a `TensorMap` of the memory's elements, its `.transposed()` or `.transposed_each(height)`",
     note = "only planes of `f16` and `bf16` are transposed: tensor cores read other elements along their rows"
 )]
 pub trait TiledFactor<T>: Copy + sealed::Factor {
@@ -30,12 +30,20 @@ pub trait TiledFactor<T>: Copy + sealed::Factor {
         if Self::IS_TRANSPOSED { [plane.width(), plane.height()] } else { [plane.height(), plane.width()] }
     }
 
-    /// An element of row `row`, if it is within the plane.
+    /// The row and the column in the plane of the first element of row `row`, of the matrix that this row is of.
     #[doc(hidden)]
     #[inline(always)]
-    fn element(&self, row: usize, number: usize) -> Option<&T> {
-        let [row, column] = if Self::IS_TRANSPOSED { [number, row] } else { [row, number] };
-        self.plane().get(row, column)
+    fn place(&self, row: usize) -> [usize; 2] {
+        if Self::IS_TRANSPOSED { [0, row] } else { [row, 0] }
+    }
+
+    /// An element of the row that is `below` rows below `row`, if it is within the plane.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn element(&self, row: usize, below: usize, number: usize) -> Option<&T> {
+        let [row, column] = self.place(row);
+        let [down, right] = if Self::IS_TRANSPOSED { [number, below] } else { [below, number] };
+        self.plane().get(row + down, column + right)
     }
 }
 

@@ -284,13 +284,12 @@ pub(super) unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
         // SAFETY: the caller's. An empty plane has no map.
         return unsafe { start_zeros(to, R * ROW, full) };
     }
+    let [row, column] = factor.place(row);
     for first in (0..R).step_by(F::ROWS) {
-        let (to, row) = (to + (first * ROW) as u32, row + first);
+        let to = to + (first * ROW) as u32;
+        let [down, right] = if F::IS_TRANSPOSED { [depth, first] } else { [first, depth] };
         // SAFETY: the caller's; the map is of tiles with that many rows, each of 128 bytes.
-        unsafe {
-            let place = if F::IS_TRANSPOSED { [row, depth] } else { [depth, row] };
-            start_copy(to, factor.map(), place.map(|axis| axis as i32), full)
-        };
+        unsafe { start_copy(to, factor.map(), [column + right, row + down].map(|axis| axis as i32), full) };
     }
 }
 

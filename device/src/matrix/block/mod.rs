@@ -1,9 +1,10 @@
-//! Products of matrices by a whole block: [`Products`]. `factor` and `transposed` have what is multiplied, `place` where, `results` what is stored of it, `hopper` the instructions of `sm_90a`, with its
+//! Products of matrices by a whole block: [`Products`]. `factor` and `transposed` have what is multiplied, `place` where, `order` in which order, `results` what is stored of it, `hopper` the instructions of `sm_90a`, with its
 //! `stages`, `steps` what computes the same elsewhere. `twice` multiplies by what comes of a product, and `pairs` by what comes of two.
 
 mod factor;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 mod hopper;
+mod order;
 #[cfg(feature = "half")]
 mod pairs;
 mod place;
@@ -21,13 +22,14 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 pub use self::factor::TiledFactor;
+pub use self::order::{ProductTiles, ResultTile, RowGroups};
 #[cfg(feature = "half")]
 pub use self::pairs::PairedProducts;
 use self::place::{Depth, Words};
 pub use self::place::{PartialProduct, ProductPlace};
-pub use self::results::{ProductResult, SumFunction, multiply_and_store, nearest, nearest_of_plane};
+pub use self::results::{ProductResult, Several, SumFunction, multiply_and_store, nearest, nearest_of_plane};
 #[cfg(feature = "half")]
-pub use self::transposed::Transposed;
+pub use self::transposed::{Transposed, TransposedEach};
 #[cfg(feature = "half")]
 pub use self::twice::TwoProducts;
 use super::{COLUMNS, MatrixElement, ROWS, unrolled};
@@ -379,7 +381,7 @@ impl Thread<'_, 1> {
     ///
     /// The tiles of `a`'s map have `M` rows, or a divisor of that; those of `b` have `N`, or a divisor: other maps are compile errors. A
     /// factor that is stored the other way is passed as [`a.transposed()`](crate::TensorMap::transposed): with `b.transposed()`, the product is
-    /// `a b`.
+    /// `a b`. [`b.transposed_each(height)`](crate::TensorMap::transposed_each) is for matrices below each other in one plane.
     ///
     /// Elements beyond the edges of `a` and `b` are zeros, so places and sums may lie beyond the edges of the result, which `each` then
     /// leaves out. Products are exact, and sums `f32` or, of integers, `i32`, as in [`FragmentA`](super::FragmentA); but `wgmma` adds products

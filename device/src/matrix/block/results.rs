@@ -2,7 +2,10 @@
 
 use bytemuck::Pod;
 
-use super::{EachProduct, ProductElement, ProductSums, Products, RowOfFours, TiledFactor, each_column};
+use super::{
+    EachProduct, ProductElement, ProductSums, ProductTiles, Products, ResultTile, RowGroups, RowOfFours,
+    TiledFactor, each_column,
+};
 use crate::atomic::{AtomicLoadStore, DeviceAtomic, Ordering::Relaxed};
 use crate::element::device_copy::DeviceCopy;
 use crate::matrix::{COLUMNS, ROWS, unrolled};
@@ -13,9 +16,6 @@ use crate::number::narrow::{f8e4m3, f8e5m2};
 use crate::shared::Shared;
 use crate::thread::Thread;
 use crate::warp::Warp;
-
-/// The tiles below each other that are multiplied at the same time: they read the same columns of the right factor.
-const TOGETHER: usize = 8;
 
 /// An element that a function of `#[matmul]` returns: `f32`, `i32`, `u32`, `i8`, `u8`, `f8e4m3`, `f8e5m2`, and with the feature `half` `f16` and
 /// `bf16`.
@@ -65,18 +65,16 @@ pub trait SumFunction<U, C>: Copy {
     /// Whether no input is empty.
     fn has_inputs(self) -> bool;
 
-    /// The result for the sum in that row and column; `None` if an input is empty.
-    fn of(self, row: usize, column: usize, sum: U) -> Option<C>;
+    /// The result for the sum in that row, of all batches, and column, of that batch or group; `None` if an input is empty.
+    fn of(self, matrix: usize, row: usize, column: usize, sum: U) -> Option<C>;
 }
 
 /// A tile of a product as results. If it `IS_WHOLE`, all of it is within the product: code without a branch for each sum.
 #[doc(hidden)]
 pub struct Target<'c, G: AtomicLoadStore, F, const IS_WHOLE: bool> {
     out: &'c [DeviceAtomic<G>],
-    /// Rows and columns of the product.
-    extent: [usize; 2],
-    /// Row and column of the tile.
-    place: [usize; 2],
+    tile: ResultTile,
+    columns: usize,
     /// The groups of a row.
     groups: usize,
     function: F,
@@ -89,9 +87,10 @@ impl<'c, G: AtomicLoadStore, F, const IS_WHOLE: bool> Target<'c, G, F, IS_WHOLE>
     where
         F: SumFunction<U, C>,
     {
-        let (row, column) = (self.place[0] + row, self.place[1] + column);
-        if IS_WHOLE || row < self.extent[0] && column < self.extent[1] {
-            self.function.of(row, column, sum)
+        let ([first, end], matrix) = (self.tile.rows, self.tile.matrix);
+        let (row, column) = (first + row, self.tile.column + column);
+        if IS_WHOLE || row < end && column < self.columns {
+            self.function.of(matrix, row, column, sum)
         } else {
             None
         }
@@ -100,8 +99,10 @@ impl<'c, G: AtomicLoadStore, F, const IS_WHOLE: bool> Target<'c, G, F, IS_WHOLE>
     /// The groups of a row of the tile.
     #[inline(always)]
     fn row(&self, row: usize, per_group: usize) -> &'c [DeviceAtomic<G>] {
-        let start = (self.place[0] + row) * self.groups;
-        self.out.get(start + self.place[1] / per_group..start + self.groups).unwrap_or_default()
+        let [first, end] = self.tile.rows;
+        let start = (first + row) * self.groups;
+        let groups = self.out.get(start + self.tile.column / per_group..start + self.groups);
+        groups.filter(|_| IS_WHOLE || first + row < end).unwrap_or_default()
     }
 }
 
@@ -201,6 +202,18 @@ fn joined_bytes(four: u64) -> u32 {
     four as u32 | (four >> 16) as u32
 }
 
+/// The products of a `#[matmul]`.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum Several<'o> {
+    /// One.
+    One,
+    /// As many, below each other.
+    Batches(usize),
+    /// One for each group of rows, with a matrix each as right factor.
+    Groups(&'o [u32]),
+}
+
 /// The kernel of `#[matmul]`: stores what `function` makes of each sum of `a b^T`, by all blocks together. `out` has whole groups for each row.
 #[doc(hidden)]
 #[track_caller]
@@ -217,46 +230,52 @@ pub fn multiply_and_store<
     memory: Shared<'_, Products<T, M, N, S>, ID>,
     a: impl TiledFactor<T>,
     b: impl TiledFactor<T>,
+    several: Several<'_>,
     out: &[DeviceAtomic<C::Group>],
     function: impl SumFunction<T::Sum, C>,
 ) {
-    let extent @ [rows, columns] = [a.extent()[0], b.extent()[0]];
-    let (down, across) = (rows.div_ceil(M), columns.div_ceil(N));
-    let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
-    let tiles = (first..down * across).step_by(step).map(|tile| {
-        // Code for a division by zero would be long.
-        let of_group = (TOGETHER * across).max(1);
-        let (above, place) = (tile / of_group * TOGETHER, tile % of_group);
-        let together = (down - above).clamp(1, TOGETHER);
-        [(above + place % together) * M, place / together * N]
-    });
-    let (warp, groups) = (t.warp(), columns.div_ceil(C::GROUP));
-    t.multiply_each(memory, a, b, tiles, Stored::<C, _, M> { warp: &warp, out, extent, groups, function });
+    let [rows, columns] = [a.extent()[0], b.extent()[0]];
+    let (batches, groups) = match several {
+        Several::One => (1, RowGroups(&[])),
+        Several::Batches(batches) => (batches.max(1), RowGroups(&[])),
+        Several::Groups(offsets) => (1, RowGroups(offsets)),
+    };
+    let matrices = batches.max(groups.len());
+    let tiles = ProductTiles { extent: [rows / batches, columns / matrices], tile: [M, N], batches, groups };
+    let stored =
+        Stored::<C, _> { warp: &t.warp(), out, tiles, is_one: matches!(several, Several::One), function };
+    t.multiply_each(memory, a, b, tiles.places(t), stored);
+    // At the end, where it needs no registers beside the sums.
+    groups.check(t, rows);
 }
 
 /// What is done with each tile of a product.
-struct Stored<'c, C: ProductResult, F, const M: usize> {
+struct Stored<'c, C: ProductResult, F> {
     warp: &'c Warp<'c>,
     out: &'c [DeviceAtomic<C::Group>],
-    extent: [usize; 2],
-    groups: usize,
+    tiles: ProductTiles<'c>,
+    /// Whether there is one product: a constant, with which places are not taken apart.
+    is_one: bool,
     function: F,
 }
 
-impl<U: Copy, C: ProductResult, F: SumFunction<U, C>, const M: usize, const N: usize>
-    EachProduct<[usize; 2], N, U> for Stored<'_, C, F, M>
+impl<U: Copy, C: ProductResult, F: SumFunction<U, C>, const N: usize> EachProduct<[usize; 2], N, U>
+    for Stored<'_, C, F>
 {
     #[inline(always)]
     fn of(&mut self, place: [usize; 2], sums: &ProductSums<N, U>) {
-        let Stored { warp, out, extent, groups, function, .. } = *self;
+        let Stored { warp, out, tiles, is_one, function } = *self;
         // Afterwards LLVM does not ask for each sum.
         if !function.has_inputs() {
             return;
         }
-        if warp.all(place[0] + M <= extent[0] && place[1] + N <= extent[1]) {
-            C::store(sums, warp, &Target::<_, _, true> { out, extent, place, groups, function });
+        let ([row, column], [rows, columns]) = (place, tiles.extent);
+        let tile = if is_one { ResultTile { matrix: 0, rows: [row, rows], column } } else { tiles.at(place) };
+        let groups = columns.div_ceil(C::GROUP);
+        if warp.all(row + tiles.tile[0] <= tile.rows[1] && tile.column + tiles.tile[1] <= columns) {
+            C::store(sums, warp, &Target::<_, _, true> { out, tile, columns, groups, function });
         } else {
-            C::store(sums, warp, &Target::<_, _, false> { out, extent, place, groups, function });
+            C::store(sums, warp, &Target::<_, _, false> { out, tile, columns, groups, function });
         }
     }
 }

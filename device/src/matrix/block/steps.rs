@@ -88,7 +88,7 @@ unsafe fn copy<T: ProductElement, F: TiledFactor<T>, const R: usize>(
             if F::IS_TRANSPOSED { [number % R, number / R] } else { [number / WORDS, number % WORDS] };
         let first = (step * WORDS + w) * T::PER_WORD;
         let zero = || bytemuck::Zeroable::zeroed();
-        let word = T::word(|i| factor.element(row + r, first + i).copied().unwrap_or_else(zero));
+        let word = T::word(|i| factor.element(row, r, first + i).copied().unwrap_or_else(zero));
         // SAFETY: within the tile, and this thread's.
         unsafe { tile.add(place(r, w)).write(word) };
     }

@@ -1,6 +1,6 @@
 //! The function of a product: it launches the kernel of the tiles that suit the shape.
 
-use ferrogrid_syntax::{Matmul, Role};
+use ferrogrid_syntax::{Matmul, Role, Several};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Ident, Lifetime, Type};
@@ -9,7 +9,7 @@ use super::template::{is_passed, lifetime, parameter, stream};
 
 /// The function.
 pub(super) fn function(matmul: &Matmul) -> TokenStream {
-    let Matmul { attributes, visibility, name, arguments, factors, result, are_transposed } = matmul;
+    let Matmul { attributes, visibility, name, arguments, factors, result, are_transposed, several } = matmul;
     let [large, small, narrow] = ["large", "small", "narrow"].map(|tile| matmul.kernel(tile));
     let lifetimes: Vec<Lifetime> = arguments.iter().enumerate().filter_map(lifetime).collect();
     let plane = |lifetime: &Lifetime, element: &Type| quote!(::ferrogrid::__private::DeviceView<#lifetime, #element, 2>);
@@ -24,32 +24,58 @@ pub(super) fn function(matmul: &Matmul) -> TokenStream {
     let of_columns = names(|role| matches!(role, Role::OfColumn(_)));
     let [turned_a, turned_b] = are_transposed;
     let stream = stream(arguments);
+    // What the function and the kernels take, beside that: the parameter, with a lifetime, and how it is passed.
+    let private = quote!(::ferrogrid::__private);
+    let (lifetime_of_groups, parameter, several, of_kernel) = match several {
+        Several::One => (quote!(), quote!(), quote!(Batches(1)), quote!()),
+        Several::Batches => {
+            (quote!(), quote!(batches: usize,), quote!(Batches(batches)), quote!(batches as u64,))
+        }
+        Several::Groups => {
+            let parameter = quote!(groups: impl #private::DeviceInput<'groups, u32>,);
+            (quote!('groups,), parameter, quote!(Groups(groups.len())), quote!(groups,))
+        }
+    };
+    let groups = (!lifetime_of_groups.is_empty())
+        .then(|| quote!(let groups = #private::DeviceInput::into_input(groups);));
+    let about = match matmul.several {
+        Several::One => "",
+        Several::Batches => " Matrices of `batches` products are below each other in `a`, `b` and `out`.",
+        Several::Groups => {
+            " `groups` has the first row of each group of `a` and `out`, and the end of the last one; `b` has a matrix for each group, below each \
+             other. Rows of no group stay as they are. If offsets do not ascend up to the rows, the kernel panics."
+        }
+    };
     let text = format!(
-        "\nWrites what it returns for each sum of the product of `a`{} and `b`{} to `out`, by tensor cores where the device has them.\n\n\
+        "\nWrites what it returns for each sum of the product of `a`{} and `b`{} to `out`, by tensor cores where the device has them.{}\n\n\
          # Errors\n`Error::LengthMismatch` if the factors have not the same depth, or an input not an element for each row or column; `Error::ShapeMismatch` if `out` or an input has another \
          shape than the product, and those of a launch: rows of both factors have a multiple of 16 bytes. The next synchronising call \
          reports errors of the running kernel.",
         if *turned_a { "'s transpose" } else { "" },
         if *turned_b { "'s transpose" } else { "" },
+        about,
     );
     quote! {
         #(#attributes)*
         #[doc = #text]
         #[allow(dead_code, clippy::too_many_arguments)]
         #[track_caller]
-        #visibility fn #name<'a, 'b, #(#lifetimes,)* 'out>(
+        #visibility fn #name<'a, 'b, #lifetime_of_groups #(#lifetimes,)* 'out>(
             #stream: &::ferrogrid::__private::Stream,
             a: ::ferrogrid::__private::DeviceView<'a, #factors, 2>,
             b: ::ferrogrid::__private::DeviceView<'b, #factors, 2>,
+            #parameter
             #(#parameters,)*
             out: impl ::core::convert::Into<::ferrogrid::__private::PitchedViewMut<'out, #result>>,
         ) -> ::ferrogrid::__private::Result<()> {
+            #groups
             #(let #of_rows = ::ferrogrid::__private::DeviceInput::into_input(#of_rows);)*
             #(let #of_columns = ::ferrogrid::__private::DeviceInput::into_input(#of_columns);)*
             ::ferrogrid::__private::matmul(
                 #stream,
                 [a, b],
                 [#turned_a, #turned_b],
+                ::ferrogrid::__private::Several::#several,
                 ::ferrogrid::__private::ProductInputs {
                     planes: &[#([#planes.width(), #planes.height()]),*],
                     of_rows: &[#(#of_rows.len()),*],
@@ -57,9 +83,9 @@ pub(super) fn function(matmul: &Matmul) -> TokenStream {
                 },
                 ::core::convert::Into::into(out),
                 |__grid, __tile, __out| match __tile {
-                    ::ferrogrid::__private::ProductTile::Large => #large(#stream, __grid, a, b, #(#passed,)* __out),
-                    ::ferrogrid::__private::ProductTile::Small => #small(#stream, __grid, a, b, #(#passed,)* __out),
-                    ::ferrogrid::__private::ProductTile::Narrow => #narrow(#stream, __grid, a, b, #(#passed,)* __out),
+                    ::ferrogrid::__private::ProductTile::Large => #large(#stream, __grid, a, b, #of_kernel #(#passed,)* __out),
+                    ::ferrogrid::__private::ProductTile::Small => #small(#stream, __grid, a, b, #of_kernel #(#passed,)* __out),
+                    ::ferrogrid::__private::ProductTile::Narrow => #narrow(#stream, __grid, a, b, #of_kernel #(#passed,)* __out),
                 },
             )
         }

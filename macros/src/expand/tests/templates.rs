@@ -138,9 +138,28 @@ fn a_product_becomes_kernels_of_three_tiles_and_the_type_of_its_function() {
     );
     has(
         &host,
-        "[true,false],p::ProductInputs{planes:&[[residual.width(),residual.height()]],of_rows:&[],of_columns:&[bias.len()],}",
+        "[true,false],p::Several::Batches(1),p::ProductInputs{planes:&[[residual.width(),residual.height()]],of_rows:&[],of_columns:&[bias.len()],}",
     );
     has(&host, "p::ProductTile::Narrow=>layer_narrow(stream,__grid,a,b,scale,bias,table,residual,__out),");
+}
+
+#[test]
+fn a_product_has_batches_or_groups_of_rows() {
+    let text =
+        "mod m { #[matmul(factors = f16, batches)] fn k(sum: f32, #[batch] i: usize) -> f32 { f(sum, i) } }";
+    let (host, device) = (on_host(text), on_device(text));
+    has(&device, "let __depth=a.width();d::matrix::multiply_and_store::<");
+    has(&device, "a,b.transposed_each(__depth),d::matrix::Several::Batches(__batches as usize),out,");
+    has(&device, "__ferrogrid_element_k(__sum,__matrix)");
+    has(&host, "batches:usize,out:");
+    has(&host, "p::Several::Batches(batches),");
+    has(&host, "k_large(stream,__grid,a,b,batches as u64,__out)");
+    let text = "mod m { #[matmul(factors = i8, transpose_b, groups)] fn k(sum: i32) -> i32 { sum } }";
+    let (host, device) = (on_host(text), on_device(text));
+    has(&device, "a,b,d::matrix::Several::Groups(__groups),out,");
+    has(&host, "<'a,'b,'groups,'out>");
+    has(&host, "groups:impl p::DeviceInput<'groups,u32>,out:");
+    has(&host, "p::Several::Groups(groups.len()),");
 }
 
 const BY_DAY: &str = "mod m { #[comparison(merge_sort, set_union, max_registers = 64)] pub fn by_day(a: &Event, b: &Event) -> bool { f(a, b) } }";

@@ -12,6 +12,8 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("matrices_of_all_numbers_are_multiplied", matrices_of_all_numbers_are_multiplied),
     ("batches_of_matrices_are_multiplied", batches_of_matrices_are_multiplied),
+    ("groups_of_rows_are_multiplied_by_matrices", groups_of_rows_are_multiplied_by_matrices),
+    ("offsets_of_groups_are_checked", offsets_of_groups_are_checked),
     ("products_that_fill_the_device_are_right", products_that_fill_the_device_are_right),
     ("deep_products_of_few_tiles_are_right", deep_products_of_few_tiles_are_right),
     ("large_products_of_tf32_are_right", large_products_of_tf32_are_right),
@@ -97,8 +99,15 @@ impl Added for f64 {
 struct Shape {
     extents: [usize; 3],
     batches: usize,
+    /// Where groups of rows begin, and the end of the last one; nothing if there are none.
+    groups: &'static [u32],
     transposed: [bool; 2],
     gaps: [usize; 3],
+}
+
+/// The group of a row.
+fn group_of(groups: &[u32], row: usize) -> Option<usize> {
+    groups.windows(2).position(|ends| (ends[0] as usize..ends[1] as usize).contains(&row))
 }
 
 /// A matrix in memory with gaps between its rows.
@@ -138,19 +147,21 @@ fn check_with<T: Modelled<C>, C: DeviceCopy + Debug>(
     mut next: impl FnMut() -> f32,
     options: impl for<'a, 'c> FnOnce(Gemm<'a, 'c, T, C>) -> Gemm<'a, 'c, T, C>,
 ) -> Outcome {
-    let Shape { extents: [rows, columns, depth], batches, transposed: [turned_a, turned_b], gaps } = shape;
-    let stored = |[rows, columns]: [usize; 2], turned| {
+    let Shape { extents: [rows, columns, depth], batches, groups, transposed: [turned_a, turned_b], gaps } =
+        shape;
+    let stored = |[rows, columns]: [usize; 2], turned, matrices: usize| {
         let [rows, columns] = if turned { [columns, rows] } else { [rows, columns] };
-        [rows * batches, columns]
+        [rows * matrices, columns]
     };
-    let a = Stored::new(stored([rows, depth], turned_a), gaps[0], || T::of(next()));
-    let b = Stored::new(stored([depth, columns], turned_b), gaps[1], || T::of(next()));
+    let matrices = if groups.is_empty() { batches } else { groups.len() - 1 };
+    let a = Stored::new(stored([rows, depth], turned_a, batches), gaps[0], || T::of(next()));
+    let b = Stored::new(stored([depth, columns], turned_b, matrices), gaps[1], || T::of(next()));
     let before = Stored::new([rows * batches, columns], gaps[2], || {
         T::before(if beta == 0.0 { f32::NAN } else { next() })
     });
 
     let (device_a, device_b) = (stream.upload(&a.elements)?, stream.upload(&b.elements)?);
-    let mut device_c = stream.upload(&before.elements)?;
+    let (mut device_c, offsets) = (stream.upload(&before.elements)?, stream.upload(groups)?);
     let product = Gemm::new(
         device_a.view().pitched(a.width, a.height, a.pitch)?,
         device_b.view().pitched(b.width, b.height, b.pitch)?,
@@ -158,19 +169,23 @@ fn check_with<T: Modelled<C>, C: DeviceCopy + Debug>(
     );
     let product = if turned_a { product.transpose_a() } else { product };
     let product = if turned_b { product.transpose_b() } else { product };
+    let product = if groups.is_empty() { product } else { product.groups(offsets.view()) };
     let scales = [T::scale(alpha), T::scale(beta)];
     algorithms::gemm(stream, options(product.alpha(scales[0]).beta(scales[1]).batches(batches)))?;
 
     let mut expected = before.elements.clone();
     for row in 0..rows * batches {
         let (batch, own) = (row / rows, row % rows);
+        let Some(matrix) = (if groups.is_empty() { Some(batch) } else { group_of(groups, row) }) else {
+            continue; // it stays as it is
+        };
         for column in 0..columns {
             let pair = |k: usize| {
                 let of_a = if turned_a { a.get(batch * depth + k, own) } else { a.get(row, k) };
                 let of_b = if turned_b {
-                    b.get(batch * columns + column, k)
+                    b.get(matrix * columns + column, k)
                 } else {
-                    b.get(batch * depth + k, column)
+                    b.get(matrix * depth + k, column)
                 };
                 (of_a, of_b)
             };
@@ -221,7 +236,7 @@ fn matrices_of_all_numbers_are_multiplied(device: &Device) -> Outcome {
     for extents in if device.is_cuda() { &EXTENTS[..] } else { &EXTENTS[..4] }.iter().copied() {
         for transposed in [[false, false], [false, true], [true, false], [true, true]] {
             for gaps in [[0; 3], [3, 1, 2], [8, 16, 4]] {
-                let shape = Shape { extents, batches: 1, transposed, gaps };
+                let shape = Shape { extents, batches: 1, groups: &[], transposed, gaps };
                 let scales = if gaps[0] == 3 { [3.0, 2.0] } else { [1.0, 0.0] };
                 check::<bf16, _>(&stream, shape, scales, || whole(&mut random))?;
                 check::<f16, _>(&stream, shape, scales, || whole(&mut random))?;
@@ -243,9 +258,12 @@ fn matrices_of_all_numbers_are_multiplied(device: &Device) -> Outcome {
 
 fn batches_of_matrices_are_multiplied(device: &Device) -> Outcome {
     let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(602));
-    for (extents, batches) in [([16, 8, 24], 7), ([66, 20, 17], 3), ([5, 3, 2], 20)] {
+    // Of a depth with whole tiles, 16-bit factors are read in place, unless their rows are odd.
+    for (extents, batches) in
+        [([16, 8, 24], 7), ([66, 20, 17], 3), ([5, 3, 2], 20), ([16, 24, 128], 3), ([9, 12, 64], 2)]
+    {
         for transposed in [[false, false], [false, true], [true, false], [true, true]] {
-            let shape = Shape { extents, batches, transposed, gaps: [0, 0, 4] };
+            let shape = Shape { extents, batches, groups: &[], transposed, gaps: [0, 0, 4] };
             check::<bf16, _>(&stream, shape, [2.0, 1.0], || whole(&mut random))?;
             check::<f16, _>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
             check::<f32, _>(&stream, shape, [1.0, 0.0], || whole(&mut random))?;
@@ -259,40 +277,84 @@ fn batches_of_matrices_are_multiplied(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// So many tiles that the largest ones are taken.
+/// Of groups without rows, with one, and with more than tiles have, and rows of none before, between and after.
+fn groups_of_rows_are_multiplied_by_matrices(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(608));
+    let shapes: [([usize; 3], &'static [u32]); 4] = [
+        ([9, 8, 16], &[2, 2, 3, 8, 8]),
+        ([75, 20, 17], &[0, 70, 71, 75]),
+        ([5, 3, 8], &[0, 0]),
+        ([400, 264, 192], &[3, 132, 132, 391, 392]),
+    ];
+    // The model is slow.
+    for (extents, groups) in if device.is_cuda() { &shapes[..] } else { &shapes[..3] }.iter().copied() {
+        for transposed in [[false, false], [false, true], [true, false], [true, true]] {
+            for (gaps, scales) in [([0; 3], [1.0, 0.0]), ([3, 1, 2], [3.0, 2.0])] {
+                let shape = Shape { extents, batches: 1, groups, transposed, gaps };
+                check::<bf16, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f16, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f32, _>(&stream, shape, scales, || whole(&mut random))?;
+                check_with::<f32, _>(&stream, shape, scales, || whole(&mut random), |it| it.tf32())?;
+                check::<f64, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<i8, _>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e4m3, f32>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e4m3, bf16>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e5m2, f32>(&stream, shape, scales, || whole(&mut random))?;
+                check::<f8e5m2, bf16>(&stream, shape, scales, || whole(&mut random))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn offsets_of_groups_are_checked(device: &Device) -> Outcome {
+    fn check<T: Modelled>(device: &Device) -> Outcome {
+        for offsets in [[0_u32, 3, 2, 4], [0, 1, 2, 5]] {
+            let stream = device.new_stream()?;
+            let (x, offsets) = (stream.fill(T::of(1.0), 3 * 16 * 16)?, stream.upload(&offsets)?);
+            let mut c = stream.fill(T::of(0.0), 4 * 16)?;
+            let product = Gemm::new(
+                x.view().slice(..4 * 16)?.into_2d(16, 4)?,
+                x.view_2d(16, 48)?,
+                c.view_2d_mut(16, 4)?,
+            );
+            algorithms::gemm(&stream, product.transpose_b().groups(offsets.view()))?;
+            let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+            let error = expect_error("offsets of groups", stream.synchronize(), is_panic)?;
+            names(&error, &["the offsets of groups ascend up to the number of rows"])?;
+        }
+        Ok(())
+    }
+    check::<bf16>(device)?;
+    check::<f32>(device)?;
+    check::<f64>(device)?;
+    let stream = device.new_stream()?;
+    let (x, offsets) = (stream.zeros::<f32>(16)?, stream.zeros::<u32>(4)?);
+    let mut c = stream.fill(7.0_f32, 16)?;
+    let is_argument = |error: &Error| matches!(error, Error::Argument { function: "gemm", .. });
+    for (len, batches, words) in [
+        (0, 1, ["offsets", "0"]),
+        (1, 1, ["offsets", "1"]),
+        (4, 1, ["groups", "3 for 4 rows"]),
+        (3, 2, ["batches", "2"]),
+    ] {
+        let product = Gemm::new(x.view_2d(4, 4)?, x.view_2d(4, 4)?, c.view_2d_mut(4, 4)?).batches(batches);
+        let refused = algorithms::gemm(&stream, product.groups(offsets.view().slice(..len)?));
+        names(&expect_error("offsets", refused, is_argument)?, &words)?;
+    }
+    expect("after refused products", stream.download(&c)?, vec![7.0; 16])
+}
+
+/// So many tiles that the largest ones are taken: of batches, and of groups.
 fn products_that_fill_the_device_are_right(device: &Device) -> Outcome {
     fn check<T: Modelled<C>, C: DeviceCopy + Debug>(device: &Device) -> Outcome {
         let [rows, columns, depth] = [128, 256, 8];
-        let batches =
-            if device.is_cuda() { 2 * device.properties()?.multiprocessor_count as usize } else { 2 };
-        let (of_row, of_column) = (|row: usize| (row % 13) as f32, |column: usize| (column % 11) as f32);
-        // Each sum is that of two numbers, of its row and of its column.
-        let a = (0..rows * batches * depth).map(|place| match place % depth {
-            0 => T::of(of_row(place / depth)),
-            5 => T::of(1.0),
-            _ => T::of(0.0),
-        });
-        let b = (0..depth * batches * columns).map(|place| match place / columns % depth {
-            0 => T::of(1.0),
-            5 => T::of(of_column(place % columns)),
-            _ => T::of(0.0),
-        });
-        let stream = device.new_stream()?;
-        let (a, b) = (stream.upload(&a.collect::<Vec<_>>())?, stream.upload(&b.collect::<Vec<_>>())?);
-        let mut c = stream.upload(&vec![T::before(f32::NAN); rows * batches * columns])?;
-        let product = Gemm::new(
-            a.view_2d(depth, rows * batches)?,
-            b.view_2d(columns, depth * batches)?,
-            c.view_2d_mut(columns, rows * batches)?,
-        );
-        algorithms::gemm(&stream, product.batches(batches))?;
-        for (place, found) in stream.download(&c)?.into_iter().enumerate() {
-            let expected = T::before(of_row(place / columns) + of_column(place % columns));
-            if format!("{found:?}") != format!("{expected:?}") {
-                return Err(format!("{found:?} instead of {expected:?} at {place}").into());
-            }
-        }
-        Ok(())
+        let processors =
+            if device.is_cuda() { device.properties()?.multiprocessor_count as usize } else { 1 };
+        check_filled::<T, C>(device, [rows, columns, depth], 2 * processors, &[])?;
+        // A round of large tiles, three of which have few rows.
+        let end = 128 * processors.saturating_sub(4).max(1) as u32;
+        check_filled::<T, C>(device, [end as usize + 9, columns, depth], 1, &[5, 70, 70, end])
     }
     check::<f32, _>(device)?;
     check::<f64, _>(device)?;
@@ -301,6 +363,52 @@ fn products_that_fill_the_device_are_right(device: &Device) -> Outcome {
     check::<i8, _>(device)?;
     check::<f8e4m3, f32>(device)?;
     check::<f8e4m3, bf16>(device)
+}
+
+/// Multiplies so many batches, or groups with such offsets, and compares each element with the sum of two numbers: of its row, and of its
+/// column in its group.
+fn check_filled<T: Modelled<C>, C: DeviceCopy + Debug>(
+    device: &Device,
+    [rows, columns, depth]: [usize; 3],
+    batches: usize,
+    groups: &[u32],
+) -> Outcome {
+    let of_row = |row: usize| (row % 13) as f32;
+    let of_column = |group: usize, column: usize| ((column + 3 * group) % 11) as f32;
+    let matrices = if groups.is_empty() { batches } else { groups.len() - 1 };
+    let a = (0..rows * batches * depth).map(|place| match place % depth {
+        0 => T::of(of_row(place / depth)),
+        5 => T::of(1.0),
+        _ => T::of(0.0),
+    });
+    let b = (0..depth * matrices * columns).map(|place| match place / columns % depth {
+        0 => T::of(1.0),
+        5 => T::of(of_column(place / columns / depth, place % columns)),
+        _ => T::of(0.0),
+    });
+    let stream = device.new_stream()?;
+    let (a, b) = (stream.upload(&a.collect::<Vec<_>>())?, stream.upload(&b.collect::<Vec<_>>())?);
+    let mut c = stream.upload(&vec![T::before(f32::NAN); rows * batches * columns])?;
+    let (product, offsets) = (
+        Gemm::new(
+            a.view_2d(depth, rows * batches)?,
+            b.view_2d(columns, depth * matrices)?,
+            c.view_2d_mut(columns, rows * batches)?,
+        ),
+        stream.upload(groups)?,
+    );
+    let product = if groups.is_empty() { product } else { product.groups(offsets.view()) };
+    algorithms::gemm(&stream, product.batches(batches))?;
+    for (place, found) in stream.download(&c)?.into_iter().enumerate() {
+        let row = place / columns;
+        let matrix = if groups.is_empty() { Some(row / rows) } else { group_of(groups, row) };
+        let sum = |matrix| of_row(row) + of_column(matrix, place % columns);
+        let expected = T::before(matrix.map_or(f32::NAN, sum));
+        if format!("{found:?}") != format!("{expected:?}") {
+            return Err(format!("{found:?} instead of {expected:?} at {place}").into());
+        }
+    }
+    Ok(())
 }
 
 /// So few tiles that GPUs multiply parts of the depth apart.
@@ -312,7 +420,7 @@ fn deep_products_of_few_tiles_are_right(device: &Device) -> Outcome {
     for (extents, batches) in [([3, 140, 7205], 1), ([66, 20, 8200], 1), ([65, 8, 7168], 2)] {
         for transposed in [[false, false], [false, true], [true, false], [true, true]] {
             for (gaps, scales) in [([3, 1, 2], [3.0, 2.0]), ([0; 3], [1.0, 0.0])] {
-                let shape = Shape { extents, batches, transposed, gaps };
+                let shape = Shape { extents, batches, groups: &[], transposed, gaps };
                 check::<bf16, _>(&stream, shape, scales, || whole(&mut random))?;
                 check::<f16, _>(&stream, shape, scales, || whole(&mut random))?;
                 check::<i8, _>(&stream, shape, scales, || whole(&mut random))?;
@@ -332,7 +440,7 @@ fn large_products_of_tf32_are_right(device: &Device) -> Outcome {
     let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(606));
     for transposed in [[false, false], [false, true], [true, false], [true, true]] {
         for (extents, gaps) in [([1030, 1101, 36], [3, 1, 2]), ([1024, 1088, 70], [0; 3])] {
-            let shape = Shape { extents, batches: 1, transposed, gaps };
+            let shape = Shape { extents, batches: 1, groups: &[], transposed, gaps };
             let scales = if gaps[0] == 3 { [3.0, 2.0] } else { [1.0, 0.0] };
             check_with::<f32, _>(&stream, shape, scales, || whole(&mut random), |it| it.tf32())?;
         }
@@ -344,7 +452,7 @@ fn large_products_of_tf32_are_right(device: &Device) -> Outcome {
 fn products_of_floats_have_the_same_bits_everywhere(device: &Device) -> Outcome {
     let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(603));
     for (extents, transposed) in [([150, 140, 133], [false, false]), ([40, 129, 64], [true, true])] {
-        let shape = Shape { extents, batches: 1, transposed, gaps: [0; 3] };
+        let shape = Shape { extents, batches: 1, groups: &[], transposed, gaps: [0; 3] };
         check::<f32, _>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
         check::<f64, _>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
     }
@@ -405,7 +513,7 @@ fn products_of_nothing_scale_what_was_there(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     for extents in [[5, 8, 0], [0, 3, 4], [4, 0, 4], [0, 0, 0]] {
         for transposed in [[false, false], [true, true]] {
-            let shape = Shape { extents, batches: 1, transposed, gaps: [0; 3] };
+            let shape = Shape { extents, batches: 1, groups: &[], transposed, gaps: [0; 3] };
             check::<f32, _>(&stream, shape, [1.0, 2.0], || 3.0)?;
             check_with::<f32, _>(&stream, shape, [1.0, 2.0], || 3.0, |it| it.tf32())?;
             check::<f64, _>(&stream, shape, [1.0, 0.0], || 3.0)?;

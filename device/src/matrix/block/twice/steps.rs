@@ -83,7 +83,7 @@ pub(in super::super) unsafe fn copy<T: HalfElement, F: TiledFactor<T>, const R: 
     row: usize,
 ) {
     for number in thread.block_stride(R * D) {
-        let element = from.element(row + number / D, number % D).copied();
+        let element = from.element(row, number / D, number % D).copied();
         // SAFETY: within the tile, and this thread's.
         unsafe { to.cast::<T>().add(number).write(element.unwrap_or_else(bytemuck::Zeroable::zeroed)) };
     }
