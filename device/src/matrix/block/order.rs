@@ -66,10 +66,10 @@ impl RowGroups<'_> {
         has_rows.then(|| (group, [first + number * height, end]))
     }
 
-    /// Panics in the first block unless the offsets ascend up to `rows`. All threads panic, or none, since those of a warp may multiply together.
+    /// Checks all offsets, in the first block.
     ///
     /// # Panics
-    /// So.
+    /// Unless the offsets ascend up to `rows`: in all threads of the first block, since those of a warp may multiply together.
     #[track_caller]
     #[inline(always)]
     pub fn check(self, t: &Thread<1>, rows: usize) {
