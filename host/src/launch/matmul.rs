@@ -1,9 +1,11 @@
-//! What the function of a `#[matmul]` does around its kernels: it checks shapes, chooses tiles, and stores whole groups.
+//! What the function of a `#[matmul]` does around its kernels: it checks shapes, chooses tiles, and copies results that are no whole groups.
 
+use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::matrix::{ProductResult, Products, RowGroups};
 
 use crate::DeviceAttribute;
+use crate::Temporary;
 use crate::error::{Error, Result};
 use crate::launch::grid::Grid;
 use crate::stream::Stream;
@@ -181,74 +183,130 @@ pub struct ProductInputs<'i> {
     pub of_columns: &'i [usize],
 }
 
-/// Writes to `out` what `launch` stores of the products of both factors.
-///
-/// # Errors
-/// Those of [`ProductShape::extents`]; [`Error::LengthMismatch`] if an input has not an element for each row or column, [`Error::ShapeMismatch`]
-/// if a plane has another shape than the product, [`Error::Argument`] if several matrices along the depth have not whole tiles below each
-/// other; and those of a launch.
-#[doc(hidden)]
-pub fn matmul<T: DeviceCopy, C: ProductResult>(
-    stream: &Stream,
-    factors: [DeviceView<'_, T, 2>; 2],
-    are_transposed: [bool; 2],
-    several: Several,
-    inputs: ProductInputs<'_>,
-    out: PitchedViewMut<'_, C>,
-    launch: impl FnOnce(Grid<1>, ProductTile, DeviceAtomicView<'_, C::Group>) -> Result<()>,
-) -> Result<()> {
-    let (factors, product) = (factors.map(|factor| *factor.extents()), [out.width(), out.height()]);
-    let shape = ProductShape { factors, product, are_transposed, several };
-    let operations =
-        ["matmul, columns of the left factor and rows of the right one", "matmul, the product and `out`"];
-    let [rows, columns, depth] = shape.extents("matmul", operations)?;
-    // Then kernels copy squares of 16-bit floats. The right factor has rows along the depth unless it is transposed.
-    let is_along_depth = [are_transposed[0], !are_transposed[1]];
-    let are_several = |which: usize| is_along_depth[which] && several.matrices(which) > 1;
-    if (are_several(0) || are_several(1)) && !depth.is_multiple_of(64) {
-        return Err(Error::Argument {
-            function: "matmul",
-            argument: "the depth of several matrices whose rows are along it",
-            value: depth.to_string().into(),
-            expected: "a multiple of 64",
-        });
-    }
-    for len in inputs.of_rows {
-        agree("matmul, an input for each row of the product", *len, product[1])?;
-    }
-    for len in inputs.of_columns {
-        agree("matmul, an input for each column of the product", *len, columns)?;
-    }
-    for to in inputs.planes {
-        if *to != product {
-            let operation = "matmul, the product and an input of it";
-            return Err(Error::ShapeMismatch { operation, from: product, to: *to });
+impl ProductInputs<'_> {
+    /// Whether they have as many as there are, of a product with this width and height, and so many columns.
+    fn check(&self, product: [usize; 2], columns: usize) -> Result<()> {
+        for len in self.of_rows {
+            agree("matmul, an input for each row of the product", *len, product[1])?;
+        }
+        for len in self.of_columns {
+            agree("matmul, an input for each column of the product", *len, columns)?;
+        }
+        match self.planes.iter().find(|to| **to != product) {
+            Some(&to) => {
+                let operation = "matmul, the product and an input of it";
+                Err(Error::ShapeMismatch { operation, from: product, to })
+            }
+            None => Ok(()),
         }
     }
-    if rows == 0 || columns == 0 {
-        return Ok(());
-    }
-    let blocks = |[height, width]: [usize; 2]| {
-        let down = match several {
-            Several::Batches(batches) => rows.div_ceil(height) * batches,
-            Several::Groups(offsets) => RowGroups::most_tiles(offsets - 1, rows, height),
+}
+
+/// A product that is to be launched: by the kernel of these tiles, which writes to [`out`](Self::out). Then it is [finished](Self::finish). Not a
+/// function that calls the launch, whose caller the launch's errors would not name.
+#[doc(hidden)]
+pub struct PlannedProduct<'o, C: DeviceCopy, G> {
+    /// The kernel's grid.
+    pub grid: Grid<1>,
+    /// Its tiles.
+    pub tile: ProductTile,
+    results: Results<'o, C, G>,
+}
+
+/// Where the kernel writes.
+enum Results<'o, C: DeviceCopy, G> {
+    /// To the output itself.
+    InPlace(DeviceAtomicView<'o, G>),
+    /// To rows of whole groups, so many elements each, which are copied to the output.
+    Copied(Box<Temporary<C>>, usize, PitchedViewMut<'o, C>),
+}
+
+impl<'o, C: ProductResult> PlannedProduct<'o, C, C::Group> {
+    /// The product of both factors, whose function has such inputs; `None` if it is empty.
+    ///
+    /// # Errors
+    /// Those of [`ProductShape::extents`]; [`Error::LengthMismatch`] if an input has not an element for each row or column,
+    /// [`Error::ShapeMismatch`] if a plane has another shape than the product, [`Error::Argument`] if several matrices along the depth have not
+    /// whole tiles below each other; and if the driver refuses.
+    pub fn new<T: DeviceCopy>(
+        stream: &Stream,
+        factors: [DeviceView<'_, T, 2>; 2],
+        are_transposed: [bool; 2],
+        several: Several,
+        inputs: ProductInputs<'_>,
+        out: PitchedViewMut<'o, C>,
+    ) -> Result<Option<Self>> {
+        let (factors, product) = (factors.map(|factor| *factor.extents()), [out.width(), out.height()]);
+        let shape = ProductShape { factors, product, are_transposed, several };
+        let operations =
+            ["matmul, columns of the left factor and rows of the right one", "matmul, the product and `out`"];
+        let [rows, columns, depth] = shape.extents("matmul", operations)?;
+        // Then kernels copy squares of 16-bit floats. The right factor has rows along the depth unless it is transposed.
+        let is_along_depth = [are_transposed[0], !are_transposed[1]];
+        let are_several = |which: usize| is_along_depth[which] && several.matrices(which) > 1;
+        if (are_several(0) || are_several(1)) && !depth.is_multiple_of(64) {
+            return Err(Error::Argument {
+                function: "matmul",
+                argument: "the depth of several matrices whose rows are along it",
+                value: depth.to_string().into(),
+                expected: "a multiple of 64",
+            });
+        }
+        inputs.check(product, columns)?;
+        if rows == 0 || columns == 0 {
+            return Ok(None);
+        }
+        let blocks = |[height, width]: [usize; 2]| {
+            let down = match several {
+                Several::Batches(batches) => rows.div_ceil(height) * batches,
+                Several::Groups(offsets) => RowGroups::most_tiles(offsets - 1, rows, height),
+            };
+            down * columns.div_ceil(width)
         };
-        down * columns.div_ceil(width)
-    };
-    let tile = ProductTile::choose(stream, blocks)?;
-    let grid = Grid::blocks(blocks(tile.size()).min(processors(stream)?));
-    let padded = columns.next_multiple_of(C::GROUP);
-    let (pitch, start) = (out.pitch(), out.as_device_ptr().as_raw().addr());
-    if pitch == padded && padded == columns && start.is_multiple_of(size_of::<C::Group>()) {
-        return launch(grid, tile, out.span().cast()?.into_atomic());
+        let tile = ProductTile::choose(stream, blocks)?;
+        let grid = Grid::blocks(blocks(tile.size()).min(processors(stream)?));
+        let results = Results::new(stream, out, matches!(several, Several::Groups(_)))?;
+        Ok(Some(PlannedProduct { grid, tile, results }))
     }
-    let (height, span) = (out.height(), out.span());
-    let mut groups = stream.temporary::<C>(padded * height)?;
-    if let Several::Groups(_) = several {
-        // Rows of no group stay as they are.
-        let before = span.view().pitched(columns, height, pitch)?;
-        stream.copy_2d(before, groups.view_mut().pitched(columns, height, padded)?)?;
+}
+
+// Not of results that products have: else a type that is none would be an error of each of these, too.
+impl<C: DeviceCopy + Pod, G: DeviceCopy + Pod> PlannedProduct<'_, C, G> {
+    /// Whole groups of results.
+    ///
+    /// # Errors
+    /// None: groups begin where elements may.
+    pub fn out(&mut self) -> Result<DeviceAtomicView<'_, G>> {
+        match &mut self.results {
+            Results::InPlace(out) => Ok(*out),
+            Results::Copied(groups, ..) => Ok(groups.view_mut().cast()?.into_atomic()),
+        }
     }
-    launch(grid, tile, groups.view_mut().cast()?.into_atomic())?;
-    stream.copy_2d(groups.view().pitched(columns, height, padded)?, span.pitched(columns, height, pitch)?)
+
+    /// Copies the results to the output, if they are elsewhere.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub fn finish(self, stream: &Stream) -> Result<()> {
+        let Results::Copied(groups, padded, out) = self.results else { return Ok(()) };
+        stream.copy_2d(groups.view().pitched(out.width(), out.height(), padded)?, out)
+    }
+}
+
+impl<'o, C: ProductResult> Results<'o, C, C::Group> {
+    /// Those for `out`, of whose rows some may stay as they are.
+    fn new(stream: &Stream, out: PitchedViewMut<'o, C>, some_stay: bool) -> Result<Self> {
+        let (columns, rows, pitch) = (out.width(), out.height(), out.pitch());
+        let (padded, start) = (columns.next_multiple_of(C::GROUP), out.as_device_ptr().as_raw().addr());
+        let out = out.span();
+        if pitch == padded && padded == columns && start.is_multiple_of(size_of::<C::Group>()) {
+            return Ok(Results::InPlace(out.cast()?.into_atomic()));
+        }
+        let mut groups = stream.temporary::<C>(padded * rows)?;
+        if some_stay {
+            let before = out.view().pitched(columns, rows, pitch)?;
+            stream.copy_2d(before, groups.view_mut().pitched(columns, rows, padded)?)?;
+        }
+        Ok(Results::Copied(Box::new(groups), padded, out.pitched(columns, rows, pitch)?))
+    }
 }

@@ -301,6 +301,20 @@ impl Kernels<'_> {
         let group = quote_spanned! {result.span()=>
             ::ferrogrid::device::DeviceAtomic<<#result as ::ferrogrid::device::matrix::ProductResult>::Group>
         };
+        // Panics name the function's place.
+        let span = self.matmul.name.span().resolved_at(Span::call_site());
+        let function = Ident::new(&function.to_string(), span);
+        let multiply = quote_spanned! {span=>
+            ::ferrogrid::device::matrix::multiply_and_store::<#factors, #result, #m, #n, #stages, _>(
+                &__t,
+                __memory,
+                #a,
+                #b,
+                ::ferrogrid::device::matrix::Several::#value,
+                out,
+                #function(#(#names),*),
+            );
+        };
         let mut kernel: ItemFn = parse_quote! {
             #(#cfgs)*
             #[inline(always)]
@@ -317,15 +331,7 @@ impl Kernels<'_> {
                 >,
             ) {
                 #depth
-                ::ferrogrid::device::matrix::multiply_and_store::<#factors, #result, #m, #n, #stages, _>(
-                    &__t,
-                    __memory,
-                    #a,
-                    #b,
-                    ::ferrogrid::device::matrix::Several::#value,
-                    out,
-                    #function(#(#names),*),
-                );
+                #multiply
             }
         };
         // Its place in the source.

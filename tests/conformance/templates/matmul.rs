@@ -310,9 +310,11 @@ fn groups_of_products_pass_through_a_function(device: &Device) -> Outcome {
     let (x, bias) = (stream.zeros::<bf16>(64)?, stream.zeros::<f32>(8)?);
     let (x, bias, mut out) = (x.view_2d(8, 8)?, bias.view_2d(8, 1)?, stream.zeros(8 * 8)?);
     let offsets = stream.upload(&[0_u32, 9])?;
+    let launch = line!() + 1;
     multiplying::by_experts(&stream, x, x, &offsets, bias, out.view_2d_mut(8, 8)?)?;
     let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
-    names(&expect_error("a group beyond the rows", stream.synchronize(), is_panic)?, &["ascend up to"])?;
+    let error = expect_error("a group beyond the rows", stream.synchronize(), is_panic)?;
+    names(&error, &["ascend up to", &format!("launched at {}:{launch}", file!())])?;
     Ok(())
 }
 

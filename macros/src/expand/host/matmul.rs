@@ -71,7 +71,7 @@ pub(super) fn function(matmul: &Matmul) -> TokenStream {
             #groups
             #(let #of_rows = ::ferrogrid::__private::DeviceInput::into_input(#of_rows);)*
             #(let #of_columns = ::ferrogrid::__private::DeviceInput::into_input(#of_columns);)*
-            ::ferrogrid::__private::matmul(
+            let __planned = #private::PlannedProduct::new(
                 #stream,
                 [a, b],
                 [#turned_a, #turned_b],
@@ -82,12 +82,18 @@ pub(super) fn function(matmul: &Matmul) -> TokenStream {
                     of_columns: &[#(#of_columns.len()),*],
                 },
                 ::core::convert::Into::into(out),
-                |__grid, __tile, __out| match __tile {
-                    ::ferrogrid::__private::ProductTile::Large => #large(#stream, __grid, a, b, #of_kernel #(#passed,)* __out),
-                    ::ferrogrid::__private::ProductTile::Small => #small(#stream, __grid, a, b, #of_kernel #(#passed,)* __out),
-                    ::ferrogrid::__private::ProductTile::Narrow => #narrow(#stream, __grid, a, b, #of_kernel #(#passed,)* __out),
-                },
-            )
+            )?;
+            let ::core::option::Option::Some(mut __planned) = __planned else {
+                return ::core::result::Result::Ok(());
+            };
+            let (__grid, __tile) = (__planned.grid, __planned.tile);
+            let __out = __planned.out()?;
+            match __tile {
+                #private::ProductTile::Large => #large(#stream, __grid, a, b, #of_kernel #(#passed,)* __out)?,
+                #private::ProductTile::Small => #small(#stream, __grid, a, b, #of_kernel #(#passed,)* __out)?,
+                #private::ProductTile::Narrow => #narrow(#stream, __grid, a, b, #of_kernel #(#passed,)* __out)?,
+            }
+            __planned.finish(#stream)
         }
     }
 }

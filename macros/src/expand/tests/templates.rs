@@ -140,7 +140,7 @@ fn a_product_becomes_kernels_of_three_tiles_and_the_type_of_its_function() {
         &host,
         "[true,false],p::Several::Batches(1),p::ProductInputs{planes:&[[residual.width(),residual.height()]],of_rows:&[],of_columns:&[bias.len()],}",
     );
-    has(&host, "p::ProductTile::Narrow=>layer_narrow(stream,__grid,a,b,scale,bias,table,residual,__out),");
+    has(&host, "p::ProductTile::Narrow=>layer_narrow(stream,__grid,a,b,scale,bias,table,residual,__out)?,");
 }
 
 #[test]
