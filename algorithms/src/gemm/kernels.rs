@@ -17,6 +17,7 @@ pub mod kernels {
     pub const THREADS: usize = 256;
     /// Groups of elements along `k` that a block copies together.
     const STEP: usize = 4;
+
     /// The sizes of a product, `c <- alpha a b + beta c` for each of the batches, whose matrices are below each other.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     #[repr(C)]
