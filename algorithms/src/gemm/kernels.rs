@@ -80,126 +80,94 @@ pub mod kernels {
     >(
         t: &Thread<1>,
         form: Form<A>,
-        matrices: ([&[U]; 2], &[DeviceAtomic<T>]),
-        memory: (Shared<Left<U, M>, ID_A>, Shared<Right<U, B, K>, ID_B>),
-        split: impl Fn(U) -> [A; G],
-        conversions: (impl Fn(T) -> A, impl Fn(A) -> T),
-    ) {
-        let tiles = form.tiles([M, B * G]);
-        if let Some(tile) = tiles.get(t.block_idx()[0] as usize) {
-            multiply_tile::<T, A, U, G, C, R, M, B, K, _, _>(
-                t,
-                form,
-                tile,
-                matrices,
-                memory,
-                split,
-                conversions,
-            );
-        }
-        // At the end, where it needs no registers beside the sums.
-        tiles.groups.check(t, tiles.extent[0]);
-    }
-
-    /// Not a closure, which LLVM may leave as a function.
-    #[inline(always)]
-    fn multiply_tile<
-        T: AtomicLoadStore,
-        A: Float,
-        U: SharedElement + DeviceCopy,
-        const G: usize,
-        const C: usize,
-        const R: usize,
-        const M: usize,
-        const B: usize,
-        const K: usize,
-        const ID_A: usize,
-        const ID_B: usize,
-    >(
-        t: &Thread<1>,
-        Form { sizes: s, scales, .. }: Form<A>,
-        ResultTile { matrix, rows: [row_a, end], column }: ResultTile,
         ([a, b], c): ([&[U]; 2], &[DeviceAtomic<T>]),
         memory: (Shared<Left<U, M>, ID_A>, Shared<Right<U, B, K>, ID_B>),
         split: impl Fn(U) -> [A; G],
         (widen, narrow): (impl Fn(T) -> A, impl Fn(A) -> T),
     ) {
-        let (mut of_a, mut of_b) = (memory.0.into_stages(), memory.1.into_stages());
-        let (columns, first_group, rows) = (s.result[1] as usize, column / G, end - row_a);
-        let [pitch_a, pitch_b, pitch_c] = s.pitches.map(|it| it as usize);
-        let (depth, groups) = (s.depth as usize, columns.div_ceil(G));
-        let (steps, deep) = (depth.div_ceil(STEP * G), depth.div_ceil(G));
-        let row_b = matrix * depth;
-        let (rank, lane) = (t.thread_rank() as usize % THREADS, t.thread_rank() as usize % 32);
-        let own_row = rank / 64 * (4 * R) + lane / 8;
-        let own_group = rank / 32 % 2 * (8 * C) + lane % 8;
+        let tiles = form.tiles([M, B * G]);
+        if let Some(ResultTile { matrix, rows: [row_a, end], column }) = tiles.get(t.block_idx()[0] as usize)
+        {
+            let s = form.sizes;
+            let (mut of_a, mut of_b) = (memory.0.into_stages(), memory.1.into_stages());
+            let (columns, first_group, rows) = (s.result[1] as usize, column / G, end - row_a);
+            let [pitch_a, pitch_b, pitch_c] = s.pitches.map(|it| it as usize);
+            let (depth, groups) = (s.depth as usize, columns.div_ceil(G));
+            let (steps, deep) = (depth.div_ceil(STEP * G), depth.div_ceil(G));
+            let row_b = matrix * depth;
+            let (rank, lane) = (t.thread_rank() as usize % THREADS, t.thread_rank() as usize % 32);
+            let own_row = rank / 64 * (4 * R) + lane / 8;
+            let own_group = rank / 32 % 2 * (8 * C) + lane % 8;
 
-        // What a thread copies is below the same places at every step: a slice for each of its elements, empty beyond the edges.
-        let own = |width: usize, number: usize| {
-            let place = rank + number * THREADS;
-            [place / width, place % width]
-        };
-        let own_of_a = |number| {
-            let [row, k] = own(STEP, number);
-            let start = (row_a + row) * pitch_a;
-            a.get(start + k..start + deep).filter(|_| row < rows).unwrap_or_default()
-        };
-        let own_of_b = |number| {
-            let [k, group] = own(B, number);
-            let start = (row_b + k) * pitch_b + first_group + group;
-            let end = ((row_b + depth) * pitch_b).min(b.len());
-            b.get(start..end).filter(|_| first_group + group < groups).unwrap_or_default()
-        };
-        let (own_of_a, own_of_b) = ([own_of_a(0), own_of_a(1)], [own_of_b(0), own_of_b(1)]);
+            // What a thread copies is below the same places at every step: a slice for each of its elements, empty beyond the edges.
+            let own = |width: usize, number: usize| {
+                let place = rank + number * THREADS;
+                [place / width, place % width]
+            };
+            let own_of_a = |number| {
+                let [row, k] = own(STEP, number);
+                let start = (row_a + row) * pitch_a;
+                a.get(start + k..start + deep).filter(|_| row < rows).unwrap_or_default()
+            };
+            let own_of_b = |number| {
+                let [k, group] = own(B, number);
+                let start = (row_b + k) * pitch_b + first_group + group;
+                let end = ((row_b + depth) * pitch_b).min(b.len());
+                b.get(start..end).filter(|_| first_group + group < groups).unwrap_or_default()
+            };
+            let (own_of_a, own_of_b) = ([own_of_a(0), own_of_a(1)], [own_of_b(0), own_of_b(1)]);
 
-        // Of `C` groups of columns in each of `R` rows.
-        let mut sums = [[[A::ZERO; G]; C]; R];
-        for step in 0..steps + 2 {
-            let (mut copied_a, mut copied_b) = (0, 0);
-            of_a.copy_with(t, |_| {
-                copied_a += 1;
-                own_of_a[(copied_a - 1) % 2].get(step * STEP)
-            });
-            of_b.copy_with(t, |_| {
-                copied_b += 1;
-                own_of_b[(copied_b - 1) % 2].get(step * (STEP * G * pitch_b))
-            });
-            if step >= 2 {
-                let (tile_a, tile_b) = (of_a.current(), of_b.current());
-                for k in 0..STEP {
-                    let mut left = [[A::ZERO; G]; R];
-                    each::<(), R>(|i| left[i] = split(tile_a[own_row + i * 4][k]));
-                    each::<(), G>(|deep| {
-                        let (line, mut right) = (&tile_b[k * G + deep], [[A::ZERO; G]; C]);
-                        each::<(), C>(|group| right[group] = split(line[own_group + group * 8]));
-                        each::<(), R>(|i| {
-                            each::<(), C>(|group| {
-                                each::<(), G>(|j| {
-                                    let sum = &mut sums[i][group][j];
-                                    *sum = left[i][deep].mul_add(right[group][j], *sum);
+            // Of `C` groups of columns in each of `R` rows.
+            let mut sums = [[[A::ZERO; G]; C]; R];
+            for step in 0..steps + 2 {
+                let (mut copied_a, mut copied_b) = (0, 0);
+                of_a.copy_with(t, |_| {
+                    copied_a += 1;
+                    own_of_a[(copied_a - 1) % 2].get(step * STEP)
+                });
+                of_b.copy_with(t, |_| {
+                    copied_b += 1;
+                    own_of_b[(copied_b - 1) % 2].get(step * (STEP * G * pitch_b))
+                });
+                if step >= 2 {
+                    let (tile_a, tile_b) = (of_a.current(), of_b.current());
+                    for k in 0..STEP {
+                        let mut left = [[A::ZERO; G]; R];
+                        each::<(), R>(|i| left[i] = split(tile_a[own_row + i * 4][k]));
+                        each::<(), G>(|deep| {
+                            let (line, mut right) = (&tile_b[k * G + deep], [[A::ZERO; G]; C]);
+                            each::<(), C>(|group| right[group] = split(line[own_group + group * 8]));
+                            each::<(), R>(|i| {
+                                each::<(), C>(|group| {
+                                    each::<(), G>(|j| {
+                                        let sum = &mut sums[i][group][j];
+                                        *sum = left[i][deep].mul_add(right[group][j], *sum);
+                                    });
                                 });
                             });
                         });
-                    });
-                }
-            }
-            t.advance((&mut of_a, &mut of_b));
-        }
-        each::<(), R>(|i| {
-            each::<(), C>(|group| {
-                each::<(), G>(|j| {
-                    let row = own_row + i * 4;
-                    let column = (first_group + own_group + group * 8) * G + j;
-                    if row < rows
-                        && column < columns
-                        && let Some(c) = c.get((row_a + row) * pitch_c + column)
-                    {
-                        let sum = scaled(scales, sums[i][group][j], || widen(c.load(Relaxed)));
-                        c.store(narrow(sum), Relaxed);
                     }
+                }
+                t.advance((&mut of_a, &mut of_b));
+            }
+            each::<(), R>(|i| {
+                each::<(), C>(|group| {
+                    each::<(), G>(|j| {
+                        let row = own_row + i * 4;
+                        let column = (first_group + own_group + group * 8) * G + j;
+                        if row < rows
+                            && column < columns
+                            && let Some(c) = c.get((row_a + row) * pitch_c + column)
+                        {
+                            let sum = scaled(form.scales, sums[i][group][j], || widen(c.load(Relaxed)));
+                            c.store(narrow(sum), Relaxed);
+                        }
+                    });
                 });
             });
-        });
+        }
+        // At the end, where it needs no registers beside the sums.
+        tiles.groups.check(t, tiles.extent[0]);
     }
 
     /// Of `f32`, 128 x 128 sums by each block.

@@ -92,42 +92,6 @@ pub mod kernels {
     >(
         t: &Thread<1>,
         form: Form<U>,
-        factors: [&[Aligned16<[U; G]>]; 2],
-        c: &[DeviceAtomic<U>],
-        memory: (Shared<Lines<U, G, LA, S>, ID_A>, Shared<Lines<U, G, LB, S>, ID_B>),
-        round: impl Fn(U) -> T,
-    ) where
-        Aligned16<[U; G]>: SharedElement,
-    {
-        let tiles = form.tiles([LA, LB]);
-        if let Some(tile) = tiles.get(t.block_idx()[0] as usize) {
-            multiply_tile::<T, U, G, M, N, LA, LB, S, LEFT, RIGHT, _, _>(
-                t, form, tile, factors, c, memory, round,
-            );
-        }
-        // At the end, where it needs no registers beside the sums.
-        tiles.groups.check(t, tiles.extent[0]);
-    }
-
-    /// Not a closure, which LLVM may leave as a function.
-    #[inline(always)]
-    fn multiply_tile<
-        T: MatrixElement<Sum = U>,
-        U: Float + AtomicLoadStore + DeviceCopy,
-        const G: usize,
-        const M: usize,
-        const N: usize,
-        const LA: usize,
-        const LB: usize,
-        const S: usize,
-        const LEFT: bool,
-        const RIGHT: bool,
-        const ID_A: usize,
-        const ID_B: usize,
-    >(
-        t: &Thread<1>,
-        Form { sizes: s, scales, .. }: Form<U>,
-        ResultTile { matrix, rows: [first_row, end], column }: ResultTile,
         [a, b]: [&[Aligned16<[U; G]>]; 2],
         c: &[DeviceAtomic<U>],
         (of_a, of_b): (Shared<Lines<U, G, LA, S>, ID_A>, Shared<Lines<U, G, LB, S>, ID_B>),
@@ -135,49 +99,54 @@ pub mod kernels {
     ) where
         Aligned16<[U; G]>: SharedElement,
     {
-        let (mut of_a, mut of_b) = (of_a.into_stages(), of_b.into_stages());
-        let [rows, columns] = s.result.map(|it| it as usize);
-        let [pitch_a, pitch_b, pitch_c] = s.pitches.map(|it| it as usize);
-        let depth = s.depth as usize;
-        let a = Factor::<U, G, LA, LEFT>::new(a, pitch_a, (matrix, [rows, depth]), [first_row, end]);
-        let lines_of_b = [matrix * columns + column, (matrix + 1) * columns];
-        let b = Factor::<U, G, LB, RIGHT>::new(b, pitch_b, (matrix, [columns, depth]), lines_of_b);
-        let (warp, number) = (t.warp(), t.thread_rank() as usize / 32);
-        let [own_row, own_column] =
-            [number % (LA / ROWS / M) * ROWS * M, number / (LA / ROWS / M) * COLUMNS * N];
+        let tiles = form.tiles([LA, LB]);
+        if let Some(ResultTile { matrix, rows: [first_row, end], column }) =
+            tiles.get(t.block_idx()[0] as usize)
+        {
+            let s = form.sizes;
+            let (mut of_a, mut of_b) = (of_a.into_stages(), of_b.into_stages());
+            let [rows, columns] = s.result.map(|it| it as usize);
+            let [pitch_a, pitch_b, pitch_c] = s.pitches.map(|it| it as usize);
+            let depth = s.depth as usize;
+            let a = Factor::<U, G, LA, LEFT>::new(a, pitch_a, (matrix, [rows, depth]), [first_row, end]);
+            let lines_of_b = [matrix * columns + column, (matrix + 1) * columns];
+            let b = Factor::<U, G, LB, RIGHT>::new(b, pitch_b, (matrix, [columns, depth]), lines_of_b);
+            let (warp, number) = (t.warp(), t.thread_rank() as usize / 32);
+            let [own_row, own_column] =
+                [number % (LA / ROWS / M) * ROWS * M, number / (LA / ROWS / M) * COLUMNS * N];
 
-        // Macros, as LLVM may leave a closure a function, with the sums in memory.
-        macro_rules! copy {
-            ($step:expr) => {
-                of_a.copy_with(t, |place| a.get(place, $step * ROW * G));
-                of_b.copy_with(t, |place| b.get(place, $step * ROW * G));
-            };
-        }
-        macro_rules! load {
-            ($part:expr) => {{
-                let (tile_a, tile_b, first) = (of_a.current(), of_b.current(), $part * T::DEPTH);
-                let a = FragmentA::<T, M>::from_fn(&warp, |row, k| {
-                    let (line, k) = (own_row + row, first + k);
-                    let [row, group] = place::<G, LA, LEFT>(line, k);
-                    round(tile_a[row % LA][group][if LEFT { line } else { k } % G])
-                });
-                let b = FragmentB::<T, N>::from_fn(&warp, |k, column| {
-                    let (line, k) = (own_column + column, first + k);
-                    let [row, group] = place::<G, LB, RIGHT>(line, k);
-                    round(tile_b[row % LB][group][if RIGHT { line } else { k } % G])
-                });
-                (a, b)
-            }};
-        }
-        for step in 0..S - 1 {
-            copy!(step);
-            t.advance((&mut of_a, &mut of_b));
-        }
-        // Each part is loaded before the last one is multiplied, the first of a stage as well: no load waits right after the barrier.
-        let (mut sums, mut loaded) = (Accumulator::<T, M, N>::zero(), load!(0));
-        for step in S - 1..depth.div_ceil(ROW * G) + S - 1 {
-            copy!(step);
-            macro_rules! multiply {
+            // Macros, as LLVM may leave a closure a function, with the sums in memory.
+            macro_rules! copy {
+                ($step:expr) => {
+                    of_a.copy_with(t, |place| a.get(place, $step * ROW * G));
+                    of_b.copy_with(t, |place| b.get(place, $step * ROW * G));
+                };
+            }
+            macro_rules! load {
+                ($part:expr) => {{
+                    let (tile_a, tile_b, first) = (of_a.current(), of_b.current(), $part * T::DEPTH);
+                    let a = FragmentA::<T, M>::from_fn(&warp, |row, k| {
+                        let (line, k) = (own_row + row, first + k);
+                        let [row, group] = place::<G, LA, LEFT>(line, k);
+                        round(tile_a[row % LA][group][if LEFT { line } else { k } % G])
+                    });
+                    let b = FragmentB::<T, N>::from_fn(&warp, |k, column| {
+                        let (line, k) = (own_column + column, first + k);
+                        let [row, group] = place::<G, LB, RIGHT>(line, k);
+                        round(tile_b[row % LB][group][if RIGHT { line } else { k } % G])
+                    });
+                    (a, b)
+                }};
+            }
+            for step in 0..S - 1 {
+                copy!(step);
+                t.advance((&mut of_a, &mut of_b));
+            }
+            // Each part is loaded before the last one is multiplied, the first of a stage as well: no load waits right after the barrier.
+            let (mut sums, mut loaded) = (Accumulator::<T, M, N>::zero(), load!(0));
+            for step in S - 1..depth.div_ceil(ROW * G) + S - 1 {
+                copy!(step);
+                macro_rules! multiply {
                 ($($part:literal)*) => { $(
                     if $part * T::DEPTH < ROW * G {
                         let next = load!($part);
@@ -186,21 +155,24 @@ pub mod kernels {
                     }
                 )* };
             }
-            multiply!(1 2 3);
-            t.advance((&mut of_a, &mut of_b));
-            let next = load!(0);
-            sums.add_product(&warp, &loaded.0, &loaded.1);
-            loaded = next;
-        }
-        sums.for_each(&warp, |row, its_column, sum| {
-            let [row, column] = [own_row + row, column + own_column + its_column];
-            if first_row + row < end
-                && column < columns
-                && let Some(c) = c.get((first_row + row) * pitch_c + column)
-            {
-                c.store(scaled(scales, sum, || c.load(Relaxed)), Relaxed);
+                multiply!(1 2 3);
+                t.advance((&mut of_a, &mut of_b));
+                let next = load!(0);
+                sums.add_product(&warp, &loaded.0, &loaded.1);
+                loaded = next;
             }
-        });
+            sums.for_each(&warp, |row, its_column, sum| {
+                let [row, column] = [own_row + row, column + own_column + its_column];
+                if first_row + row < end
+                    && column < columns
+                    && let Some(c) = c.get((first_row + row) * pitch_c + column)
+                {
+                    c.store(scaled(form.scales, sum, || c.load(Relaxed)), Relaxed);
+                }
+            });
+        }
+        // At the end, where it needs no registers beside the sums.
+        tiles.groups.check(t, tiles.extent[0]);
     }
 
     /// Of `f64`, 128 x 128 sums by each block.
