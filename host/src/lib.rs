@@ -171,7 +171,8 @@ pub mod __private {
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
     pub use crate::launch::launch_with;
     pub use crate::launch::matmul::{
-        PlannedProduct, ProductInputs, ProductShape, ProductTile, Several, is_large, processors,
+        PlannedProduct, ProductInputs, ProductShape, ProductTile, Several, is_large, parts_of_depth,
+        processors, steps,
     };
     pub use crate::launch::ordered::{count_within, merge, merge_sort, search, set};
     pub use crate::launch::parameter::block_order::OrderMemory;

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 pub(super) use ferrogrid_host::__private::ProductTile;
-use ferrogrid_host::__private::processors;
+use ferrogrid_host::__private::{parts_of_depth, processors, steps};
 use ferrogrid_host::PitchedViewMut;
 
 use super::kernels::kernels::Sizes;
@@ -14,11 +14,6 @@ use crate::{DeviceAtomicView, DeviceView, Grid, Result, Stream, Temporary};
 /// An element of results, by tensor cores.
 pub trait Summed: Element + Pod + kernels::Summed<Sum: Pod> + kernels::store_sums::Instance {}
 impl<C: Element + Pod + kernels::Summed<Sum: Pod> + kernels::store_sums::Instance> Summed for C {}
-
-/// The bytes of a row that are a step along the depth.
-const STEP: usize = 128;
-/// The steps of a narrow tile that take as long as adding up the sums of parts: measured on an H200.
-const SPARED_STEPS: usize = 40;
 
 /// How a product is launched.
 pub(super) struct Launch<'v> {
@@ -37,10 +32,11 @@ impl<'a, T: Factor, C: Summed<Sum = T::Scale>> Product<'a, '_, T, C> {
         has_narrow: bool,
         multiply: impl FnOnce(Launch) -> Result<()>,
     ) -> Result<()> {
-        let (tile, parts) = self.tile(stream, has_narrow)?;
+        // Parts of groups would be added up in rows of no group, too.
+        let steps = if self.gemm.groups.is_some() { 0 } else { steps::<T>(self.shape[2]) };
+        let (tile, parts) = ProductTile::choose(stream, |size| self.blocks(size), steps, has_narrow)?;
         let grid = Grid::blocks((self.blocks(tile.size()) * parts).min(processors(stream)?));
-        let elements = self.shape[2].div_ceil(parts).next_multiple_of(STEP / size_of::<T>());
-        let of_depth = [parts, elements].map(|it| it as u64);
+        let of_depth = parts_of_depth::<T>(self.shape[2], parts);
         if parts == 1 {
             return self.in_groups(stream, |product| {
                 let s = Sizes { parts: of_depth, ..product.sizes([0; 2]) };
@@ -54,26 +50,6 @@ impl<'a, T: Factor, C: Summed<Sum = T::Scale>> Product<'a, '_, T, C> {
         let scales = self.gemm.scales;
         multiply(Launch { grid, s, tile, c: sums.view_mut().cast()?.into_atomic() })?;
         store_sums(stream, &sums, parts, scales, self.offsets, self.gemm.c)
-    }
-
-    /// The tiles that take the least time, and the parts of the depth.
-    fn tile(&self, stream: &Stream, has_narrow: bool) -> Result<(ProductTile, usize)> {
-        let tile = ProductTile::choose(stream, |size| self.blocks(size))?;
-        if tile == ProductTile::Large {
-            return Ok((tile, 1));
-        }
-        let (is_narrow, steps) =
-            (has_narrow && tile == ProductTile::Narrow, (self.shape[2] * size_of::<T>()).div_ceil(STEP));
-        // Parts of groups would be added up in rows of no group, too.
-        let most = if self.gemm.groups.is_some() { 1 } else { steps.max(1) };
-        let parts = (processors(stream)? / self.blocks(ProductTile::Small.size())).clamp(1, most);
-        // A step of a narrow tile takes half as long.
-        let (whole, of_parts) = (if is_narrow { steps } else { 2 * steps }, 2 * steps / parts);
-        if whole.saturating_sub(of_parts) >= SPARED_STEPS {
-            // None is empty.
-            return Ok((ProductTile::Small, steps.div_ceil(steps.div_ceil(parts))));
-        }
-        Ok((if is_narrow { ProductTile::Narrow } else { ProductTile::Small }, 1))
     }
 }
 

@@ -19,7 +19,9 @@ pub use block::{
     ResultTile, RowGroups, TiledFactor,
 };
 #[doc(hidden)]
-pub use block::{Several, SumFunction, multiply_and_store, nearest, nearest_of_plane};
+pub use block::{
+    Several, SumFunction, multiply_and_store, multiply_parts, nearest, nearest_of_plane, store_parts,
+};
 pub use element::MatrixElement;
 pub use rows::RowValues;
 pub use softmax::{OnlineSoftmax, ScoreRows};

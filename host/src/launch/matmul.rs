@@ -13,6 +13,25 @@ use crate::view::atomic::DeviceAtomicView;
 use crate::view::pitched::PitchedViewMut;
 use crate::view::{DeviceView, agree};
 
+/// The bytes of a row that are a step along the depth.
+const STEP: usize = 128;
+/// The steps of a narrow tile that take as long as adding up the sums of parts: measured on an H200.
+const SPARED_STEPS: usize = 40;
+/// The threads of a block that makes results of parts.
+const STORING: usize = 256;
+
+/// The parts of a depth of so many elements, of `T`, and the elements of each.
+#[doc(hidden)]
+pub fn parts_of_depth<T>(depth: usize, parts: usize) -> [u64; 2] {
+    [parts, depth.div_ceil(parts).next_multiple_of(STEP / size_of::<T>())].map(|it| it as u64)
+}
+
+/// The steps along a depth of so many elements of `T`.
+#[doc(hidden)]
+pub fn steps<T>(depth: usize) -> usize {
+    (depth * size_of::<T>()).div_ceil(STEP)
+}
+
 /// The tiles of a product's blocks.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +54,17 @@ impl ProductTile {
         }
     }
 
-    /// The one whose blocks, `blocks(size)`, take the least time on the stream's device, and have the shared memory.
+    /// The one whose blocks, `blocks(size)`, take the least time on the stream's device, and have the shared memory; and the parts of the depth that
+    /// are multiplied apart, of which none is empty: one if there are no `steps`. A step along the depth has [`STEP`] bytes.
     ///
     /// # Errors
     /// If the driver refuses.
-    pub fn choose(stream: &Stream, blocks: impl Fn([usize; 2]) -> usize) -> Result<Self> {
+    pub fn choose(
+        stream: &Stream,
+        blocks: impl Fn([usize; 2]) -> usize,
+        steps: usize,
+        has_narrow: bool,
+    ) -> Result<(Self, usize)> {
         let memory = at_least_one(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
         // Of all elements they have as many bytes. Most GPUs have less than large tiles take.
         let has_large = memory >= size_of::<Products<u8, 128, 256, 4>>();
@@ -47,11 +72,21 @@ impl ProductTile {
         // Small tiles of all multiprocessors wait for the L2 cache: measured on an H200.
         let tiles = [(ProductTile::Large.size(), 1.0), (ProductTile::Small.size(), 2.0)];
         if has_large && is_large(stream, tiles, &blocks)? {
-            return Ok(ProductTile::Large);
+            return Ok((ProductTile::Large, 1));
         }
+        if !has_small {
+            return Ok((ProductTile::Narrow, 1));
+        }
+        let processors = processors(stream)?;
         // If half of the multiprocessors had none, more of them read the factors.
-        let is_narrow = !has_small || blocks(ProductTile::Narrow.size()) <= processors(stream)?;
-        Ok(if is_narrow { ProductTile::Narrow } else { ProductTile::Small })
+        let is_narrow = has_narrow && blocks(ProductTile::Narrow.size()) <= processors;
+        let parts = (processors / blocks(ProductTile::Small.size()).max(1)).clamp(1, steps.max(1));
+        // A step of a narrow tile takes half as long.
+        let (whole, of_parts) = (if is_narrow { steps } else { 2 * steps }, 2 * steps / parts);
+        if whole.saturating_sub(of_parts) >= SPARED_STEPS {
+            return Ok((ProductTile::Small, steps.div_ceil(steps.div_ceil(parts))));
+        }
+        Ok((if is_narrow { ProductTile::Narrow } else { ProductTile::Small }, 1))
     }
 }
 
@@ -210,7 +245,32 @@ pub struct PlannedProduct<'o, C: DeviceCopy, G> {
     pub grid: Grid<1>,
     /// Its tiles.
     pub tile: ProductTile,
+    /// The parts of the depth, if there are several.
+    pub parts: Option<ProductParts>,
     results: Results<'o, C, G>,
+}
+
+/// Parts of the depth that are multiplied apart. One kernel stores their [`sums`](Self::sums), another one makes results of them.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct ProductParts {
+    /// How many there are, and the elements of each.
+    pub depth: [u64; 2],
+    /// The grid of the kernel that makes results.
+    pub grid: Grid<1>,
+    /// The parts, rows of all batches, columns, and rows of a batch.
+    pub extents: [u64; 4],
+}
+
+impl ProductParts {
+    /// Memory for the sums: pairs of numbers of 32 bits.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub fn sums(&self, stream: &Stream) -> Result<Temporary<u64>> {
+        let [parts, rows, columns, _] = self.extents.map(|it| it as usize);
+        stream.temporary(parts * rows * columns.div_ceil(2))
+    }
 }
 
 /// Where the kernel writes.
@@ -263,10 +323,21 @@ impl<'o, C: ProductResult> PlannedProduct<'o, C, C::Group> {
             };
             down * columns.div_ceil(width)
         };
-        let tile = ProductTile::choose(stream, blocks)?;
-        let grid = Grid::blocks(blocks(tile.size()).min(processors(stream)?));
+        let (steps, batches) = match several {
+            Several::Batches(batches) => (steps::<T>(depth), batches),
+            // Parts of groups would be added up in rows of no group, too.
+            Several::Groups(_) => (0, 1),
+        };
+        let (tile, parts) = ProductTile::choose(stream, blocks, steps, true)?;
+        let grid = Grid::blocks((blocks(tile.size()) * parts).min(processors(stream)?));
+        let parts = (parts > 1).then(|| {
+            let groups = columns.div_ceil(C::GROUP) * rows * batches;
+            let extents = [parts, rows * batches, columns, rows].map(|it| it as u64);
+            let depth = parts_of_depth::<T>(depth, parts);
+            ProductParts { depth, grid: Grid::blocks(groups.div_ceil(STORING)), extents }
+        });
         let results = Results::new(stream, out, matches!(several, Several::Groups(_)))?;
-        Ok(Some(PlannedProduct { grid, tile, results }))
+        Ok(Some(PlannedProduct { grid, tile, parts, results }))
     }
 }
 

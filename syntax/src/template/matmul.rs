@@ -61,7 +61,12 @@ const TILES: [Tile; 3] = [
 ];
 
 impl Matmul {
-    /// Its kernel of large, small or narrow tiles.
+    /// Whether parts of the depth may be multiplied apart, by kernels of their own.
+    pub fn has_parts(&self) -> bool {
+        self.several != Several::Groups
+    }
+
+    /// Its kernel of large, small or narrow tiles, or of parts.
     pub fn kernel(&self, tile: &str) -> Ident {
         let name = self.name.to_string();
         format_ident!("{}_{tile}", name.trim_start_matches("r#"), span = self.name.span())
@@ -115,6 +120,9 @@ impl Matmul {
         let mut items = vec![Item::Fn(signature.element(&element)), kernels.width()];
         items.extend(kernels.function(&element));
         items.extend(TILES.iter().map(|tile| kernels.kernel(tile)));
+        if matmul.has_parts() {
+            items.extend(kernels.of_parts());
+        }
         Ok((items, Matmul { arguments: signature.arguments, ..matmul }))
     }
 }
@@ -264,14 +272,13 @@ impl Kernels<'_> {
         ]
     }
 
-    fn kernel(&self, tile: &Tile) -> Item {
-        let Matmul { factors, result, are_transposed, several, .. } = self.matmul;
-        let Tile { size: [m, n], stages, threads, .. } = tile;
-        let (name, cfgs, of_kernel) = (self.matmul.kernel(tile.name), self.signature.cfgs(), self.of_kernel);
-        let (width, min_blocks) = (self.width_name(), tile.is_alone.then(|| quote!(min_blocks = 1,)));
+    /// What a kernel of these tiles multiplies.
+    fn operands(&self, tile: &Tile) -> Operands {
+        let Matmul { factors, are_transposed, several, .. } = self.matmul;
+        let width = self.width_name();
         // The right factor is stored by its columns if it is the transpose that is given.
         let by_columns = [are_transposed[0], !are_transposed[1]];
-        let [map_a, map_b] = [0, 1].map(|which| {
+        let maps = [0, 1].map(|which| {
             let rows = if by_columns[which] { quote!(#width) } else { tile.size[which].to_token_stream() };
             quote_spanned!(factors.span()=> ::ferrogrid::device::TensorMap<#factors, #width, #rows>)
         });
@@ -284,7 +291,6 @@ impl Kernels<'_> {
             });
             quote_spanned!(factors.span()=> #name #turned)
         };
-        let (a, b) = (factor("a", by_columns[0]), factor("b", by_columns[1]));
         let (parameter, value) = match several {
             Several::One => (TokenStream::new(), quote!(One)),
             Several::Batches => (quote!(__batches: u64,), quote!(Batches(__batches as usize))),
@@ -295,27 +301,62 @@ impl Kernels<'_> {
             [_, false] => quote!(b.width()),
             _ => quote!(a.height() / (__batches as usize).max(1)),
         };
-        let depth =
-            (*several != Several::One && by_columns != [false; 2]).then(|| quote!(let __depth = #depth;));
-        let ((names, types), function) = (self.parameters(), self.function_name());
-        let group = quote_spanned! {result.span()=>
+        let has_depth = *several != Several::One && by_columns != [false; 2];
+        Operands {
+            maps,
+            factors: [factor("a", by_columns[0]), factor("b", by_columns[1])],
+            parameter,
+            several: quote!(::ferrogrid::device::matrix::Several::#value),
+            depth: has_depth.then(|| quote!(let __depth = #depth;)),
+        }
+    }
+
+    /// What kernels store results in.
+    fn group(&self) -> TokenStream {
+        let result = &self.matmul.result;
+        quote_spanned! {result.span()=>
             ::ferrogrid::device::DeviceAtomic<<#result as ::ferrogrid::device::matrix::ProductResult>::Group>
-        };
-        // Panics name the function's place.
-        let span = self.matmul.name.span().resolved_at(Span::call_site());
-        let function = Ident::new(&function.to_string(), span);
-        let multiply = quote_spanned! {span=>
+        }
+    }
+
+    /// The kernel, with its place in the source.
+    fn placed(&self, mut kernel: ItemFn) -> Item {
+        kernel.block.brace_token = self.signature.function.block.brace_token;
+        Item::Fn(kernel)
+    }
+
+    /// The function's place, which panics and errors name.
+    fn span(&self) -> Span {
+        self.matmul.name.span().resolved_at(Span::call_site())
+    }
+
+    /// The value of the type that is the function.
+    fn function_value(&self) -> TokenStream {
+        let (names, _) = self.parameters();
+        let function = Ident::new(&self.function_name().to_string(), self.span());
+        quote_spanned!(self.span()=> #function(#(#names),*))
+    }
+
+    fn kernel(&self, tile: &Tile) -> Item {
+        let Matmul { factors, result, .. } = self.matmul;
+        let Tile { size: [m, n], stages, threads, .. } = tile;
+        let (name, cfgs, of_kernel) = (self.matmul.kernel(tile.name), self.signature.cfgs(), self.of_kernel);
+        let min_blocks = tile.is_alone.then(|| quote!(min_blocks = 1,));
+        let Operands { maps: [map_a, map_b], factors: [a, b], parameter, several, depth } =
+            self.operands(tile);
+        let ((names, types), function, group) = (self.parameters(), self.function_value(), self.group());
+        let multiply = quote_spanned! {self.span()=>
             ::ferrogrid::device::matrix::multiply_and_store::<#factors, #result, #m, #n, #stages, _>(
                 &__t,
                 __memory,
                 #a,
                 #b,
-                ::ferrogrid::device::matrix::Several::#value,
+                #several,
                 out,
-                #function(#(#names),*),
+                #function,
             );
         };
-        let mut kernel: ItemFn = parse_quote! {
+        self.placed(parse_quote! {
             #(#cfgs)*
             #[inline(always)]
             #[kernel(block = #threads, #min_blocks #of_kernel)]
@@ -333,9 +374,72 @@ impl Kernels<'_> {
                 #depth
                 #multiply
             }
-        };
-        // Its place in the source.
-        kernel.block.brace_token = self.signature.function.block.brace_token;
-        Item::Fn(kernel)
+        })
     }
+
+    /// The kernel that multiplies parts of the depth apart, in small tiles, and the one that makes results of their sums.
+    fn of_parts(&self) -> [Item; 2] {
+        let [_, tile @ Tile { size: [m, n], stages, threads, .. }, _] = &TILES;
+        let (cfgs, of_kernel) = (self.signature.cfgs(), self.of_kernel);
+        let [multiply, store] = ["of_parts", "store_parts"].map(|kernel| self.matmul.kernel(kernel));
+        let Operands { maps: [map_a, map_b], factors: [a, b], parameter, several, depth } =
+            self.operands(tile);
+        let ((names, types), function, group) = (self.parameters(), self.function_value(), self.group());
+        let (factors, sum) = (&self.matmul.factors, &self.sum.ty);
+        let call = quote_spanned! {self.span()=>
+            ::ferrogrid::device::matrix::multiply_parts::<#factors, #m, #n, #stages, _>(
+                &__t, __memory, #a, #b, #several, __parts, __sums,
+            );
+        };
+        let multiply = self.placed(parse_quote! {
+            #(#cfgs)*
+            #[inline(always)]
+            #[kernel(block = #threads)]
+            fn #multiply(
+                __t: ::ferrogrid::device::Thread<1>,
+                a: #map_a,
+                b: #map_b,
+                #parameter
+                __parts: [u64; 2],
+                __sums: &[::ferrogrid::device::DeviceAtomic<u64>],
+                __memory: ::ferrogrid::device::Shared<
+                    ::ferrogrid::device::matrix::Products<#factors, #m, #n, #stages>
+                >,
+            ) {
+                #depth
+                #call
+            }
+        });
+        let call = quote_spanned! {self.span()=>
+            ::ferrogrid::device::matrix::store_parts(&__t, __sums, __extents, out, #function);
+        };
+        let store = self.placed(parse_quote! {
+            #(#cfgs)*
+            #[inline(always)]
+            #[kernel(block = 256, #of_kernel)]
+            fn #store(
+                __t: ::ferrogrid::device::Thread<1>,
+                __extents: [u64; 4],
+                __sums: &[#sum],
+                #(#names: #types,)*
+                out: &[#group],
+            ) {
+                #call
+            }
+        });
+        [multiply, store]
+    }
+}
+
+/// What a kernel multiplies.
+struct Operands {
+    /// The types of both factors.
+    maps: [TokenStream; 2],
+    /// Both factors, transposed where they are stored by columns.
+    factors: [TokenStream; 2],
+    /// The parameter that says which products there are.
+    parameter: TokenStream,
+    several: TokenStream,
+    /// A variable for the depth, where factors need it.
+    depth: Option<TokenStream>,
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use ferrogrid::device::half::{bf16, f16};
 use ferrogrid::prelude::*;
-use ferrogrid::{LaunchError, PitchedViewMut};
+use ferrogrid::{CpuOptions, LaunchError, PitchedViewMut};
 
 use crate::{Case, Outcome, expect, expect_error, names};
 
@@ -14,6 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("results_of_products_keep_what_is_between_rows", results_of_products_keep_what_is_between_rows),
     ("batches_of_products_pass_through_a_function", batches_of_products_pass_through_a_function),
     ("groups_of_products_pass_through_a_function", groups_of_products_pass_through_a_function),
+    ("deep_products_pass_through_a_function", deep_products_pass_through_a_function),
     ("products_with_functions_are_recorded", products_with_functions_are_recorded),
     ("shapes_of_products_with_functions_are_checked", shapes_of_products_with_functions_are_checked),
     ("a_panic_of_a_function_of_sums_is_an_error", a_panic_of_a_function_of_sums_is_an_error),
@@ -227,28 +228,8 @@ fn numbers(random: &mut fastrand::Rng, len: usize) -> Vec<f32> {
 fn batches_of_products_pass_through_a_function(device: &Device) -> Outcome {
     let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(707));
     // The right factors are below each other along the depth: whole tiles of it, unless there is one.
-    for (batches, [rows, columns, depth]) in [(3, [72, 40, 64]), (2, [5, 136, 128]), (1, [9, 8, 24])] {
-        let (a, b) =
-            (numbers(&mut random, batches * rows * depth), numbers(&mut random, batches * depth * columns));
-        let upload =
-            |numbers: &[f32]| stream.upload(&numbers.iter().map(|it| f16::from_f32(*it)).collect::<Vec<_>>());
-        let (device_a, device_b) = (upload(&a)?, upload(&b)?);
-        let mut out = stream.fill(f32::NAN, batches * rows * columns)?;
-        multiplying::in_batches(
-            &stream,
-            device_a.view_2d(depth, batches * rows)?,
-            device_b.view_2d(columns, batches * depth)?,
-            batches,
-            out.view_2d_mut(columns, batches * rows)?,
-        )?;
-        let expected = |at: usize| -> f32 {
-            let (row, column) = (at / columns, at % columns);
-            let batch = row / rows;
-            let products = (0..depth).map(|k| a[row * depth + k] * b[(batch * depth + k) * columns + column]);
-            products.sum::<f32>() + batch as f32
-        };
-        let expected: Vec<f32> = (0..batches * rows * columns).map(expected).collect();
-        expect(&format!("{batches} batches"), stream.download(&out)?, expected)?;
+    for (batches, shape) in [(3, [72, 40, 64]), (2, [5, 136, 128]), (1, [9, 8, 24])] {
+        check_batches(&stream, &mut random, batches, shape)?;
     }
     let x = stream.zeros::<f16>(16 * 48)?;
     let mut out = stream.fill(7.0_f32, 16 * 16)?;
@@ -263,6 +244,35 @@ fn batches_of_products_pass_through_a_function(device: &Device) -> Outcome {
         names(&expect_error("batches", refused, is_argument)?, &words)?;
     }
     expect("after refused products", stream.download(&out)?, vec![7.0; 256])
+}
+
+/// Compares so many products of random matrices below each other.
+fn check_batches(
+    stream: &Stream,
+    random: &mut fastrand::Rng,
+    batches: usize,
+    [rows, columns, depth]: [usize; 3],
+) -> Outcome {
+    let (a, b) = (numbers(random, batches * rows * depth), numbers(random, batches * depth * columns));
+    let upload =
+        |numbers: &[f32]| stream.upload(&numbers.iter().map(|it| f16::from_f32(*it)).collect::<Vec<_>>());
+    let (device_a, device_b) = (upload(&a)?, upload(&b)?);
+    let mut out = stream.fill(f32::NAN, batches * rows * columns)?;
+    multiplying::in_batches(
+        stream,
+        device_a.view_2d(depth, batches * rows)?,
+        device_b.view_2d(columns, batches * depth)?,
+        batches,
+        out.view_2d_mut(columns, batches * rows)?,
+    )?;
+    let expected = |at: usize| -> f32 {
+        let (row, column) = (at / columns, at % columns);
+        let batch = row / rows;
+        let products = (0..depth).map(|k| a[row * depth + k] * b[(batch * depth + k) * columns + column]);
+        products.sum::<f32>() + batch as f32
+    };
+    let expected: Vec<f32> = (0..batches * rows * columns).map(expected).collect();
+    expect(&format!("{batches} batches"), stream.download(&out)?, expected)
 }
 
 fn groups_of_products_pass_through_a_function(device: &Device) -> Outcome {
@@ -316,6 +326,45 @@ fn groups_of_products_pass_through_a_function(device: &Device) -> Outcome {
     let error = expect_error("a group beyond the rows", stream.synchronize(), is_panic)?;
     names(&error, &["ascend up to", &format!("launched at {}:{launch}", file!())])?;
     Ok(())
+}
+
+/// Parts of the depth are multiplied by a block each, so on a device with more multiprocessors than a CPU may have.
+fn deep_products_pass_through_a_function(device: &Device) -> Outcome {
+    let other =
+        if device.is_cuda() { device.clone() } else { Device::cpu_with(CpuOptions::new().workers(16))? };
+    let (stream, mut random) = (other.new_stream()?, fastrand::Rng::with_seed(709));
+    let [rows, columns, depth] = [9, 39, 64 * 48 + 8];
+    let factors = Factors::new([rows, columns, depth], [false; 2], 710);
+    let [a, b] = factors.upload(&stream, |it| bf16::from_f32(f32::from(it)))?;
+    let residual = stream.fill(bf16::ONE, rows * columns)?;
+    let bias: Vec<f32> = (0..columns).map(|j| (j % 9) as f32).collect();
+    let device_bias = stream.upload(&bias)?;
+    let mut all = stream.fill(bf16::from_f32(7.5), rows * 50)?;
+    multiplying::layer(
+        &stream,
+        a.view_2d(depth, rows)?,
+        b.view_2d(depth, columns)?,
+        0.5,
+        &device_bias,
+        residual.view_2d(columns, rows)?,
+        all.view_mut().pitched(columns, rows, 50)?,
+    )?;
+    let all = stream.download(&all)?;
+    expect("what is between", all.chunks(50).all(|row| row[columns..] == [bf16::from_f32(7.5); 11]), true)?;
+    let found: Vec<bf16> = all.chunks(50).flat_map(|row| &row[..columns]).copied().collect();
+    factors.check("layer", &found, |row, column, sum| {
+        bf16::from_f32(0.5 * sum as f32 + bias[column] + 1.0 - row as f32)
+    })?;
+
+    let [rows, columns, depth] = [5, 6, 128 * 48 + 16];
+    let factors = Factors::new([rows, columns, depth], [false; 2], 711);
+    let ([a, b], divisors) = (factors.upload(&stream, |it| it)?, stream.upload(&[3; 6])?);
+    let mut out = stream.fill(99_i8, rows * columns)?;
+    let (a, b) = (a.view_2d(depth, rows)?, b.view_2d(depth, columns)?);
+    multiplying::scaled(&stream, a, b, &divisors, out.view_2d_mut(columns, rows)?)?;
+    factors.check("scaled", &stream.download(&out)?, |_, _, sum| (sum / 3).clamp(-128, 127) as i8)?;
+
+    check_batches(&stream, &mut random, 2, [7, 40, 64 * 56])
 }
 
 fn products_with_functions_are_recorded(device: &Device) -> Outcome {

@@ -27,7 +27,10 @@ pub use self::order::{ProductTiles, ResultTile, RowGroups};
 pub use self::pairs::PairedProducts;
 use self::place::{Depth, Words};
 pub use self::place::{PartialProduct, ProductPlace};
-pub use self::results::{ProductResult, Several, SumFunction, multiply_and_store, nearest, nearest_of_plane};
+pub use self::results::{
+    ProductResult, Several, SumFunction, multiply_and_store, multiply_parts, nearest, nearest_of_plane,
+    store_parts,
+};
 #[cfg(feature = "half")]
 pub use self::transposed::{Transposed, TransposedEach};
 #[cfg(feature = "half")]

@@ -3,8 +3,8 @@
 use bytemuck::Pod;
 
 use super::{
-    EachProduct, ProductElement, ProductSums, ProductTiles, Products, ResultTile, RowGroups, RowOfFours,
-    TiledFactor, each_column,
+    EachProduct, PartialProduct, ProductElement, ProductSums, ProductTiles, Products, ResultTile, RowGroups,
+    RowOfFours, TiledFactor, each_column,
 };
 use crate::atomic::{AtomicLoadStore, DeviceAtomic, Ordering::Relaxed};
 use crate::element::device_copy::DeviceCopy;
@@ -30,6 +30,10 @@ pub trait ProductResult: DeviceCopy + Pod {
     /// The neighbours in a group.
     #[doc(hidden)]
     const GROUP: usize = size_of::<Self::Group>() / size_of::<Self>();
+
+    /// The group of neighbours, by their numbers in it.
+    #[doc(hidden)]
+    fn group(result: impl FnMut(usize) -> Option<Self>) -> Self::Group;
 
     /// Stores what `sums` are as results.
     #[doc(hidden)]
@@ -112,6 +116,12 @@ macro_rules! words {
             type Group = u64;
 
             #[inline(always)]
+            fn group(mut result: impl FnMut(usize) -> Option<Self>) -> u64 {
+                let [left, right] = [0, 1].map(|i| u64::from(result(i).map_or(0, $bits)));
+                left | right << 32
+            }
+
+            #[inline(always)]
             fn store<U: Copy, F: SumFunction<U, Self>, const N: usize, const IS_WHOLE: bool>(
                 sums: &ProductSums<N, U>,
                 _: &Warp,
@@ -155,6 +165,12 @@ macro_rules! parts {
     ($($t:ident as $group:ident by $width:literal: $bits:expr, $join:expr;)*) => { $(
         impl ProductResult for $t {
             type Group = $group;
+
+            #[inline(always)]
+            fn group(mut result: impl FnMut(usize) -> Option<Self>) -> $group {
+                let [a, b, c, d] = [0, 1, 2, 3].map(|i| u64::from(result(i).map_or(0, $bits)));
+                $join(a | b << $width | (c | d << $width) << 32)
+            }
 
             #[inline(always)]
             fn store<U: Copy, F: SumFunction<U, Self>, const N: usize, const IS_WHOLE: bool>(
@@ -234,19 +250,27 @@ pub fn multiply_and_store<
     out: &[DeviceAtomic<C::Group>],
     function: impl SumFunction<T::Sum, C>,
 ) {
-    let [rows, columns] = [a.extent()[0], b.extent()[0]];
-    let (batches, groups) = match several {
-        Several::One => (1, RowGroups(&[])),
-        Several::Batches(batches) => (batches.max(1), RowGroups(&[])),
-        Several::Groups(offsets) => (1, RowGroups(offsets)),
-    };
-    let matrices = batches.max(groups.len());
-    let tiles = ProductTiles { extent: [rows / batches, columns / matrices], tile: [M, N], batches, groups };
+    let extent = [a.extent()[0], b.extent()[0]];
+    let tiles = several.tiles(extent, [M, N]);
     let stored =
         Stored::<C, _> { warp: &t.warp(), out, tiles, is_one: matches!(several, Several::One), function };
     t.multiply_each(memory, a, b, tiles.places(t), stored);
     // At the end, where it needs no registers beside the sums.
-    groups.check(t, rows);
+    tiles.groups.check(t, extent[0]);
+}
+
+impl<'o> Several<'o> {
+    /// The tiles of all products, of factors with so many rows.
+    #[inline(always)]
+    fn tiles(self, [rows, columns]: [usize; 2], tile: [usize; 2]) -> ProductTiles<'o> {
+        let (batches, groups) = match self {
+            Several::One => (1, RowGroups(&[])),
+            Several::Batches(batches) => (batches.max(1), RowGroups(&[])),
+            Several::Groups(offsets) => (1, RowGroups(offsets)),
+        };
+        let extent = [rows / batches, columns / batches.max(groups.len())];
+        ProductTiles { extent, tile, batches, groups }
+    }
 }
 
 /// What is done with each tile of a product.
@@ -278,4 +302,102 @@ impl<U: Copy, C: ProductResult, F: SumFunction<U, C>, const N: usize> EachProduc
             C::store(sums, warp, &Target::<_, _, false> { out, tile, columns, groups, function });
         }
     }
+}
+
+/// A sum of products, of which parts are added up.
+#[doc(hidden)]
+pub trait PartialSum: ProductResult<Group = u64> {
+    /// The sum of both.
+    fn plus(self, other: Self) -> Self;
+}
+
+impl PartialSum for f32 {
+    #[inline(always)]
+    fn plus(self, other: f32) -> f32 {
+        self + other
+    }
+}
+
+impl PartialSum for i32 {
+    #[inline(always)]
+    fn plus(self, other: i32) -> i32 {
+        self.wrapping_add(other)
+    }
+}
+
+/// The sum itself.
+#[derive(Clone, Copy)]
+struct Unchanged;
+
+impl<U> SumFunction<U, U> for Unchanged {
+    #[inline(always)]
+    fn has_inputs(self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn of(self, _: usize, _: usize, _: usize, sum: U) -> Option<U> {
+        Some(sum)
+    }
+}
+
+/// As [`multiply_and_store`], if parts of the depth, so many with so many elements each, are multiplied apart: it stores the sums of each part, below
+/// those of the one before. [`store_parts`] makes results of them.
+#[doc(hidden)]
+#[track_caller]
+#[inline(always)]
+pub fn multiply_parts<
+    T: ProductElement<Sum: PartialSum>,
+    const M: usize,
+    const N: usize,
+    const S: usize,
+    const ID: usize,
+>(
+    t: &Thread<'_, 1>,
+    memory: Shared<'_, Products<T, M, N, S>, ID>,
+    a: impl TiledFactor<T>,
+    b: impl TiledFactor<T>,
+    several: Several<'_>,
+    parts: [u64; 2],
+    sums: &[DeviceAtomic<u64>],
+) {
+    let extent = [a.extent()[0], b.extent()[0]];
+    let (all, [parts, elements]) = (several.tiles(extent, [M, N]), parts.map(|it| it as usize));
+    let (first, step, count) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize, all.count().max(1));
+    let tiles = (first..parts * count).step_by(step).filter_map(|number| {
+        let (part, tile) = (number / count, number % count);
+        Some(PartialProduct { place: all.place(tile)?, depth: [part * elements, (part + 1) * elements] })
+    });
+    let ([_, columns], warp) = (all.extent, t.warp());
+    t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place, depth }, of_part| {
+        let (tile, above) = (all.at(place), depth[0] / elements.max(1) * extent[0]);
+        let tile = ResultTile { rows: tile.rows.map(|row| above + row), ..tile };
+        let groups = columns.div_ceil(<T::Sum as ProductResult>::GROUP);
+        let target = Target::<_, _, false> { out: sums, tile, columns, groups, function: Unchanged };
+        <T::Sum as ProductResult>::store(of_part, &warp, &target);
+    });
+}
+
+/// Stores what `function` makes of the sums of so many parts, a group of results for each thread: of a product with rows of all batches, columns, and
+/// rows of a batch.
+#[doc(hidden)]
+#[inline(always)]
+pub fn store_parts<U: PartialSum, C: ProductResult>(
+    t: &Thread<'_, 1>,
+    sums: &[U],
+    [parts, rows, columns, of_batch]: [u64; 4],
+    out: &[DeviceAtomic<C::Group>],
+    function: impl SumFunction<U, C>,
+) {
+    let [parts, rows, columns, of_batch] = [parts, rows, columns, of_batch.max(1)].map(|it| it as usize);
+    let (number, groups) = (t.index().get(), columns.div_ceil(C::GROUP).max(1));
+    let (row, first) = (number / groups, number % groups * C::GROUP);
+    let Some(group) = out.get(number).filter(|_| row < rows && function.has_inputs()) else { return };
+    let pitch = columns.next_multiple_of(U::GROUP);
+    let sum = |column: usize| {
+        let of_parts = (0..parts).filter_map(|part| sums.get((part * rows + row) * pitch + column).copied());
+        of_parts.reduce(U::plus).filter(|_| column < columns)
+    };
+    let result = |column: usize| function.of(row / of_batch, row, column, sum(column)?);
+    group.store(C::group(|i| result(first + i)), Relaxed);
 }

@@ -10,7 +10,8 @@ use super::template::{is_passed, lifetime, parameter, stream};
 /// The function.
 pub(super) fn function(matmul: &Matmul) -> TokenStream {
     let Matmul { attributes, visibility, name, arguments, factors, result, are_transposed, several } = matmul;
-    let [large, small, narrow] = ["large", "small", "narrow"].map(|tile| matmul.kernel(tile));
+    let [large, small, narrow, of_parts, store_parts] =
+        ["large", "small", "narrow", "of_parts", "store_parts"].map(|kernel| matmul.kernel(kernel));
     let lifetimes: Vec<Lifetime> = arguments.iter().enumerate().filter_map(lifetime).collect();
     let plane = |lifetime: &Lifetime, element: &Type| quote!(::ferrogrid::__private::DeviceView<#lifetime, #element, 2>);
     let parameters: Vec<TokenStream> =
@@ -38,6 +39,18 @@ pub(super) fn function(matmul: &Matmul) -> TokenStream {
     };
     let groups = (!lifetime_of_groups.is_empty())
         .then(|| quote!(let groups = #private::DeviceInput::into_input(groups);));
+    let by_parts = matmul.has_parts().then(|| {
+        quote! {
+            if let ::core::option::Option::Some(__parts) = __planned.parts {
+                let mut __sums = __parts.sums(#stream)?;
+                let __words = #private::DeviceViewMut::into_atomic(__sums.view_mut());
+                #of_parts(#stream, __grid, a, b, #of_kernel __parts.depth, __words)?;
+                let __sums = __sums.view().cast()?;
+                #store_parts(#stream, __parts.grid, __parts.extents, __sums, #(#passed,)* __planned.out()?)?;
+                return __planned.finish(#stream);
+            }
+        }
+    });
     let about = match matmul.several {
         Several::One => "",
         Several::Batches => " Matrices of `batches` products are below each other in `a`, `b` and `out`.",
@@ -87,6 +100,7 @@ pub(super) fn function(matmul: &Matmul) -> TokenStream {
                 return ::core::result::Result::Ok(());
             };
             let (__grid, __tile) = (__planned.grid, __planned.tile);
+            #by_parts
             let __out = __planned.out()?;
             match __tile {
                 #private::ProductTile::Large => #large(#stream, __grid, a, b, #of_kernel #(#passed,)* __out)?,

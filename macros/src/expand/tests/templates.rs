@@ -144,6 +144,26 @@ fn a_product_becomes_kernels_of_three_tiles_and_the_type_of_its_function() {
 }
 
 #[test]
+fn parts_of_a_product_have_two_kernels_of_their_own() {
+    let text = "mod m { #[matmul(factors = f16, transpose_b, fast_math)] fn k(sum: f32, #[row] x: &f32) -> bf16 { f(sum, x) } }";
+    let (host, device) = (on_host(text), on_device(text));
+    // The first one stores sums, and knows nothing of the function.
+    has(&device, "__parts:[u64;2],__sums:&[d::DeviceAtomic<u64>],__memory:");
+    has(
+        &device,
+        "d::matrix::multiply_parts::<f16,64usize,128usize,4usize,_>(&__t,__memory,a,b,d::matrix::Several::One,__parts,__sums,)",
+    );
+    has(&device, "fn k_store_parts(__t:d::Thread<1>,__extents:[u64;4],__sums:&[f32],x:&[f32],out:&[");
+    has(&device, "d::matrix::store_parts(&__t,__sums,__extents,out,__FerrogridSums_k(x));");
+    has(&host, "k_of_parts(stream,__grid,a,b,__parts.depth,__words)?;");
+    has(&host, "k_store_parts(stream,__parts.grid,__parts.extents,__sums,x,__planned.out()?)?;");
+    // Those of groups would be added up in rows of no group, too.
+    let text = "mod m { #[matmul(factors = i8, transpose_b, groups)] fn k(sum: i32) -> i32 { sum } }";
+    has_not(&on_device(text), "__parts");
+    has_not(&on_host(text), "__parts");
+}
+
+#[test]
 fn a_product_has_batches_or_groups_of_rows() {
     let text =
         "mod m { #[matmul(factors = f16, batches)] fn k(sum: f32, #[batch] i: usize) -> f32 { f(sum, i) } }";
