@@ -7,7 +7,7 @@ use ferrogrid_host::PitchedViewMut;
 
 use super::kernels::kernels::Sizes;
 use super::pack::kernels;
-use super::{Factor, Gemm, Product, Readable, has_groups};
+use super::{Factor, Gemm, Product, Readable, is_aligned};
 use crate::number::numbers::Element;
 use crate::{DeviceAtomicView, DeviceView, Grid, Result, Stream, Temporary};
 
@@ -73,9 +73,8 @@ impl<'a, T: Factor, C: Element + Pod> Product<'a, '_, T, C> {
     /// Both factors as planes, which kernels read along either axis; copied along the other one if that is said.
     pub(super) fn planes(&self, stream: &Stream, turns: [bool; 2]) -> Result<[Readable<'a, T>; 2]> {
         let readable = |which: usize| {
-            let matrix = &self.gemm.factors[which];
-            let is_plane = matrix.pitch() == matrix.width() && has_groups(matrix);
-            self.readable(stream, which, is_plane && !turns[which], turns[which])
+            let is_readable = !turns[which] && is_aligned(&self.gemm.factors[which]);
+            self.readable(stream, which, is_readable, turns[which])
         };
         Ok([readable(0)?, readable(1)?])
     }

@@ -57,7 +57,7 @@ fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
     });
     let turns = [turns[0] || product.turns_groups(), turns[1]];
     let [a, b] = product.planes(stream, turns)?;
-    let (a, b) = (a.dense()?, b.dense()?);
+    let (a, b) = (a.plane()?, b.plane()?);
     let (scales, offsets) = (product.gemm.scales, product.offsets);
     macro_rules! launch {
         ($left:literal, $right:literal) => {

@@ -239,20 +239,26 @@ impl<T: Factor> Readable<'_, T> {
         }
     }
 
-    /// Width and height, without a pitch.
-    fn dense(&self) -> Result<DeviceView<'_, T, 2>> {
+    /// The rows.
+    fn plane(&self) -> Result<PitchedView<'_, T>> {
         match self {
-            Readable::AsGiven(matrix) => matrix.span().into_2d(matrix.width(), matrix.height()),
-            Readable::Packed(elements, [width, height]) => elements.view().cast()?.into_2d(*width, *height),
+            Readable::AsGiven(matrix) => Ok(*matrix),
+            Readable::Packed(elements, [width, height]) => {
+                elements.view().cast()?.pitched(*width, *height, *width)
+            }
         }
     }
 }
 
+/// Whether all rows begin at multiples of 16 bytes.
+fn is_aligned<T: DeviceCopy>(matrix: &PitchedView<T>) -> bool {
+    let start = matrix.as_device_ptr().as_raw().addr();
+    (matrix.pitch() * size_of::<T>()).is_multiple_of(16) && start.is_multiple_of(16)
+}
+
 /// Whether all rows consist of whole groups of 16 bytes.
 fn has_groups<T: DeviceCopy>(matrix: &PitchedView<T>) -> bool {
-    let group = 16 / size_of::<T>();
-    let start = matrix.as_device_ptr().as_raw().addr();
-    matrix.width().is_multiple_of(group) && matrix.pitch().is_multiple_of(group) && start.is_multiple_of(16)
+    (matrix.width() * size_of::<T>()).is_multiple_of(16) && is_aligned(matrix)
 }
 
 impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {

@@ -26,7 +26,7 @@ const TENSOR_CORES_OF_FLOATS: (u32, u32) = (8, 9);
 macro_rules! by_tensor_cores {
     ($product:ident, $stream:ident, $large:expr, $small:expr) => {{
         let [a, b] = $product.planes($stream, $product.turns())?;
-        let (a, b) = (a.dense()?, b.dense()?);
+        let (a, b) = (a.plane()?, b.plane()?);
         let (scales, offsets) = ($product.gemm.scales, $product.offsets);
         $product.by_tiles($stream, false, |Launch { grid, s, tile, c }| match tile {
             ProductTile::Large => $large($stream, grid, s, scales, offsets, a, b, c),

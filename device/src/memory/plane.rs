@@ -52,10 +52,12 @@ use crate::thread::index::place;
 // A pointer rather than a slice: an `Option` of it has a separate tag, which LLVM folds; for a slice it would
 // select between the slice and null.
 pub struct Plane<'a, T> {
-    /// The first of `width * height` elements.
+    /// The first element of the first row.
     start: *const T,
     width: usize,
     height: usize,
+    /// The elements from the start of a row to that of the next.
+    pitch: usize,
     /// Whether there are fewer than 2^32 elements: offsets are then computed in 32 bits.
     is_narrow: bool,
     elements: PhantomData<&'a [T]>,
@@ -82,7 +84,8 @@ impl<'a, T> Plane<'a, T> {
         if width.checked_mul(height)? > elements.len() {
             return None;
         }
-        Some(Plane { start: elements.as_ptr(), width, height, is_narrow: false, elements: PhantomData })
+        // SAFETY: no more than there are.
+        Some(unsafe { Plane::from_raw_parts(elements.as_ptr(), [width, height]) })
     }
 
     /// For the code that `#[kernel]` generates.
@@ -92,10 +95,20 @@ impl<'a, T> Plane<'a, T> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *const T, [width, height]: [usize; 2]) -> Self {
-        Plane { start, width, height, is_narrow: false, elements: PhantomData }
+        Plane { start, width, height, pitch: width, is_narrow: false, elements: PhantomData }
     }
 
-    /// For the code that `#[kernel]` generates: the same plane, known to have fewer than 2^32 elements.
+    /// For the code that `#[kernel]` generates: rows that begin `pitch` elements after each other.
+    ///
+    /// # Safety
+    /// As [`from_raw_parts`](Self::from_raw_parts), of `width` elements at each multiple of `pitch`, which is no less, below `height`.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn pitched(start: *const T, [width, height, pitch]: [usize; 3]) -> Self {
+        Plane { start, width, height, pitch, is_narrow: false, elements: PhantomData }
+    }
+
+    /// For the code that `#[kernel]` generates: the same plane, known to have fewer than 2^32 elements, with those between rows.
     ///
     /// # Safety
     /// It has.
@@ -128,18 +141,18 @@ impl<'a, T> Plane<'a, T> {
     /// `row` is below the height.
     #[inline(always)]
     unsafe fn row_unchecked(self, row: usize) -> &'a [T] {
-        // SAFETY: `row * width + width` is at most `width * height`, which is no more than there are elements.
+        // SAFETY: there are `width` elements from `row * pitch` on.
         unsafe { core::slice::from_raw_parts(self.start.add(self.place(row, 0)), self.width) }
     }
 
     /// The offset of an element.
     ///
     /// # Safety
-    /// It is at most `width * height`, so nothing wraps; nor in 32 bits if the plane is narrow.
+    /// It is that of an element, so nothing wraps; nor in 32 bits if the plane is narrow.
     #[inline(always)]
     unsafe fn place(self, row: usize, column: usize) -> usize {
         // SAFETY: the caller's.
-        unsafe { place(self.is_narrow, [row, column], self.width) }
+        unsafe { place(self.is_narrow, [row, column], self.pitch) }
     }
 
     /// The element at `row` and `column`; `None` outside.
@@ -149,7 +162,7 @@ impl<'a, T> Plane<'a, T> {
         if row >= self.height || column >= self.width {
             return None;
         }
-        // SAFETY: `row * width + column` is below `width * height`, the number of elements.
+        // SAFETY: an element of a row.
         Some(unsafe { &*self.start.add(self.place(row, column)) })
     }
 }
@@ -187,6 +200,15 @@ mod tests {
         assert!(Plane::new(&numbers, 3, 2).is_some() && Plane::new(&numbers, 0, usize::MAX).is_some());
         assert!(Plane::new(&numbers, 7, 1).is_none() && Plane::new(&numbers, usize::MAX, 2).is_none());
         assert!(Plane::new(&numbers, 1 << 63, 2).is_none(), "the product would wrap to 0");
+    }
+
+    #[test]
+    fn rows_of_a_pitched_plane_are_apart() {
+        let numbers: [u32; 11] = core::array::from_fn(|i| i as u32);
+        // SAFETY: three elements at 0, 4 and 8.
+        let plane = unsafe { Plane::pitched(numbers.as_ptr(), [3, 3, 4]) };
+        assert_eq!((&plane[1], plane.get(2, 2), plane.get(1, 3)), (&[4, 5, 6][..], Some(&10), None));
+        assert_eq!((plane.row(2), plane.row(3)), (Some(&[8, 9, 10][..]), None));
     }
 
     #[test]

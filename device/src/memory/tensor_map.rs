@@ -9,8 +9,8 @@ use crate::element::device_copy::DeviceCopy;
 pub(crate) const COPY_STEP: usize = 16;
 
 /// A [`Plane`] of which blocks copy tiles of `H` rows with `W` elements to shared memory. As a kernel's parameter,
-/// `a: TensorMap<bf16, 64, 128>`, it takes a view of rank 2, `buffer.view_2d(width, height)?`, whose rows have a multiple of
-/// 16 bytes.
+/// `a: TensorMap<bf16, 64, 128>`, it takes a view of rank 2, `buffer.view_2d(width, height)?`, or a part of a matrix,
+/// `buffer.view().pitched(width, height, pitch)?.slice(columns, rows)?`, whose rows begin at multiples of 16 bytes.
 ///
 /// On GPUs of compute capability 9.0, in code for `sm_90a`, the launch makes a tensor map for it (driver API
 /// `cuTensorMapEncodeTiled()`), with which one thread starts the copy of a whole tile

@@ -9,9 +9,9 @@ use crate::Temporary;
 use crate::error::{Error, Result};
 use crate::launch::grid::Grid;
 use crate::stream::Stream;
+use crate::view::agree;
 use crate::view::atomic::DeviceAtomicView;
-use crate::view::pitched::PitchedViewMut;
-use crate::view::{DeviceView, agree};
+use crate::view::pitched::{PitchedView, PitchedViewMut};
 
 /// The bytes of a row that are a step along the depth.
 const STEP: usize = 128;
@@ -290,13 +290,14 @@ impl<'o, C: ProductResult> PlannedProduct<'o, C, C::Group> {
     /// whole tiles below each other; and if the driver refuses.
     pub fn new<T: DeviceCopy>(
         stream: &Stream,
-        factors: [DeviceView<'_, T, 2>; 2],
+        factors: [PitchedView<'_, T>; 2],
         are_transposed: [bool; 2],
         several: Several,
         inputs: ProductInputs<'_>,
         out: PitchedViewMut<'o, C>,
     ) -> Result<Option<Self>> {
-        let (factors, product) = (factors.map(|factor| *factor.extents()), [out.width(), out.height()]);
+        let factors = factors.map(|factor| [factor.width(), factor.height()]);
+        let product = [out.width(), out.height()];
         let shape = ProductShape { factors, product, are_transposed, several };
         let operations =
             ["matmul, columns of the left factor and rows of the right one", "matmul, the product and `out`"];

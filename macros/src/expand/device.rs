@@ -179,6 +179,11 @@ fn claims(position: usize, division: Division) -> Option<Ident> {
     (division == Division::Claimed).then(|| part(position, "claims"))
 }
 
+/// The name of what is from the start of a row to that of the next.
+fn pitch(position: usize) -> Ident {
+    part(position, "pitch")
+}
+
 /// The name of a tensor map.
 fn tensor_map(position: usize) -> Ident {
     part(position, "map")
@@ -234,8 +239,11 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
         // An array of no elements is what a pointer to an empty buffer may be borrowed as.
         ParameterKind::Input { element, rank, is_mapped } => {
             let extents = extents(position, *rank);
-            let map = is_mapped.then(|| tensor_map(position)).into_iter();
-            quote!(#start: &[#element; 0], #(#extents: #extent,)* #(#map: ::ferrogrid::device::Encoded,)*)
+            let map = is_mapped.then(|| {
+                let (pitch, map) = (pitch(position), tensor_map(position));
+                quote!(#pitch: #extent, #map: ::ferrogrid::device::Encoded,)
+            });
+            quote!(#start: &[#element; 0], #(#extents: #extent,)* #map)
         }
         ParameterKind::Output { element, rank, division } => {
             let (extents, claims) = (extents(position, *rank), claims(position, *division));
@@ -296,17 +304,15 @@ fn argument(
             let length = shape(1);
             quote!(::core::slice::from_raw_parts(#start.as_ptr(), #(#length)* as usize))
         }
-        ParameterKind::Input { rank, is_mapped, .. } => {
+        ParameterKind::Input { rank, is_mapped: true, .. } => {
+            let (extents, pitch, address) = (shape(*rank), pitch(position), map_address());
+            let plane = quote!(::ferrogrid::device::Plane::pitched(#start.as_ptr(), [#(#extents as usize,)* #pitch as usize])#narrow);
+            quote!(::ferrogrid::device::TensorMap::from_raw_parts(#plane, #address))
+        }
+        ParameterKind::Input { rank, .. } => {
             let extents = shape(*rank);
             let ty = format_ident!("{}", if *rank == 2 { "Plane" } else { "Volume" });
-            let plane = quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow);
-            match is_mapped {
-                false => plane,
-                true => {
-                    let address = map_address();
-                    quote!(::ferrogrid::device::TensorMap::from_raw_parts(#plane, #address))
-                }
-            }
+            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow)
         }
         ParameterKind::Output { rank, division, .. } => {
             let ty = format_ident!("{}", division.type_name());

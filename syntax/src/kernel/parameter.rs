@@ -137,8 +137,8 @@ impl ParameterKind {
             ParameterKind::SharedSlice { .. } => 2,
             // One more for the claims.
             ParameterKind::Output { rank, division: Division::Claimed, .. } => 2 + rank,
-            // One more for the tensor map.
-            ParameterKind::Input { rank, is_mapped: true, .. } => 2 + rank,
+            // Two more for the pitch and the tensor map.
+            ParameterKind::Input { rank, is_mapped: true, .. } => 3 + rank,
             // One more for how the CPU device reads it.
             ParameterKind::Texture { rank, .. } => 2 + rank,
             ParameterKind::Input { rank, .. }

@@ -11,7 +11,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("products_pass_through_a_function", products_pass_through_a_function),
     ("products_of_integers_are_scaled_to_bytes", products_of_integers_are_scaled_to_bytes),
-    ("results_of_products_keep_what_is_between_rows", results_of_products_keep_what_is_between_rows),
+    ("parts_of_matrices_are_multiplied_into_parts", parts_of_matrices_are_multiplied_into_parts),
     ("batches_of_products_pass_through_a_function", batches_of_products_pass_through_a_function),
     ("groups_of_products_pass_through_a_function", groups_of_products_pass_through_a_function),
     ("deep_products_pass_through_a_function", deep_products_pass_through_a_function),
@@ -202,8 +202,21 @@ fn products_of_integers_are_scaled_to_bytes(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn results_of_products_keep_what_is_between_rows(device: &Device) -> Outcome {
+fn parts_of_matrices_are_multiplied_into_parts(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
+    // Factors are parts of matrices.
+    let factors = Factors::new([70, 40, 70], [false, true], 712);
+    let [a, b] = factors.upload(&stream, |it| f16::from_f32(f32::from(it)))?;
+    let (mut wide_a, mut wide_b) = (stream.fill(f16::NAN, 70 * 96)?, stream.fill(f16::NAN, 70 * 64)?);
+    stream
+        .copy_2d(a.view().pitched(70, 70, 70)?, wide_a.view_mut().pitched(96, 70, 96)?.slice(16..86, ..)?)?;
+    stream
+        .copy_2d(b.view().pitched(40, 70, 40)?, wide_b.view_mut().pitched(64, 70, 64)?.slice(8..48, ..)?)?;
+    let a = wide_a.view().pitched(96, 70, 96)?.slice(16..86, ..)?;
+    let b = wide_b.view().pitched(64, 70, 64)?.slice(8..48, ..)?;
+    let mut out = stream.fill(f32::NAN, 70 * 40)?;
+    multiplying::product(&stream, a, b, out.view_2d_mut(40, 70)?)?;
+    factors.check("of parts", &stream.download(&out)?, |_, _, sum| sum as f32)?;
     // A pitch, and rows that begin at any element.
     for (pitch, first) in [(50, 0), (40, 3), (41, 1)] {
         let factors = Factors::new([70, 40, 72], [false, true], 705);

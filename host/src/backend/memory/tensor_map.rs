@@ -23,6 +23,8 @@ pub(crate) struct Tiled {
     pub(crate) element: usize,
     /// Elements of a row, and rows.
     pub(crate) extent: [usize; 2],
+    /// The elements from the start of a row to that of the next.
+    pub(crate) pitch: usize,
     /// Those of a tile. If its rows have 128 bytes, the layout is swizzled.
     pub(crate) tile: [u32; 2],
 }

@@ -79,13 +79,15 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             }
             ParameterKind::Input { element, rank, is_mapped } => {
                 let start = read(quote!(*const #element));
-                let extents = (0..*rank).map(|_| read(extent.clone()));
+                // With the pitch.
+                let extents = (0..*rank + usize::from(*is_mapped)).map(|_| read(extent.clone()));
                 reads.push(if *rank == 1 {
                     quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #(#extents)* as usize);)
                 } else {
                     let ty = format_ident!("{}", if *rank == 2 { "Plane" } else { "Volume" });
                     let plane = quote!(::ferrogrid::__private::device::#ty);
-                    quote!(let #local: #plane<#element> = #plane::from_raw_parts(#start, [#(#extents as usize),*]);)
+                    let made = if *is_mapped { quote!(pitched) } else { quote!(from_raw_parts) };
+                    quote!(let #local: #plane<#element> = #plane::#made(#start, [#(#extents as usize),*]);)
                 });
                 arguments[number] = Some(if *is_mapped {
                     let map = quote!(::ferrogrid::__private::device::Encoded);

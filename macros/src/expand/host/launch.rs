@@ -162,6 +162,9 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
             let ty = &parameter.ty;
             quote!(#ty)
         }
+        ParameterKind::Input { element, is_mapped: true, .. } => {
+            quote!(impl ::ferrogrid::__private::MapInput<#lifetime, #element>)
+        }
         ParameterKind::Input { element, rank, .. } => {
             quote!(impl ::ferrogrid::__private::LaunchInput<#lifetime, #element, #rank>)
         }
@@ -236,6 +239,13 @@ fn prepare((number, parameter): (usize, &Parameter), stream: &Ident) -> TokenStr
         ParameterKind::Tuple { members } => {
             let places = members.tuple(|member, _| member_local(number, member).into_token_stream());
             quote!(let #places = #name;)
+        }
+        ParameterKind::Input { is_mapped: true, .. } => {
+            let staged = staged(number);
+            quote! {
+                let #staged = ::ferrogrid::__private::MapInput::stage(#name, #stream)?;
+                let #local = ::ferrogrid::__private::StagedMapInput::input(&#staged);
+            }
         }
         ParameterKind::Input { .. } => {
             let staged = staged(number);

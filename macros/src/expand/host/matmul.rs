@@ -62,7 +62,7 @@ pub(super) fn function(matmul: &Matmul) -> TokenStream {
     let text = format!(
         "\nWrites what it returns for each sum of the product of `a`{} and `b`{} to `out`, by tensor cores where the device has them.{}\n\n\
          # Errors\n`Error::LengthMismatch` if the factors have not the same depth, or an input not an element for each row or column; `Error::ShapeMismatch` if `out` or an input has another \
-         shape than the product, and those of a launch: rows of both factors have a multiple of 16 bytes. The next synchronising call \
+         shape than the product, and those of a launch: rows of both factors begin at multiples of 16 bytes. The next synchronising call \
          reports errors of the running kernel.",
         if *turned_a { "'s transpose" } else { "" },
         if *turned_b { "'s transpose" } else { "" },
@@ -75,12 +75,14 @@ pub(super) fn function(matmul: &Matmul) -> TokenStream {
         #[track_caller]
         #visibility fn #name<'a, 'b, #lifetime_of_groups #(#lifetimes,)* 'out>(
             #stream: &::ferrogrid::__private::Stream,
-            a: ::ferrogrid::__private::DeviceView<'a, #factors, 2>,
-            b: ::ferrogrid::__private::DeviceView<'b, #factors, 2>,
+            a: impl ::core::convert::Into<::ferrogrid::__private::PitchedView<'a, #factors>>,
+            b: impl ::core::convert::Into<::ferrogrid::__private::PitchedView<'b, #factors>>,
             #parameter
             #(#parameters,)*
             out: impl ::core::convert::Into<::ferrogrid::__private::PitchedViewMut<'out, #result>>,
         ) -> ::ferrogrid::__private::Result<()> {
+            let a: #private::PitchedView<'a, #factors> = ::core::convert::Into::into(a);
+            let b: #private::PitchedView<'b, #factors> = ::core::convert::Into::into(b);
             #groups
             #(let #of_rows = ::ferrogrid::__private::DeviceInput::into_input(#of_rows);)*
             #(let #of_columns = ::ferrogrid::__private::DeviceInput::into_input(#of_columns);)*

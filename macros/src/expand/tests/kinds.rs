@@ -373,20 +373,23 @@ fn outputs_of_blocks_are_checked_against_the_grid() {
 fn a_tensor_map_is_made_by_the_launch_and_found_by_its_number() {
     let module = "mod m { #[kernel] pub fn k(t: Thread<1>, x: &[f32], unit: Unit, a: TensorMap<u16, 64, 32>, order: BlockOrder<u32>) {} }";
     let host = on_host(module);
-    has(&host, "a:implp::LaunchInput<'p3,u16,2usize>,");
+    has(&host, "a:implp::MapInput<'p3,u16>,");
     has(
         &host,
         "let__map3=p::LaunchMap::new(&__FERROGRID_KERNEL_k,stream,\"a\",&__p3,<TensorMap<u16,64,32>>::TILE)?;",
     );
-    has(&host, "__p3.params()[0usize],__p3.params()[1usize],__p3.params()[2usize],__map3.param()");
     has(
         &host,
-        "(8,8),(4,4),(4,4),(::core::mem::size_of::<p::device::Encoded>(),::core::mem::align_of::<p::device::Encoded>())",
+        "__p3.params()[0usize],__p3.params()[1usize],__p3.params()[2usize],__p3.params()[3usize],__map3.param()",
+    );
+    has(
+        &host,
+        "(8,8),(4,4),(4,4),(4,4),(::core::mem::size_of::<p::device::Encoded>(),::core::mem::align_of::<p::device::Encoded>())",
     );
     has(&host, "__loan.lend(p::device::TensorMap::from_raw_parts(__p3,::core::ptr::null()))");
     let device = on_device(module);
-    has(&device, "p3_start:&[u16;0],p3_extent0:u32,p3_extent1:u32,p3_map:d::Encoded,");
-    has(&device, "3usize+1usize+0usize+2usize+0usize+(::core::mem::size_of::<Unit>()!=0)asusize)");
+    has(&device, "p3_start:&[u16;0],p3_extent0:u32,p3_extent1:u32,p3_pitch:u32,p3_map:d::Encoded,");
+    has(&device, "4usize+1usize+0usize+2usize+0usize+(::core::mem::size_of::<Unit>()!=0)asusize)");
 }
 
 /// Regions follow one another; slices begin at offsets that the launch gives.

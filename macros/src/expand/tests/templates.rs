@@ -133,7 +133,8 @@ fn a_product_becomes_kernels_of_three_tiles_and_the_type_of_its_function() {
     has_not(&plain, ".transposed()");
     has(
         &host,
-        "pub fn layer<'a,'b,'p1,'p2,'p3,'out>(stream:&p::Stream,a:p::DeviceView<'a,bf16,2>,b:p::DeviceView<'b,bf16,2>,\
+        "pub fn layer<'a,'b,'p1,'p2,'p3,'out>(stream:&p::Stream,a:impl::core::convert::Into<p::PitchedView<'a,bf16>>,\
+         b:impl::core::convert::Into<p::PitchedView<'b,bf16>>,\
          scale:f32,bias:impl p::DeviceInput<'p1,f32>,table:impl p::LaunchInput<'p2,u8,2usize>,residual:p::DeviceView<'p3,bf16,2>,",
     );
     has(

@@ -30,15 +30,18 @@ const PLACES: [[i32; 2]; 11] = [
 ];
 const BLOCKS: usize = 3;
 
-/// Copies tiles of a plane with so many elements in a row, and so many rows.
+/// Copies tiles of a plane with so many times 16 bytes in a row, and so many rows; of a part of a matrix with as many on either side, less one element
+/// of each row, if that is more than 0.
 macro_rules! check_windows {
-    ($stream:ident, $shape:expr, $places:expr, $($launch:ident::<$width:literal, $stages:literal> $t:ident),* $(,)?) => { $({
+    ($stream:ident, $shape:expr, $beside:expr, $places:expr, $($launch:ident::<$width:literal, $stages:literal> $t:ident),* $(,)?) => { $({
         let ([width, height], places): ([usize; 2], &[[i32; 2]]) = ($shape, $places);
-        let width = width * 16 / size_of::<$t>();
-        let x: Vec<$t> = (0..width * height).map(|i| ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7) as $t | 1).collect();
+        let [width, beside] = [width, $beside].map(|it| it * 16 / size_of::<$t>());
+        let pitch = beside + width + beside;
+        let width = width - usize::from(beside > 0);
+        let x: Vec<$t> = (0..pitch * height).map(|i| ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7) as $t | 1).collect();
         let element = |row: i64, column: i64| {
             let is_within = (0..height as i64).contains(&row) && (0..width as i64).contains(&column);
-            if is_within { u64::from(x[row as usize * width + column as usize]) } else { 0 }
+            if is_within { u64::from(x[row as usize * pitch + beside + column as usize]) } else { 0 }
         };
         let mut expected = Vec::new();
         for block in 0..BLOCKS as i64 {
@@ -50,30 +53,31 @@ macro_rules! check_windows {
         let (device_x, device_places) = ($stream.upload(&x)?, $stream.upload(places)?);
         let mut y = $stream.fill(u64::MAX, expected.len())?;
         let grid = Grid::new([BLOCKS as u32, 1, 1], [8, 3, 2]);
-        copying::$launch::<$width, $stages>(&$stream, grid, &device_places, device_x.view_2d(width, height)?, y.as_atomic())?;
-        let what = format!("{} by {} stages, {width} x {height}", stringify!($launch $width), $stages);
+        let plane = device_x.view().pitched(pitch, height, pitch)?.slice(beside..beside + width, ..)?;
+        copying::$launch::<$width, $stages>(&$stream, grid, &device_places, plane, y.as_atomic())?;
+        let what = format!("{} by {} stages, {width} x {height}, {pitch} apart", stringify!($launch $width), $stages);
         expect(&what, $stream.download(&y)?, expected)?;
     })* };
 }
 
 fn tiles_of_any_element_are_copied_from_any_place(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    for shape in [[5, 47], [1, 3], [20, 9]] {
-        check_windows!(stream, shape, &PLACES,
+    for (shape, beside) in [([5, 47], 0), ([1, 3], 0), ([20, 9], 0), ([5, 47], 2), ([1, 1], 1)] {
+        check_windows!(stream, shape, beside, &PLACES,
             bytes::<16, 2> u8, bytes::<128, 5> u8, bytes::<256, 2> u8, halves::<8, 5> u16, halves::<64, 2> u16,
             words::<4, 2> u32, words::<32, 5> u32, words::<36, 2> u32, longs::<2, 5> u64, longs::<16, 2> u64,
         );
     }
     let many: Vec<[i32; 2]> = (0..60).map(|i| [i * 7 % 50 - 5, i * 13 % 11 - 4]).collect();
-    check_windows!(stream, [5, 47], &many, words::<32, 2> u32, words::<36, 5> u32);
-    check_windows!(stream, [5, 47], &[], words::<36, 5> u32);
+    check_windows!(stream, [5, 47], 0, &many, words::<32, 2> u32, words::<36, 5> u32);
+    check_windows!(stream, [5, 47], 0, &[], words::<36, 5> u32);
     Ok(())
 }
 
 fn tiles_of_empty_planes_are_zeros(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    check_windows!(stream, [0, 47], &PLACES, words::<32, 2> u32, bytes::<16, 5> u8);
-    check_windows!(stream, [5, 0], &PLACES, words::<36, 5> u32);
+    check_windows!(stream, [0, 47], 0, &PLACES, words::<32, 2> u32, bytes::<16, 5> u8);
+    check_windows!(stream, [5, 0], 0, &PLACES, words::<36, 5> u32);
     Ok(())
 }
 

@@ -15,7 +15,7 @@ impl CudaDevice {
     /// The tensor map of a plane; one that is not used if nothing could read it.
     pub(crate) fn encode(&self, tiled: &Tiled) -> Result<Encoded> {
         let mut encoded = Encoded::UNUSED;
-        let Tiled { start, element, extent: [width, height], tile } = *tiled;
+        let Tiled { start, element, extent: [width, height], pitch, tile } = *tiled;
         if self.capability() < (9, 0) || width == 0 || height == 0 {
             return Ok(encoded);
         }
@@ -33,7 +33,7 @@ impl CudaDevice {
         } else {
             CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE
         };
-        let (extent, pitch) = ([width as u64, height as u64], [(width * element) as u64]);
+        let (extent, pitch) = ([width as u64, height as u64], [(pitch * element) as u64]);
         // SAFETY: all are valid for the call, with the lengths of rank 2.
         let code = unsafe {
             self.driver().tensor_map_encode(
