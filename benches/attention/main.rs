@@ -20,13 +20,41 @@ const ROUNDS: usize = 11;
 /// What a round takes, at least.
 const ROUND: Duration = Duration::from_millis(5);
 
+/// Where heads lie: below each other, or beside each other.
+#[derive(Clone, Copy)]
+struct Layout {
+    size: usize,
+    length: usize,
+    is_beside: bool,
+}
+
+impl Layout {
+    /// The elements of a row of the tensors.
+    fn width(self) -> usize {
+        if self.is_beside { WIDTH } else { self.size }
+    }
+
+    /// Row number `row` among those of all heads.
+    fn row<T: HalfFloat>(self, x: &[T], row: usize) -> Vec<f64> {
+        let Layout { size, length, is_beside } = self;
+        let (head, token, beside) = (row / length, row % length, WIDTH / size);
+        let start = if is_beside {
+            (head / beside * length + token) * WIDTH + head % beside * size
+        } else {
+            row * size
+        };
+        x[start..][..size].iter().map(|it| it.to_f32().into()).collect()
+    }
+}
+
 fn measure<T: Attended + Drawn + HalfFloat>(
     stream: &Stream,
     name: &str,
-    [length, size]: [usize; 2],
+    layout @ Layout { length, size, is_beside }: Layout,
     is_causal: bool,
 ) -> Outcome<()> {
     let heads = TOKENS / length * (WIDTH / size);
+    let [width, height] = [layout.width(), TOKENS * WIDTH / layout.width()];
     let mut normal = Philox::new(fastrand::u64(..));
     let [q, k, v] =
         [stream.zeros::<T>(TOKENS * WIDTH)?, stream.zeros(TOKENS * WIDTH)?, stream.zeros(TOKENS * WIDTH)?];
@@ -35,21 +63,24 @@ fn measure<T: Attended + Drawn + HalfFloat>(
         normal.normal(stream, factor)?;
     }
     let [device_q, device_k, device_v] = &factors;
+    let [q, k, v] = [device_q, device_k, device_v].map(|it| it.view_2d(width, height));
+    let (of_q, of_k, of_v) = (q?.into(), k?.into(), v?.into());
     let mut y = stream.fill(T::NAN, TOKENS * WIDTH)?;
     let attention = Attention::new(heads, size);
     let attention = if is_causal { attention.causal() } else { attention };
-    let seconds =
-        median(stream, || algorithms::attention(stream, device_q, device_k, device_v, &mut y, attention))?;
+    let seconds = median(stream, || {
+        algorithms::attention(stream, of_q, of_k, of_v, y.view_2d_mut(width, height)?, attention)
+    })?;
 
     let mut log_sums = stream.fill(f32::NAN, heads * length)?;
     let mut dy = stream.zeros::<T>(TOKENS * WIDTH)?;
     normal.normal(stream, &mut dy)?;
     algorithms::attention_with_log_sums(
         stream,
-        device_q,
-        device_k,
-        device_v,
-        &mut y,
+        of_q,
+        of_k,
+        of_v,
+        y.view_2d_mut(width, height)?,
         &mut log_sums,
         attention,
     )?;
@@ -58,11 +89,12 @@ fn measure<T: Attended + Drawn + HalfFloat>(
         stream.fill(T::NAN, TOKENS * WIDTH)?,
         stream.fill(T::NAN, TOKENS * WIDTH)?,
     ];
-    let (q, k, v) = (device_q.view(), device_k.view(), device_v.view());
-    let pass = AttentionPass { q, k, v, y: y.view(), log_sums: log_sums.view(), dy: dy.view() };
+    let (of_y, of_dy) = (y.view_2d(width, height)?.into(), dy.view_2d(width, height)?.into());
+    let pass = AttentionPass { q: of_q, k: of_k, v: of_v, y: of_y, log_sums: log_sums.view(), dy: of_dy };
     let seconds_of_gradients = median(stream, || {
-        let [dq, dk, dv] = gradients.each_mut().map(|it| it.view_mut());
-        algorithms::attention_gradients(stream, pass, AttentionGradients { dq, dk, dv }, attention)
+        let [dq, dk, dv] = gradients.each_mut().map(|it| it.view_2d_mut(width, height));
+        let gradients = AttentionGradients { dq: dq?.into(), dk: dk?.into(), dv: dv?.into() };
+        algorithms::attention_gradients(stream, pass, gradients, attention)
     })?;
     let [q, k, v, y] = [
         stream.download(device_q)?,
@@ -72,9 +104,7 @@ fn measure<T: Attended + Drawn + HalfFloat>(
     ];
     for row in (0..50).map(|_| fastrand::usize(..heads * length)) {
         let (first, seen) = (row / length * length, if is_causal { row % length + 1 } else { length });
-        let of = |x: &[T], row: usize| -> Vec<f64> {
-            x[row * size..][..size].iter().map(|it| it.to_f32().into()).collect()
-        };
+        let of = |x: &[T], row: usize| layout.row(x, row);
         let query = of(&q, row);
         let score =
             |key: Vec<f64>| query.iter().zip(key).map(|(q, k)| q * k).sum::<f64>() / (size as f64).sqrt();
@@ -93,17 +123,16 @@ fn measure<T: Attended + Drawn + HalfFloat>(
     let [dq, dk, dv] = [&gradients[0], &gradients[1], &gradients[2]].map(|it| stream.download(it));
     let (dy, log_sums) = (stream.download(&dy)?, stream.download(&log_sums)?);
     check_gradients(&Found {
-        size,
-        length,
+        layout,
         is_causal,
         inputs: [q, k, v, y, dy],
         log_sums,
         gradients: [dq?, dk?, dv?],
     })
     .map_err(|error| format!("{name}, {size}, {length}: {error}"))?;
-    let causal = if is_causal { "_causal" } else { "" };
+    let (causal, beside) = (if is_causal { "_causal" } else { "" }, if is_beside { "_beside" } else { "" });
     for (what, seconds) in [("attention", seconds), ("gradients", seconds_of_gradients)] {
-        println!("{{\"name\": \"{what}_{name}_{size}{causal}_{length}\", \"seconds\": {seconds}}}");
+        println!("{{\"name\": \"{what}_{name}_{size}{causal}_{length}{beside}\", \"seconds\": {seconds}}}");
     }
     Ok(())
 }
@@ -118,8 +147,7 @@ fn median(stream: &Stream, mut call: impl FnMut() -> ferrogrid::Result<()>) -> O
 
 /// Results to check: q, k, v, y and dy, and dq, dk and dv.
 struct Found<T> {
-    size: usize,
-    length: usize,
+    layout: Layout,
     is_causal: bool,
     inputs: [Vec<T>; 5],
     log_sums: Vec<f32>,
@@ -128,10 +156,8 @@ struct Found<T> {
 
 /// Compares some rows of each gradient with those of the results and the sums of weights, which are rounded.
 fn check_gradients<T: HalfFloat>(found: &Found<T>) -> Outcome<()> {
-    let Found { size, length, is_causal, inputs: [q, k, v, y, dy], log_sums, gradients } = found;
-    let of = |x: &[T], row: usize| -> Vec<f64> {
-        x[row * size..][..*size].iter().map(|it| it.to_f32().into()).collect()
-    };
+    let Found { layout, is_causal, inputs: [q, k, v, y, dy], log_sums, gradients } = found;
+    let (Layout { size, length, .. }, of) = (layout, |x: &[T], row: usize| layout.row(x, row));
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let scale = 1.0 / (*size as f64).sqrt();
     // The weight of a key, the gradient of the score, and what rounding errors of that are parts of.
@@ -179,13 +205,15 @@ fn main() -> Outcome<()> {
         return Ok(());
     };
     let stream = &device.new_stream()?;
-    // With an argument only heads of that size.
+    // With a number only heads of that size; with `beside` heads beside each other.
     let only = std::env::args().skip(1).find_map(|argument| argument.parse::<usize>().ok());
+    let is_beside = std::env::args().any(|argument| argument == "beside");
     for size in [64, 128, 256].into_iter().filter(|size| only.is_none_or(|only| *size == only)) {
         for is_causal in [false, true] {
             for length in if size == 256 { &[8192][..] } else { &[2048, 8192, 16384] } {
-                measure::<bf16>(stream, "bf16", [*length, size], is_causal)?;
-                measure::<f16>(stream, "f16", [*length, size], is_causal)?;
+                let layout = Layout { size, length: *length, is_beside };
+                measure::<bf16>(stream, "bf16", layout, is_causal)?;
+                measure::<f16>(stream, "f16", layout, is_causal)?;
             }
         }
     }

@@ -137,7 +137,7 @@ mod kernels {
             right,
             row,
             steps,
-            |step| step * 64,
+            |step| [step * 64, 0],
             |_, _| (),
             differences,
             |[sums]| store(row, &sums, y),

@@ -36,8 +36,10 @@ pub mod steps {
         pub keys: u32,
         /// The heads of queries for each head of keys.
         pub sharing: u32,
-        /// The groups of a row.
+        /// The groups of a row of a head.
         pub groups: u32,
+        /// The heads that are beside each other in the rows of queries, and in those of keys.
+        pub beside: [u32; 2],
         pub is_causal: bool,
         /// What scores are multiplied by.
         pub scale: f32,
@@ -71,6 +73,15 @@ pub mod steps {
             let first = ((self.queries as usize).div_ceil(queries) - 1 - tile) * queries;
             let end = (first + queries) as i64 + self.ahead();
             Place { head, first, seen: end.clamp(0, i64::from(self.keys)) as usize }
+        }
+
+        /// Where a head of queries, or of keys if `which` is 1, begins in its tensor: the row, of which each head has so many, and the group.
+        #[inline(always)]
+        pub fn corner(self, which: usize, head: usize, rows: usize) -> [usize; 2] {
+            let beside = if which == 0 { self.beside[0] } else { self.beside[1] }.max(1);
+            // Of 32 bits: a longer division would be a call.
+            let (below, right) = (head as u32 / beside, head as u32 % beside);
+            [below as usize * rows, (right * self.groups) as usize]
         }
 
         /// Whether all queries from `first` on see the keys before `end`.
@@ -145,19 +156,70 @@ pub mod steps {
             Some(Part { sizes: Sizes { queries, keys, ..s }, head, tile, rows, first })
         }
 
-        /// The sequence's first row, of queries, or of keys if `which` is 1, in a head.
+        /// The sequence's first query in a head, among those of all heads.
         #[inline(always)]
-        pub fn first(self, which: usize, head: usize) -> usize {
-            head * self.rows[which] + self.first[which]
+        pub fn first_query(self, head: usize) -> usize {
+            head * self.rows[0] + self.first[0]
+        }
+
+        /// The rows of a head of queries, or of keys if `which` is 1, from one on, in a tensor whose rows begin so many groups after each other.
+        #[inline(always)]
+        pub fn rows(self, which: usize, head: usize, from: usize, pitch: u32) -> Rows {
+            let Part { sizes: s, rows, first, .. } = self;
+            let [row, group] = s.corner(which, head, rows[which]);
+            let len = if which == 0 { s.queries } else { s.keys } as usize - from;
+            let corner = [row + first[which] + from, group];
+            Rows { corner, pitch: pitch as usize, len, groups: s.groups as usize }
+        }
+    }
+
+    /// The rows of a head from one on, in a tensor.
+    #[derive(Clone, Copy)]
+    pub struct Rows {
+        /// The first row, and its first group.
+        pub corner: [usize; 2],
+        /// The groups from the start of a row of the tensor to that of the next.
+        pub pitch: usize,
+        /// How many rows the head has from there.
+        pub len: usize,
+        /// The groups of each.
+        pub groups: usize,
+    }
+
+    impl Rows {
+        /// The number of a group in the tensor.
+        #[inline(always)]
+        pub fn place(self, row: usize, group: usize) -> usize {
+            (self.corner[0] + row) * self.pitch + self.corner[1] + group
+        }
+
+        #[inline(always)]
+        pub fn group<T: TensorElement>(
+            self,
+            from: &[Group<T>],
+            [row, group]: [usize; 2],
+        ) -> Option<&Group<T>> {
+            from.get(self.place(row, group)).filter(|_| row < self.len && group < self.groups)
+        }
+
+        #[inline(always)]
+        pub fn write<T: TensorElement>(
+            self,
+            to: &[DeviceAtomic<u32>],
+            [row, column]: [usize; 2],
+            pair: [f32; 2],
+        ) {
+            let place = self.place(row, 0) * 4 + column / 2;
+            if let Some(to) = to.get(place).filter(|_| row < self.len && column < self.groups * 8) {
+                to.store(T::pair_to_bits(pair), Relaxed);
+            }
         }
     }
 
     /// The keys, or the values, of a head.
     #[derive(Clone, Copy)]
     struct Keys {
-        first: usize,
-        keys: usize,
-        groups: usize,
+        rows: Rows,
         /// After how many tiles no query of the block sees more.
         steps: usize,
     }
@@ -173,11 +235,7 @@ pub mod steps {
             step: usize,
         ) {
             if step < self.steps {
-                tiles.copy_with(t, |[row, group]| {
-                    let key = step * K + row;
-                    let place = (self.first + key) * self.groups + group;
-                    from.get(place).filter(|_| key < self.keys && group < self.groups)
-                });
+                tiles.copy_with(t, |[row, group]| self.rows.group(from, [step * K + row, group]));
             }
         }
     }
@@ -200,7 +258,7 @@ pub mod steps {
         const B: usize,
     >(
         t: &Thread<'b, 1>,
-        (s, offsets): (Sizes, [&'b [u32]; 2]),
+        (s, offsets, pitches): (Sizes, [&'b [u32]; 2], [u32; 4]),
         [q, k, v]: [&'b [Group<T>]; 3],
         y: &[DeviceAtomic<u32>],
         log_sums: &[DeviceAtomic<f32>],
@@ -212,29 +270,25 @@ pub mod steps {
         let Some(part) = Part::of(s, t.block_idx()[0], Q, 0, offsets) else { return };
         let s = part.sizes;
         let Place { head, first, seen } = s.place_of_tile(part.head, part.tile, Q);
-        let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
-        let first_query = part.first(0, head) + first;
-        rows.fill_with(t, |[row, group]| {
-            let place = (first_query + row) * groups + group;
-            let query = q.get(place).filter(|_| first + row < queries && group < groups);
-            query.copied().unwrap_or(Aligned16::new([T::ZERO; 8]))
-        });
+        let [of_q, of_k, of_v, of_y] = pitches;
+        let queries = part.rows(0, head, first, of_q);
+        rows.fill_with(t, |place| queries.group(q, place).copied().unwrap_or(Aligned16::new([T::ZERO; 8])));
         let rows = t.publish(rows);
 
         let steps = seen.div_ceil(K);
-        let first_key = part.first(1, head / s.sharing as usize);
-        let keys_of_head = Keys { first: first_key, keys, groups, steps };
+        let [keys, values] =
+            [of_k, of_v].map(|pitch| Keys { rows: part.rows(1, head / s.sharing as usize, 0, pitch), steps });
         let mut tiles = tiles.into_stages();
-        keys_of_head.copy(t, &mut tiles, k, 0);
+        keys.copy(t, &mut tiles, k, 0);
         t.advance(&mut tiles);
-        keys_of_head.copy(t, &mut tiles, v, 0);
+        values.copy(t, &mut tiles, v, 0);
         t.advance(&mut tiles);
 
         let mut sums = [Accumulator::<T, M, 8>::zero(); H];
         let mut softmax = OnlineSoftmax::<M>::new(s.scale);
         for step in 0..steps {
             // The keys of this step are read, and those of the next one copied.
-            keys_of_head.copy(t, &mut tiles, k, step + 1);
+            keys.copy(t, &mut tiles, k, step + 1);
             let mut scores = Accumulator::<T, M, N>::zero();
             for depth in (0..W * 8).step_by(T::DEPTH) {
                 let q = FragmentA::load(&warp, rows.rows(), [own, depth]);
@@ -243,7 +297,7 @@ pub mod steps {
             }
             t.advance(&mut tiles);
             // Now the values.
-            keys_of_head.copy(t, &mut tiles, v, step + 1);
+            values.copy(t, &mut tiles, v, step + 1);
             if !s.all_see(first, (step + 1) * K) {
                 scores.map_places(&warp, |row, column, score| {
                     s.masked([first + own + row, step * K + column], score)
@@ -251,30 +305,28 @@ pub mod steps {
             }
             let shrunk = softmax.step(&warp, &mut scores);
             let weights = FragmentA::from_sums::<N, P>(&scores);
-            let values = tiles.current();
-            add_values(&warp, &mut sums[0], &shrunk, &weights, values, 0);
+            let tile = tiles.current();
+            add_values(&warp, &mut sums[0], &shrunk, &weights, tile, 0);
             if H > 1 {
-                add_values(&warp, &mut sums[1 % H], &shrunk, &weights, values, 64);
+                add_values(&warp, &mut sums[1 % H], &shrunk, &weights, tile, 64);
             }
             if H > 2 {
-                add_values(&warp, &mut sums[2 % H], &shrunk, &weights, values, 128);
-                add_values(&warp, &mut sums[3 % H], &shrunk, &weights, values, 192);
+                add_values(&warp, &mut sums[2 % H], &shrunk, &weights, tile, 128);
+                add_values(&warp, &mut sums[3 % H], &shrunk, &weights, tile, 192);
             }
             t.advance(&mut tiles);
         }
 
+        let first_query = part.first_query(head) + first;
         sums[0].for_each_row(&warp, &softmax.log_sums(), |row, log_sum| {
-            if let Some(to) = log_sums.get(first_query + own + row).filter(|_| first + own + row < queries) {
+            if let Some(to) = log_sums.get(first_query + own + row).filter(|_| own + row < queries.len) {
                 to.store(log_sum, Relaxed);
             }
         });
         let factors = softmax.factors();
+        let results = part.rows(0, head, first, of_y);
         let write = |first_column: usize, row: usize, column: usize, pair| {
-            let (row, column) = (own + row, first_column + column);
-            let place = ((first_query + row) * groups * 8 + column) / 2;
-            if let Some(y) = y.get(place).filter(|_| first + row < queries && column < groups * 8) {
-                y.store(T::pair_to_bits(pair), Relaxed);
-            }
+            results.write::<T>(y, [own + row, first_column + column], pair);
         };
         macro_rules! write {
             ($($part:literal)*) => { $(
@@ -317,6 +369,7 @@ pub mod kernels {
     pub fn attend_64<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 4],
         of_queries: &[u32],
         of_keys: &[u32],
         q: &[Group<T>],
@@ -329,7 +382,7 @@ pub mod kernels {
     ) {
         attend::<T, 8, 1, 2, _, _, 8, 4, _, _>(
             &t,
-            (s, [of_queries, of_keys]),
+            (s, [of_queries, of_keys], pitches),
             [q, k, v],
             y,
             log_sums,
@@ -344,6 +397,7 @@ pub mod kernels {
     pub fn attend_128<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 4],
         of_queries: &[u32],
         of_keys: &[u32],
         q: &[Group<T>],
@@ -356,7 +410,7 @@ pub mod kernels {
     ) {
         attend::<T, 16, 2, 2, _, _, 8, 4, _, _>(
             &t,
-            (s, [of_queries, of_keys]),
+            (s, [of_queries, of_keys], pitches),
             [q, k, v],
             y,
             log_sums,
@@ -371,6 +425,7 @@ pub mod kernels {
     pub fn attend_256<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 4],
         of_queries: &[u32],
         of_keys: &[u32],
         q: &[Group<T>],
@@ -383,7 +438,7 @@ pub mod kernels {
     ) {
         attend::<T, 32, 4, 1, _, _, 4, 2, _, _>(
             &t,
-            (s, [of_queries, of_keys]),
+            (s, [of_queries, of_keys], pitches),
             [q, k, v],
             y,
             log_sums,
@@ -401,7 +456,7 @@ pub mod tiled {
     use ferrogrid::device::matrix::{HalfElement, OnlineSoftmax, ProductSums, RowValues, TwoProducts};
     use ferrogrid::device::prelude::*;
 
-    use super::steps::{Sizes, TensorElement};
+    use super::steps::{Rows, Sizes, TensorElement};
 
     /// The queries of a block.
     pub const QUERIES: usize = 128;
@@ -420,14 +475,25 @@ pub mod tiled {
     fn attend_tiles<T: TiledElement, const KEYS: usize, const D: usize, const S: usize, const ID: usize>(
         t: &Thread<1>,
         s: Sizes,
-        factors: [TensorMap<T, 64, 64>; 3],
-        y: &[DeviceAtomic<u64>],
+        [q, k, v]: [TensorMap<T, 64, 64>; 3],
+        (y, pitch): (&[DeviceAtomic<u64>], u32),
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, D, S>, ID>,
     ) {
         let place = s.place(t.block_idx()[0], QUERIES);
-        let first_query = place.head * s.queries as usize + place.first;
-        let first_key = place.head / s.sharing as usize * s.keys as usize;
+        let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
+        let [row, group] = s.corner(0, place.head, queries);
+        let results = Rows {
+            corner: [row + place.first, group],
+            pitch: pitch as usize,
+            len: queries - place.first,
+            groups,
+        };
+        let [first_key, group_of_keys] = s.corner(1, place.head / s.sharing as usize, keys);
+        let (of_head, of_key_head) = (group * 8, group_of_keys * 8);
+        let factors = [(q, of_head), (k, of_key_head), (v, of_key_head)]
+            .map(|(tensor, first)| tensor.columns(first, groups * 8));
+        let first_query = place.head * queries + place.first;
         let (warp, steps) = (t.warp(), place.seen.div_ceil(KEYS));
         let weigh =
             |(softmax, shrunk): &mut (OnlineSoftmax, _), step: usize, scores: &mut ProductSums<KEYS>| {
@@ -443,31 +509,28 @@ pub mod tiled {
         };
         let finish = |(softmax, _): (OnlineSoftmax, _), mut sums: ProductSums<D>| {
             sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
-            let queries = s.queries as usize - place.first;
             sums.for_each_row(&softmax.log_sums(), |row, log_sum| {
-                if let Some(to) = log_sums.get(first_query + row).filter(|_| row < queries) {
+                if let Some(to) = log_sums.get(first_query + row).filter(|_| row < results.len) {
                     to.store(log_sum, Relaxed);
                 }
             });
-            write_rows::<T, D>(t, s, [first_query, queries], &sums, y);
+            write_rows::<T, D>(t, results, &sums, y);
         };
         let kept = (OnlineSoftmax::new(s.scale), RowValues::splat(1.0));
-        t.multiply_twice(memory, factors, [first_query, first_key], steps, kept, weigh, shrink, finish);
+        t.multiply_twice(memory, factors, [results.corner[0], first_key], steps, kept, weigh, shrink, finish);
     }
 
-    /// Writes sums to rows of a tensor from `first` on, as many as the head has from there.
+    /// Writes sums to rows of a tensor.
     #[inline(always)]
     pub fn write_rows<T: TiledElement, const D: usize>(
         t: &Thread<1>,
-        s: Sizes,
-        [first, len]: [usize; 2],
+        rows: Rows,
         sums: &ProductSums<D>,
         to: &[DeviceAtomic<u64>],
     ) {
-        let fours = s.groups as usize * 2;
         sums.for_each_four(&t.warp(), |row| {
-            let start = (first + row) * fours;
-            let to = to.get(start..start + fours).filter(|_| row < len).unwrap_or_default();
+            let start = rows.place(row, 0) * 2;
+            let to = to.get(start..start + rows.groups * 2).filter(|_| row < rows.len).unwrap_or_default();
             let store = move |four: usize, bits| {
                 if let Some(to) = to.get(four) {
                     to.store(bits, Relaxed);
@@ -483,6 +546,7 @@ pub mod tiled {
     pub fn attend_tiles_64<T: TiledElement>(
         t: Thread<1>,
         s: Sizes,
+        pitch: u32,
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
@@ -490,7 +554,7 @@ pub mod tiled {
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, 64, 4>>,
     ) {
-        attend_tiles(&t, s, [q, k, v], y, log_sums, memory);
+        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
     }
 
     /// Heads of up to 128 elements.
@@ -499,6 +563,7 @@ pub mod tiled {
     pub fn attend_tiles_128<T: TiledElement>(
         t: Thread<1>,
         s: Sizes,
+        pitch: u32,
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
@@ -506,7 +571,7 @@ pub mod tiled {
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, 128, 4>>,
     ) {
-        attend_tiles(&t, s, [q, k, v], y, log_sums, memory);
+        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
     }
 
     /// Heads of up to 256 elements.
@@ -515,6 +580,7 @@ pub mod tiled {
     pub fn attend_tiles_256<T: TiledElement>(
         t: Thread<1>,
         s: Sizes,
+        pitch: u32,
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
@@ -522,6 +588,6 @@ pub mod tiled {
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS_OF_256, 256, 4>>,
     ) {
-        attend_tiles(&t, s, [q, k, v], y, log_sums, memory);
+        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
     }
 }

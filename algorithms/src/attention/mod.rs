@@ -3,11 +3,13 @@
 pub(crate) mod gradients;
 pub(crate) mod kernels;
 
+use ferrogrid_device::Aligned16;
 use ferrogrid_device::half::{bf16, f16};
 use ferrogrid_device::matrix::RowGroups;
+use ferrogrid_host::{PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
-use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
+use crate::{DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
 use gradients::kernels::kernels::{
     of_keys_64, of_keys_128, of_keys_256, of_queries_64, of_queries_128, of_queries_256,
 };
@@ -90,7 +92,7 @@ impl<'s> Attention<'s> {
     }
 
     /// Heads have the rows of several sequences, one after the other, each of which attends to itself alone (FlashAttention's
-    /// `flash_attn_varlen_func`, with `cu_seqlens_q` and `cu_seqlens_k`). Tensors are `[heads, rows, size]` then. `queries` and `keys` have the
+    /// `flash_attn_varlen_func`, with `cu_seqlens_q` and `cu_seqlens_k`). Tensors are `[rows, heads, size]` or `[heads, rows, size]` then. `queries` and `keys` have the
     /// first row of each sequence, and the end of the last one: one number more than there are sequences. Rows of no sequence are left as they
     /// are. If offsets do not ascend, or exceed the rows of a head, the kernel panics.
     ///
@@ -108,7 +110,8 @@ impl<'s> Attention<'s> {
     /// let v = stream.upload(&(0..5 * 8).map(|i| f16::from_f32((i / 8) as f32)).collect::<Vec<_>>())?;
     /// let mut y = stream.zeros(3 * 8)?;
     /// let attention = Attention::new(1, 8).sequences(of_queries.view(), of_keys.view());
-    /// algorithms::attention(&stream, &q, &k, &v, &mut y, attention)?;
+    /// let [q, k, v] = [q.view_2d(8, 3)?, k.view_2d(8, 5)?, v.view_2d(8, 5)?];
+    /// algorithms::attention(&stream, q, k, v, y.view_2d_mut(8, 3)?, attention)?;
     /// let rows: Vec<f32> = stream.download(&y)?.iter().step_by(8).map(|y| y.to_f32()).collect();
     /// assert_eq!(rows, [0.5, 0.5, 3.0]); // the means of values 0 and 1, and of 2 to 4
     /// # Ok(()) }
@@ -119,11 +122,11 @@ impl<'s> Attention<'s> {
     }
 
     /// The offsets of sequences for queries and keys: nothing, of `q`, if heads have no sequences.
-    fn offsets<'v, T: Attended>(&self, q: DeviceView<'v, T>) -> Result<[DeviceView<'v, u32>; 2]>
+    fn offsets<'v, T: Attended>(&self, q: PitchedView<'v, T>) -> Result<[DeviceView<'v, u32>; 2]>
     where
         's: 'v,
     {
-        let Some([queries, keys]) = self.sequences else { return Ok([q.slice(..0)?.cast()?; 2]) };
+        let Some([queries, keys]) = self.sequences else { return Ok([q.span().slice(..0)?.cast()?; 2]) };
         expect_equal("attention, offsets of queries and keys", queries.len(), keys.len())?;
         if queries.is_empty() {
             let expected = "one number more than there are sequences";
@@ -142,8 +145,8 @@ impl<'s> Attention<'s> {
         Grid::blocks(of_head * heads)
     }
 
-    /// What the kernels take for so many elements of queries and keys.
-    fn sizes(&self, queries: usize, keys: usize) -> Result<Sizes> {
+    /// What the kernels take for queries and keys.
+    fn sizes<T: Attended>(&self, queries: PitchedView<T>, keys: PitchedView<T>) -> Result<Sizes> {
         let Attention { heads, key_heads, size, is_causal, scale, .. } = *self;
         let refused =
             |argument, value: String, expected| Err(argument_error(argument, value.into(), expected));
@@ -158,25 +161,62 @@ impl<'s> Attention<'s> {
         if !scale.is_finite() || scale <= 0.0 {
             return refused("the scale", scale.to_string(), "a positive number");
         }
-        let rows = |elements: usize, heads: usize, what| {
-            let rows = elements.checked_div(heads * size).unwrap_or(0);
-            match u32::try_from(rows) {
-                Ok(rows) if rows as usize * heads * size == elements => Ok(rows),
-                _ => Err(argument_error(
-                    what,
-                    format!("{elements} elements, {heads} heads of size {size}").into(),
-                    "rows of that size, equally many for each head, and fewer than 2^32",
-                )),
-            }
-        };
+        let (queries, beside) = self.rows("the queries", queries, heads)?;
+        let (keys, keys_beside) = self.rows("the keys", keys, key_heads)?;
         Ok(Sizes {
-            queries: rows(queries, heads, "the queries")?,
-            keys: rows(keys, key_heads, "the keys")?,
+            queries,
+            keys,
             sharing: (heads / key_heads) as u32,
             groups: (size / 8) as u32,
+            beside: [beside, keys_beside],
             is_causal,
             scale,
         })
+    }
+
+    /// The rows of each of so many heads in a tensor, and how many heads are beside each other.
+    fn rows<T: Attended>(
+        &self,
+        what: &'static str,
+        tensor: PitchedView<T>,
+        heads: usize,
+    ) -> Result<(u32, u32)> {
+        let (width, height, size) = (tensor.width(), tensor.height(), self.size);
+        if width == 0 || height == 0 {
+            return Ok((0, 1));
+        }
+        let beside = width / size;
+        let rows = (height * beside).checked_div(heads).unwrap_or(0);
+        let are_whole = width == beside * size && height * beside == rows * heads;
+        match (u32::try_from(rows), u32::try_from(beside)) {
+            (Ok(rows), Ok(beside)) if are_whole && heads.is_multiple_of(beside as usize) => {
+                Ok((rows, beside))
+            }
+            _ => Err(argument_error(
+                what,
+                format!("{height} rows of {width} elements for {heads} heads of size {size}").into(),
+                "heads beside or below each other, with equally many rows, fewer than 2^32",
+            )),
+        }
+    }
+}
+
+/// The elements of a tensor in groups of 16 bytes, and those from the start of a row to that of the next.
+fn groups<'v, T: Attended>(
+    tensor: PitchedView<'v, T>,
+    what: &'static str,
+) -> Result<(DeviceView<'v, Aligned16<[T; 8]>>, u32)> {
+    Ok((tensor.span().as_aligned16()?, pitch(tensor.pitch(), what)?))
+}
+
+/// The groups of 16 bytes in so many elements from the start of a row to that of the next.
+fn pitch(elements: usize, what: &'static str) -> Result<u32> {
+    match u32::try_from(elements / 8) {
+        Ok(groups) if elements.is_multiple_of(8) => Ok(groups),
+        _ => {
+            let expected = "a multiple of 8 elements, less than 2^35";
+            Err(argument_error(what, format!("{elements} elements").into(), expected))
+        }
     }
 }
 
@@ -190,11 +230,14 @@ fn argument_error(argument: &'static str, value: Box<str>, expected: &'static st
 /// Writes `softmax(scale q k^T) v` to `y` for each head (PyTorch's `scaled_dot_product_attention`, FlashAttention): the means of values,
 /// weighted by how well each query fits the keys. No matrix of scores is in memory.
 ///
-/// Tensors are dense, `[batches, heads, rows, size]`, so heads of all batches are one after the other. Queries and results have a row for each
-/// query, keys and values one for each key. Scores and sums are `f32`; weights are rounded to `T` before values are multiplied, and
+/// Tensors are matrices: of heads below each other, `[batches, heads, rows, size]`, in rows of `size` elements; or of heads beside each other,
+/// `[batches, rows, heads, size]` (FlashAttention's layout), in rows of `heads / batches * size` elements. They may be parts of a matrix with a pitch,
+/// as where queries, keys and values of a token are beside each other; rows begin at multiples of 16 bytes. Queries and results have a row
+/// for each query, keys and values one for each key. Scores and sums are `f32`; weights are rounded to `T` before values are multiplied, and
 /// results once. A query that sees no key gets zeros.
 ///
-/// On GPUs from compute capability 8.0 on it is computed by tensor cores (PTX `mma.sync`, `cp.async`).
+/// On GPUs from compute capability 8.0 on it is computed by tensor cores (PTX `mma.sync`, `cp.async`; on 9.0 `wgmma` and tensor maps, if keys
+/// are a multiple of 128, and heads beside each other have 64, 128 or 256 elements).
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};
@@ -209,43 +252,51 @@ fn argument_error(argument: &'static str, value: Box<str>, expected: &'static st
 /// let k = stream.fill(f16::ONE, 2 * 8)?;
 /// let v = stream.upload(&(0..2 * 8).map(|i| f16::from_f32((i / 8) as f32)).collect::<Vec<_>>())?;
 /// let mut y = stream.zeros(2 * 3 * 8)?;
-/// algorithms::attention(&stream, &q, &k, &v, &mut y, Attention::new(2, 8).key_heads(1).causal())?;
+/// let attention = Attention::new(2, 8).key_heads(1).causal();
+/// let (k, v) = (k.view_2d(8, 2)?, v.view_2d(8, 2)?);
+/// algorithms::attention(&stream, q.view_2d(8, 2 * 3)?, k, v, y.view_2d_mut(8, 2 * 3)?, attention)?;
 /// // The first query of a head sees no key, the second one the first, and the third both.
 /// let rows: Vec<f32> = stream.download(&y)?.iter().step_by(8).map(|y| y.to_f32()).collect();
 /// assert_eq!(rows, [0.0, 0.0, 0.5, 0.0, 0.0, 0.5]);
+///
+/// // The same heads beside each other.
+/// algorithms::attention(&stream, q.view_2d(2 * 8, 3)?, k, v, y.view_2d_mut(2 * 8, 3)?, attention)?;
+/// let rows: Vec<f32> = stream.download(&y)?.iter().step_by(8).map(|y| y.to_f32()).collect();
+/// assert_eq!(rows, [0.0, 0.0, 0.0, 0.0, 0.5, 0.5]);
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// `Error::Argument` for a size that is no multiple of 8 up to 256, for heads of keys that do not divide those of queries, for tensors
-/// whose elements are not as many for each head, and for a scale that is not positive; `Error::LengthMismatch` if keys and values, or
-/// queries and results, differ in length; that of [`DeviceView::as_aligned16`](crate::DeviceView::as_aligned16) for a tensor that does
+/// whose rows are not as many for each head, or begin at others than multiples of 16 bytes, and for a scale that is not positive; `Error::ShapeMismatch` if keys and values, or
+/// queries and results, differ in shape; that of [`DeviceView::as_aligned16`](crate::DeviceView::as_aligned16) for a tensor that does
 /// not begin at a multiple of 16 bytes; `Error::LengthMismatch` for sequences of queries that are not as many as those of keys, and
 /// `Error::Argument` without their end; and those of a launch, as for a GPU before compute capability 8.0, or for a device with less than
 /// the 87 KiB of shared memory that a block takes if heads have more than 64 elements (up to 64 it takes 45 KiB).
 pub fn attention<'a, 'y, T: Attended>(
     stream: &Stream,
-    q: impl DeviceInput<'a, T>,
-    k: impl DeviceInput<'a, T>,
-    v: impl DeviceInput<'a, T>,
-    y: impl DeviceOutput<'y, T>,
+    q: impl Into<PitchedView<'a, T>>,
+    k: impl Into<PitchedView<'a, T>>,
+    v: impl Into<PitchedView<'a, T>>,
+    y: impl Into<PitchedViewMut<'y, T>>,
     attention: Attention,
 ) -> Result<()> {
-    attend(stream, [q.into_input(), k.into_input(), v.into_input()], y.into_output(), None, attention)
+    attend(stream, [q.into(), k.into(), v.into()], y.into(), None, attention)
 }
 
 /// As [`attention`], which also writes the logarithms of sums if they are asked for.
 fn attend<T: Attended>(
     stream: &Stream,
-    [q, k, v]: [DeviceView<T>; 3],
-    y: DeviceViewMut<T>,
+    [q, k, v]: [PitchedView<T>; 3],
+    y: PitchedViewMut<T>,
     log_sums: Option<DeviceViewMut<f32>>,
     attention: Attention,
 ) -> Result<()> {
-    expect_equal("attention, keys and values", k.len(), v.len())?;
-    expect_equal("attention, queries and results", q.len(), y.len())?;
-    let sizes = attention.sizes(q.len(), k.len())?;
-    let (none, y) = y.split_at(0)?;
+    expect_shape("attention, keys and values", extent(k), extent(v))?;
+    expect_shape("attention, queries and results", extent(q), [y.width(), y.height()])?;
+    let sizes = attention.sizes(q, k)?;
+    let pitch_of_y = pitch(y.pitch(), "the pitch of the results")?;
+    let (none, y) = y.span().split_at(0)?;
     let log_sums = match log_sums {
         Some(log_sums) => {
             let queries = sizes.queries as usize * attention.heads;
@@ -255,31 +306,43 @@ fn attend<T: Attended>(
         None => none.cast()?.into_atomic(),
     };
     let offsets = attention.offsets(q)?;
-    if q.is_empty() || offsets[0].len() == 1 {
+    if sizes.queries == 0 || offsets[0].len() == 1 {
         return Ok(());
     }
     let grid = |queries: usize| attention.grid(attention.heads, sizes.queries, queries);
-    let (size, of_keys) = (attention.size, attention.key_heads * sizes.keys as usize);
+    let size = attention.size;
     let keys = if size <= 128 { tiled::KEYS } else { tiled::KEYS_OF_256 };
-    if offsets[0].is_empty() && has_tiles(stream, &[(sizes.keys, keys)], q.len().max(k.len()) / size) {
-        let q = q.into_2d(size, q.len() / size)?;
-        let [k, v] = [k.into_2d(size, of_keys)?, v.into_2d(size, of_keys)?];
+    if offsets[0].is_empty() && has_tiles(stream, sizes, &[(sizes.keys, keys)], [q, k]) {
         let (grid, y) = (grid(tiled::QUERIES), y.cast::<u64>()?.into_atomic());
         return match size {
-            ..=64 => attend_tiles_64::<T>(stream, grid, sizes, q, k, v, y, log_sums),
-            65..=128 => attend_tiles_128::<T>(stream, grid, sizes, q, k, v, y, log_sums),
-            _ => attend_tiles_256::<T>(stream, grid, sizes, q, k, v, y, log_sums),
+            ..=64 => attend_tiles_64::<T>(stream, grid, sizes, pitch_of_y, q, k, v, y, log_sums),
+            65..=128 => attend_tiles_128::<T>(stream, grid, sizes, pitch_of_y, q, k, v, y, log_sums),
+            _ => attend_tiles_256::<T>(stream, grid, sizes, pitch_of_y, q, k, v, y, log_sums),
         };
     }
     let [of_queries, of_keys] = offsets;
-    let [q, k, v] = [q.as_aligned16()?, k.as_aligned16()?, v.as_aligned16()?];
+    let ((q, of_q), (k, of_k), (v, of_v)) = (
+        groups(q, "the pitch of the queries")?,
+        groups(k, "the pitch of the keys")?,
+        groups(v, "the pitch of the values")?,
+    );
+    let pitches = [of_q, of_k, of_v, pitch_of_y];
     let [grid, grid_of_256] = steps::QUERIES.map(grid);
     let y = y.cast::<u32>()?.into_atomic();
     match size {
-        ..=64 => attend_64::<T>(stream, grid, sizes, of_queries, of_keys, q, k, v, y, log_sums),
-        65..=128 => attend_128::<T>(stream, grid, sizes, of_queries, of_keys, q, k, v, y, log_sums),
-        _ => attend_256::<T>(stream, grid_of_256, sizes, of_queries, of_keys, q, k, v, y, log_sums),
+        ..=64 => attend_64::<T>(stream, grid, sizes, pitches, of_queries, of_keys, q, k, v, y, log_sums),
+        65..=128 => attend_128::<T>(stream, grid, sizes, pitches, of_queries, of_keys, q, k, v, y, log_sums),
+        _ => attend_256::<T>(stream, grid_of_256, sizes, pitches, of_queries, of_keys, q, k, v, y, log_sums),
     }
+}
+
+/// Width and height.
+fn extent<T: Attended>(tensor: PitchedView<T>) -> [usize; 2] {
+    [tensor.width(), tensor.height()]
+}
+
+fn expect_shape(operation: &'static str, from: [usize; 2], to: [usize; 2]) -> Result<()> {
+    if from == to { Ok(()) } else { Err(Error::ShapeMismatch { operation, from, to }) }
 }
 
 fn expect_equal(operation: &'static str, source_length: usize, target_length: usize) -> Result<()> {
@@ -289,10 +352,17 @@ fn expect_equal(operation: &'static str, source_length: usize, target_length: us
     Err(Error::LengthMismatch { operation, source_length, target_length })
 }
 
-/// Whether the kernels of tiles can be used, for tensors of so many rows. They multiply whole tiles of others, also by weights of 0: of
-/// each kind that is read, how many a head has, and how many are read at once.
-fn has_tiles(stream: &Stream, others: &[(u32, usize)], rows: usize) -> bool {
+/// Whether the kernels of tiles can be used for queries and keys. They multiply whole tiles of others, also by weights of 0: of each kind that is
+/// read, how many a head has, and how many are read at once. Tiles of heads that are beside each other have all elements of one.
+fn has_tiles<T: Attended>(
+    stream: &Stream,
+    sizes: Sizes,
+    others: &[(u32, usize)],
+    tensors: [PitchedView<T>; 2],
+) -> bool {
     let is_of_90 = matches!(stream.device().compute_capability(), Some((9, 0)));
     let are_whole = others.iter().all(|&(len, tile)| len > 0 && (len as usize).is_multiple_of(tile));
-    is_of_90 && are_whole && rows < 1 << 30
+    let has_columns = sizes.beside == [1, 1] || matches!(sizes.groups, 8 | 16 | 32);
+    let are_aligned = tensors.iter().all(|it| it.pitch().is_multiple_of(8) && it.height() < 1 << 30);
+    is_of_90 && are_whole && has_columns && are_aligned
 }

@@ -12,12 +12,12 @@ mod source;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_89")))]
 mod steps;
 
+pub use block::{
+    Columns, PartialProduct, ProductElement, ProductPlace, ProductResult, ProductSums, ProductTiles,
+    Products, ResultTile, RowGroups, TiledFactor,
+};
 #[cfg(feature = "half")]
 pub use block::{HalfElement, PairedProducts, Transposed, TransposedEach, TwoProducts};
-pub use block::{
-    PartialProduct, ProductElement, ProductPlace, ProductResult, ProductSums, ProductTiles, Products,
-    ResultTile, RowGroups, TiledFactor,
-};
 #[doc(hidden)]
 pub use block::{
     Several, SumFunction, multiply_and_store, multiply_parts, nearest, nearest_of_plane, store_parts,

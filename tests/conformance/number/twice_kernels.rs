@@ -161,8 +161,8 @@ pub mod twice {
             });
         };
         let steps = right[0].height().div_ceil(N);
-        let rows = |step: usize| steps.wrapping_sub(step + 1).saturating_mul(N);
-        t.multiply_pairs(memory, left, right, row, steps + 1, rows, first, second, |sums: [_; R]| {
+        let places = |step: usize| [steps.wrapping_sub(step + 1).saturating_mul(N), 0];
+        t.multiply_pairs(memory, left, right, row, steps + 1, places, first, second, |sums: [_; R]| {
             store(results[0], &sums[0]);
             if R == 2 {
                 store(results[R - 1], &sums[R - 1]);

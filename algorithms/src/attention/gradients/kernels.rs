@@ -10,7 +10,7 @@ pub mod steps {
     use ferrogrid::device::matrix::{Accumulator, FragmentA, FragmentB, MatrixRow};
     use ferrogrid::device::prelude::*;
 
-    use crate::attention::kernels::steps::{Group, Part, Sizes, TensorElement, Tile};
+    use crate::attention::kernels::steps::{Group, Part, Rows, Sizes, TensorElement, Tile};
 
     /// The threads of a block.
     pub const THREADS: usize = 128;
@@ -40,7 +40,8 @@ pub mod steps {
     #[kernel(block = THREADS, T = [f16, bf16])]
     pub fn prepare<T: TensorElement>(
         t: Thread<1>,
-        groups: u32,
+        s: Sizes,
+        pitches: [u32; 2],
         y: &[Group<T>],
         dy: &[Group<T>],
         log_sums: &[f32],
@@ -49,8 +50,18 @@ pub mod steps {
     ) {
         let thread = t.block_idx()[0] as usize * THREADS + t.thread_rank() as usize;
         let (row, lane) = (thread / LANES, thread % LANES);
-        let group = (lane < groups as usize).then_some(row * groups as usize + lane);
-        let pair = group.and_then(|group| y.get(group).zip(dy.get(group)));
+        let (queries, groups) = (s.queries.max(1), s.groups as usize);
+        // A division of 64 bits is long.
+        let (head, of_head) = match u32::try_from(row) {
+            Ok(row) => ((row / queries) as usize, (row % queries) as usize),
+            Err(_) => (row / queries as usize, row % queries as usize),
+        };
+        let [first, group] = s.corner(0, head, queries as usize);
+        let [of_y, of_dy] = pitches.map(|pitch| {
+            let len = usize::from(row < log_sums.len());
+            Rows { corner: [first + of_head, group], pitch: pitch as usize, len, groups }
+        });
+        let pair = of_y.group(y, [0, lane]).zip(of_dy.group(dy, [0, lane]));
         let mut mean = pair.map_or(0.0, |(y, dy)| {
             (0..8).fold(0.0, |sum, i| Float::mul_add(y[i].to_f32(), dy[i].to_f32(), sum))
         });
@@ -64,38 +75,6 @@ pub mod steps {
             let log_sum = log_sums.get(row).copied().unwrap_or(f32::NEG_INFINITY);
             to.store(if log_sum == f32::NEG_INFINITY { f32::INFINITY } else { log_sum * LOG2_E }, Relaxed);
             mean_of_row.store(mean, Relaxed);
-        }
-    }
-
-    /// The rows of a head from one on.
-    #[derive(Clone, Copy)]
-    struct Rows {
-        /// The first one within the tensor.
-        first: usize,
-        /// How many the head has from there.
-        len: usize,
-        /// The groups of each.
-        groups: usize,
-    }
-
-    impl Rows {
-        #[inline(always)]
-        fn group<T: TensorElement>(self, from: &[Group<T>], [row, group]: [usize; 2]) -> Option<&Group<T>> {
-            from.get((self.first + row) * self.groups + group)
-                .filter(|_| row < self.len && group < self.groups)
-        }
-
-        #[inline(always)]
-        fn write<T: TensorElement>(
-            self,
-            to: &[DeviceAtomic<u32>],
-            [row, column]: [usize; 2],
-            pair: [f32; 2],
-        ) {
-            let place = ((self.first + row) * self.groups * 8 + column) / 2;
-            if let Some(to) = to.get(place).filter(|_| row < self.len && column < self.groups * 8) {
-                to.store(T::pair_to_bits(pair), Relaxed);
-            }
         }
     }
 
@@ -167,11 +146,14 @@ pub mod steps {
         }
     }
 
+    /// A tensor, and the groups from the start of a row to that of the next.
+    pub type Tensor<'b, T> = (&'b [Group<T>], u32);
+
     /// What a block reads: both tensors of its own rows and both of the others, keys and values or queries and the results' gradients.
     #[derive(Clone, Copy)]
     pub struct Tensors<'b, T: TensorElement> {
-        pub own: [&'b [Group<T>]; 2],
-        pub others: [&'b [Group<T>]; 2],
+        pub own: [Tensor<'b, T>; 2],
+        pub others: [Tensor<'b, T>; 2],
         /// Of each query, what `prepare` finds.
         pub log_sums: &'b [f32],
         pub means: &'b [f32],
@@ -204,7 +186,7 @@ pub mod steps {
         t: &Thread<'b, 1>,
         (s, offsets): (Sizes, [&'b [u32]; 2]),
         tensors: Tensors<'b, T>,
-        results: [&[DeviceAtomic<u32>]; 2],
+        results: [(&[DeviceAtomic<u32>], u32); 2],
         (mut first_own, mut second_own): (Own<'b, T, W, A>, Own<'b, T, W, B>),
         (first_others, second_others): (Others<'b, T, W, C>, Others<'b, T, W, D>),
     ) {
@@ -214,30 +196,28 @@ pub mod steps {
         let Some(part) = Part::of(s, t.block_idx()[0], ROWS, which, offsets) else { return };
         let s = part.sizes;
         let work = Assignment::of_tile::<OF_KEYS>(s, [part.head, part.tile], [ROWS, OTHERS]);
-        let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
-        let [of_own, of_others] = if OF_KEYS { [keys, queries] } else { [queries, keys] };
-        let rows =
-            Rows { first: part.first(which, work.head) + work.first, len: of_own - work.first, groups };
-        let zeros = Aligned16::new([T::ZERO; 8]);
-        first_own.fill_with(t, |place| rows.group(tensors.own[0], place).copied().unwrap_or(zeros));
-        second_own.fill_with(t, |place| rows.group(tensors.own[1], place).copied().unwrap_or(zeros));
+        let own_rows = |pitch: u32| part.rows(which, work.head, work.first, pitch);
+        let own_group = |(tensor, pitch): Tensor<'b, T>, place| {
+            own_rows(pitch).group(tensor, place).copied().unwrap_or(Aligned16::new([T::ZERO; 8]))
+        };
+        first_own.fill_with(t, |place| own_group(tensors.own[0], place));
+        second_own.fill_with(t, |place| own_group(tensors.own[1], place));
         let (first_own, second_own) = t.publish((first_own, second_own));
 
-        let others = |step: usize| {
-            let [head, first] = work.others::<OF_KEYS>(s, OTHERS, step);
-            (head, Rows { first: part.first(1 - which, head) + first, len: of_others - first, groups }, first)
-        };
+        let others = |step: usize| work.others::<OF_KEYS>(s, OTHERS, step);
         let (mut first_others, mut second_others) = (first_others.into_stages(), second_others.into_stages());
         let mut sums = [[Accumulator::<T, 1, 8>::zero(); H]; 2];
         for step in 0..=work.steps {
             // The tiles of this step are copied while those of the one before are multiplied.
             if step < work.steps {
-                let (_, rows, _) = others(step);
-                first_others.copy_with(t, |place| rows.group(tensors.others[0], place));
-                second_others.copy_with(t, |place| rows.group(tensors.others[1], place));
+                let [head, first] = others(step);
+                let [(a, of_a), (b, of_b)] = tensors.others;
+                let [of_a, of_b] = [of_a, of_b].map(|pitch| part.rows(1 - which, head, first, pitch));
+                first_others.copy_with(t, |place| of_a.group(a, place));
+                second_others.copy_with(t, |place| of_b.group(b, place));
             }
             if step > 0 {
-                let (head, _, first) = others(step - 1);
+                let [head, first] = others(step - 1);
                 let (first_tile, second_tile) =
                     (first_others.current().rows(), second_others.current().rows());
                 let mut scores = Accumulator::<T, 1, 4>::zero();
@@ -259,7 +239,7 @@ pub mod steps {
                 }
                 let of_query = |values: &[f32], row: usize, column: usize| {
                     let [query, _] = place(row, column);
-                    values.get(part.first(0, head) + query).copied().filter(|_| query < queries)
+                    values.get(part.first_query(head) + query).copied().filter(|_| query < s.queries as usize)
                 };
                 scores.map_places(&warp, |row, column, score| {
                     let log_sum = of_query(tensors.log_sums, row, column).unwrap_or(f32::INFINITY);
@@ -278,13 +258,15 @@ pub mod steps {
             t.advance((&mut first_others, &mut second_others));
         }
         if RESULT != 1 {
+            let (to, pitch) = results[0];
             write(&warp, &sums[0], |[row, column], pair| {
-                rows.write::<T>(results[0], [own + row, column], pair.map(|sum| sum * s.scale));
+                own_rows(pitch).write::<T>(to, [own + row, column], pair.map(|sum| sum * s.scale));
             });
         }
         if RESULT != 0 {
+            let (to, pitch) = results[1];
             write(&warp, &sums[1], |[row, column], pair| {
-                rows.write::<T>(results[1], [own + row, column], pair);
+                own_rows(pitch).write::<T>(to, [own + row, column], pair);
             });
         }
     }
@@ -340,6 +322,7 @@ pub mod kernels {
     pub fn of_keys_64<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 6],
         for_queries: &[u32],
         for_keys: &[u32],
         q: &[Group<T>],
@@ -355,13 +338,15 @@ pub mod kernels {
         first_others: Shared<Stages<Tile<T, 8, OTHERS>, 2>>,
         second_others: Shared<Stages<Tile<T, 8, OTHERS>, 2>>,
     ) {
-        let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
+        let [of_q, of_k, of_v, of_dy, first, second] = pitches;
+        let (own, others) = ([(k, of_k), (v, of_v)], [(q, of_q), (dy, of_dy)]);
+        let tensors = Tensors { own, others, log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
         differentiate::<T, true, BOTH, 8, 1, _, _, _, _>(
             &t,
             (s, [for_queries, for_keys]),
             tensors,
-            [dk, dv],
+            [(dk, first), (dv, second)],
             own,
             others,
         );
@@ -373,6 +358,7 @@ pub mod kernels {
     pub fn of_queries_64<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 6],
         for_queries: &[u32],
         for_keys: &[u32],
         q: &[Group<T>],
@@ -387,13 +373,15 @@ pub mod kernels {
         first_others: Shared<Stages<Tile<T, 8, OTHERS>, 2>>,
         second_others: Shared<Stages<Tile<T, 8, OTHERS>, 2>>,
     ) {
-        let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
+        let [of_q, of_k, of_v, of_dy, first, _] = pitches;
+        let (own, others) = ([(q, of_q), (dy, of_dy)], [(k, of_k), (v, of_v)]);
+        let tensors = Tensors { own, others, log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
         differentiate::<T, false, 0, 8, 1, _, _, _, _>(
             &t,
             (s, [for_queries, for_keys]),
             tensors,
-            [dq, &[]],
+            [(dq, first), (&[], 0)],
             own,
             others,
         );
@@ -405,6 +393,7 @@ pub mod kernels {
     pub fn of_keys_128<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 6],
         for_queries: &[u32],
         for_keys: &[u32],
         q: &[Group<T>],
@@ -420,13 +409,15 @@ pub mod kernels {
         first_others: Shared<Stages<Tile<T, 16, OTHERS>, 2>>,
         second_others: Shared<Stages<Tile<T, 16, OTHERS>, 2>>,
     ) {
-        let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
+        let [of_q, of_k, of_v, of_dy, first, second] = pitches;
+        let (own, others) = ([(k, of_k), (v, of_v)], [(q, of_q), (dy, of_dy)]);
+        let tensors = Tensors { own, others, log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
         differentiate::<T, true, BOTH, 16, 2, _, _, _, _>(
             &t,
             (s, [for_queries, for_keys]),
             tensors,
-            [dk, dv],
+            [(dk, first), (dv, second)],
             own,
             others,
         );
@@ -438,6 +429,7 @@ pub mod kernels {
     pub fn of_queries_128<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 6],
         for_queries: &[u32],
         for_keys: &[u32],
         q: &[Group<T>],
@@ -452,13 +444,15 @@ pub mod kernels {
         first_others: Shared<Stages<Tile<T, 16, OTHERS>, 2>>,
         second_others: Shared<Stages<Tile<T, 16, OTHERS>, 2>>,
     ) {
-        let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
+        let [of_q, of_k, of_v, of_dy, first, _] = pitches;
+        let (own, others) = ([(q, of_q), (dy, of_dy)], [(k, of_k), (v, of_v)]);
+        let tensors = Tensors { own, others, log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
         differentiate::<T, false, 0, 16, 2, _, _, _, _>(
             &t,
             (s, [for_queries, for_keys]),
             tensors,
-            [dq, &[]],
+            [(dq, first), (&[], 0)],
             own,
             others,
         );
@@ -470,6 +464,7 @@ pub mod kernels {
     pub fn of_keys_256<T: TensorElement, const RESULT: usize>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 6],
         for_queries: &[u32],
         for_keys: &[u32],
         q: &[Group<T>],
@@ -484,13 +479,15 @@ pub mod kernels {
         first_others: Shared<Stages<Tile<T, 32, OTHERS>, 2>>,
         second_others: Shared<Stages<Tile<T, 32, OTHERS>, 2>>,
     ) {
-        let tensors = Tensors { own: [k, v], others: [q, dy], log_sums, means };
+        let [of_q, of_k, of_v, of_dy, first, second] = pitches;
+        let (own, others) = ([(k, of_k), (v, of_v)], [(q, of_q), (dy, of_dy)]);
+        let tensors = Tensors { own, others, log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
         differentiate::<T, true, RESULT, 32, 4, _, _, _, _>(
             &t,
             (s, [for_queries, for_keys]),
             tensors,
-            [d, d],
+            [(d, first), (d, second)],
             own,
             others,
         );
@@ -502,6 +499,7 @@ pub mod kernels {
     pub fn of_queries_256<T: TensorElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 6],
         for_queries: &[u32],
         for_keys: &[u32],
         q: &[Group<T>],
@@ -516,13 +514,15 @@ pub mod kernels {
         first_others: Shared<Stages<Tile<T, 32, OTHERS>, 2>>,
         second_others: Shared<Stages<Tile<T, 32, OTHERS>, 2>>,
     ) {
-        let tensors = Tensors { own: [q, dy], others: [k, v], log_sums, means };
+        let [of_q, of_k, of_v, of_dy, first, _] = pitches;
+        let (own, others) = ([(q, of_q), (dy, of_dy)], [(k, of_k), (v, of_v)]);
+        let tensors = Tensors { own, others, log_sums, means };
         let (own, others) = ((first_own, second_own), (first_others, second_others));
         differentiate::<T, false, 0, 32, 4, _, _, _, _>(
             &t,
             (s, [for_queries, for_keys]),
             tensors,
-            [dq, &[]],
+            [(dq, first), (&[], 0)],
             own,
             others,
         );

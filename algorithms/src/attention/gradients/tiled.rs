@@ -11,7 +11,7 @@ pub mod kernels {
     use ferrogrid::device::prelude::*;
 
     use crate::attention::gradients::kernels::steps::{Assignment, of_score, weight};
-    use crate::attention::kernels::steps::Sizes;
+    use crate::attention::kernels::steps::{Rows, Sizes};
     use crate::attention::kernels::tiled::{TiledElement, write_rows};
 
     /// The rows of a block.
@@ -40,22 +40,28 @@ pub mod kernels {
         s: Sizes,
         [own, others]: [[TensorMap<T, 64, 64>; 2]; 2],
         [log_sums, means]: [&'b [u64]; 2],
-        results: [&[DeviceAtomic<u64>]; R],
+        results: [(&[DeviceAtomic<u64>], u32); R],
         memory: Shared<PairedProducts<T, ROWS, N, D, 4>, ID>,
     ) {
         let (block, sizes) = (t.block_idx()[0], [ROWS, N]);
         let work = Assignment::of::<OF_KEYS>(s, block, sizes);
         let [of_queries, of_keys] = [s.queries as usize, s.keys as usize];
-        let [of_own, of_others] = if OF_KEYS { [of_keys, of_queries] } else { [of_queries, of_keys] };
-        let row = work.head * of_own + work.first;
-        let row_of = |step: usize| {
+        let ([of_own, of_others], which) =
+            if OF_KEYS { ([of_keys, of_queries], 1) } else { ([of_queries, of_keys], 0) };
+        let ([row, group], groups) = (s.corner(which, work.head, of_own), s.groups as usize);
+        let row = row + work.first;
+        let own = own.map(|tensor| tensor.columns(group * 8, groups * 8));
+        let others = others.map(|tensor| tensor.columns(0, groups * 8));
+        let place_of = |step: usize| {
             let [head, first] = work.others::<OF_KEYS>(s, N, step);
-            head * of_others + first
+            let [row, group] = s.corner(1 - which, head, of_others);
+            [row + first, group * 8]
         };
         // While products are in flight no thread may branch on its own: there are values for all threads, or for none.
         let values = |of: &'b [u64], step: usize| -> Option<&'b [u64; P]> {
-            let first = if OF_KEYS { row_of(step) } else { row };
-            of.get(first / 2..).and_then(|of| of.first_chunk())
+            let [head, first] =
+                if OF_KEYS { work.others::<OF_KEYS>(s, N, step) } else { [work.head, work.first] };
+            of.get((head * of_queries + first) / 2..).and_then(|of| of.first_chunk())
         };
         let of_query = |values: &[u64; P], row: usize, column: usize| {
             let number = if OF_KEYS { column } else { row } % (2 * P);
@@ -80,14 +86,19 @@ pub mod kernels {
             });
         };
         let finish = |mut sums: [ProductSums<D>; R]| {
-            let rows = [row, of_own - work.first];
+            let rows = |pitch: u32| {
+                let (corner, len) = ([row, group], of_own - work.first);
+                Rows { corner, pitch: pitch as usize, len, groups }
+            };
             sums[0].map_places(|_, _, sum| sum * s.scale);
-            write_rows::<T, D>(t, s, rows, &sums[0], results[0]);
+            let (to, pitch) = results[0];
+            write_rows::<T, D>(t, rows(pitch), &sums[0], to);
             if R == 2 {
-                write_rows::<T, D>(t, s, rows, &sums[R - 1], results[R - 1]);
+                let (to, pitch) = results[R - 1];
+                write_rows::<T, D>(t, rows(pitch), &sums[R - 1], to);
             }
         };
-        t.multiply_pairs(memory, own, others, row, work.steps, row_of, weigh, of_scores, finish);
+        t.multiply_pairs(memory, own, others, row, work.steps, place_of, weigh, of_scores, finish);
     }
 
     /// dk and dv, of heads of up to 64 elements.
@@ -96,6 +107,7 @@ pub mod kernels {
     pub fn of_keys_tiles_64<T: TiledElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 2],
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
@@ -111,7 +123,7 @@ pub mod kernels {
             s,
             [[k, v], [q, dy]],
             [log_sums, means],
-            [dk, dv],
+            [(dk, pitches[0]), (dv, pitches[1])],
             memory,
         );
     }
@@ -122,6 +134,7 @@ pub mod kernels {
     pub fn of_queries_tiles_64<T: TiledElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 2],
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
@@ -136,7 +149,7 @@ pub mod kernels {
             s,
             [[q, dy], [k, v]],
             [log_sums, means],
-            [dq],
+            [(dq, pitches[0])],
             memory,
         );
     }
@@ -147,6 +160,7 @@ pub mod kernels {
     pub fn of_keys_tiles_128<T: TiledElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 2],
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
@@ -162,7 +176,7 @@ pub mod kernels {
             s,
             [[k, v], [q, dy]],
             [log_sums, means],
-            [dk, dv],
+            [(dk, pitches[0]), (dv, pitches[1])],
             memory,
         );
     }
@@ -173,6 +187,7 @@ pub mod kernels {
     pub fn of_queries_tiles_128<T: TiledElement>(
         t: Thread<1>,
         s: Sizes,
+        pitches: [u32; 2],
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
@@ -187,7 +202,7 @@ pub mod kernels {
             s,
             [[q, dy], [k, v]],
             [log_sums, means],
-            [dq],
+            [(dq, pitches[0])],
             memory,
         );
     }

@@ -7,11 +7,11 @@ use crate::element::device_copy::DeviceCopy;
 use crate::memory::plane::Plane;
 use crate::memory::tensor_map::TensorMap;
 
-/// A factor of [`multiply_tiles`](crate::Thread::multiply_tiles): a [`TensorMap`], or one that is
+/// A factor of [`multiply_tiles`](crate::Thread::multiply_tiles): a [`TensorMap`], some [`columns`](TensorMap::columns) of one, or one that is
 /// [`transposed`](TensorMap::transposed).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no factor of a block's product",
-    label = "expected a `TensorMap` of the memory's elements, its `.transposed()` or `.transposed_each(height)`",
+    label = "expected a `TensorMap` of the memory's elements, its `.columns(first, len)`, `.transposed()` or `.transposed_each(height)`",
     note = "only planes of `f16` and `bf16` are transposed: tensor cores read other elements along their rows"
 )]
 pub trait TiledFactor<T>: Copy + sealed::Factor {
@@ -35,6 +35,13 @@ pub trait TiledFactor<T>: Copy + sealed::Factor {
     #[inline(always)]
     fn place(&self, row: usize) -> [usize; 2] {
         if Self::IS_TRANSPOSED { [0, row] } else { [row, 0] }
+    }
+
+    /// Whether copies of rows find zeros behind its own elements, up to `depth`.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn has_zeros_up_to(&self, _depth: usize) -> bool {
+        true
     }
 
     /// An element of the row that is `below` rows below `row`, if it is within the plane.

@@ -132,8 +132,9 @@ fn copy<T: ProductElement, const M: usize, const N: usize, const S: usize>(
                 } else {
                     full.arrive_for(((M + N) * ROW) as u32);
                     let to = addresses.stages + turn.stage * ((M + N) * ROW) as u32;
-                    start::<T, _, M>(to, a, [row, step], full);
-                    start::<T, _, N>(to + (M * ROW) as u32, b, [column, step], full);
+                    let depth = step * (ROW / size_of::<T>());
+                    start::<T, _, M>(to, a, [row, depth], full);
+                    start::<T, _, N>(to + (M * ROW) as u32, b, [column, depth], full);
                 }
             }
             turn.next::<S>();
@@ -268,7 +269,7 @@ fn warp_first(word: u32) -> u32 {
     first
 }
 
-/// Starts to copy the `step`-th tile of the rows from `row` on, in one or several parts.
+/// Starts to copy the tile of the rows from `row` on that begins at element `depth` of each, in one or several parts.
 ///
 /// # Safety
 /// `to` is the address of a tile's bytes in shared memory that nothing else uses before `full` has ended its phase.
@@ -276,10 +277,9 @@ fn warp_first(word: u32) -> u32 {
 pub(super) unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
     to: u32,
     factor: F,
-    [row, step]: [usize; 2],
+    [row, depth]: [usize; 2],
     full: Barrier,
 ) {
-    let depth = step * (ROW / size_of::<T>());
     if factor.extent().contains(&0) {
         // SAFETY: the caller's. An empty plane has no map.
         return unsafe { start_zeros(to, R * ROW, full) };

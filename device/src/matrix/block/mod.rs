@@ -1,6 +1,7 @@
-//! Products of matrices by a whole block: [`Products`]. `factor` and `transposed` have what is multiplied, `place` where, `order` in which order, `results` what is stored of it, `hopper` the instructions of `sm_90a`, with its
+//! Products of matrices by a whole block: [`Products`]. `factor`, `columns` and `transposed` have what is multiplied, `place` where, `order` in which order, `results` what is stored of it, `hopper` the instructions of `sm_90a`, with its
 //! `stages`, `steps` what computes the same elsewhere. `twice` multiplies by what comes of a product, and `pairs` by what comes of two.
 
+mod columns;
 mod factor;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 mod hopper;
@@ -21,6 +22,7 @@ mod twice;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
+pub use self::columns::Columns;
 pub use self::factor::TiledFactor;
 pub use self::order::{ProductTiles, ResultTile, RowGroups};
 #[cfg(feature = "half")]
@@ -490,6 +492,10 @@ impl Thread<'_, 1> {
         );
         let ([rows_of_a, depth], [rows_of_b, other_depth]) = (a.extent(), b.extent());
         let elements = if rows_of_a == 0 || rows_of_b == 0 { 0 } else { depth.max(other_depth) };
+        assert!(
+            a.has_zeros_up_to(elements) && b.has_zeros_up_to(elements),
+            "columns of a plane are all multiplied, in whole tiles, or end with it"
+        );
         let depth = Depth { elements, size: size_of::<T>() };
         let tiles = tiles.into_iter().map(|place| place::words::<T, P, A, B>(place, depth));
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]

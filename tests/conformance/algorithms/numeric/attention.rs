@@ -1,10 +1,12 @@
 //! Attention, beside a softmax of exact scores.
 
-use ferrogrid::algorithms::{self, Attended, Attention};
-use ferrogrid::device::half::{HalfFloat, bf16, f16};
+use ferrogrid::algorithms::{self, Attention};
+use ferrogrid::device::half::{bf16, f16};
 use ferrogrid::prelude::*;
 use ferrogrid::{DeviceAttribute, LaunchError};
 
+use super::attention_gradients::{Number, of_8, rows_of_8};
+use super::attention_tensors::{self as tensors, Found, Layout, Tensor};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -18,9 +20,6 @@ pub(crate) const CASES: &[Case] = &[
 
 /// Heads of queries and of keys, queries, keys, and the size of a head.
 type Shape = ([usize; 2], [usize; 2], usize);
-
-trait Number: Attended + HalfFloat {}
-impl<T: Attended + HalfFloat> Number for T {}
 
 fn random<T: Number>(n: usize, greatest: f32, random: &mut fastrand::Rng) -> Vec<T> {
     (0..n).map(|_| T::from_f32((random.f32() - 0.5) * 2.0 * greatest)).collect()
@@ -47,13 +46,29 @@ fn exact<T: Number>([q, k, v]: [&[T]; 3], size: usize, is_causal: bool, scale: f
     q.chunks(size).enumerate().flat_map(|(i, q)| row(i, q)).collect()
 }
 
+/// The results of inputs head by head, in a layout.
+fn attend<T: Number>(
+    stream: &Stream,
+    attention: Attention,
+    shape: tensors::Shape,
+    layout: Layout,
+    [q, k, v]: [&[T]; 3],
+) -> Found<Vec<T>> {
+    let tensor = |which, numbers| Tensor::of(stream, shape, which, layout, numbers);
+    let (q, k, v, mut y) =
+        (tensor(0, q)?, tensor(1, k)?, tensor(1, v)?, Tensor::new(stream, shape, 0, layout)?);
+    algorithms::attention(stream, q.view()?, k.view()?, v.view()?, y.view_mut()?, attention)?;
+    y.check_between(stream)?;
+    Ok(y.download(stream)?)
+}
+
 /// Compares with exact results: weights and results are rounded to `T`, whose values are at most 1.
 fn check<T: Number>(
     stream: &Stream,
     shape: Shape,
     greatest: f32,
-    attention: Attention,
-    scale: f64,
+    (attention, scale): (Attention, f64),
+    layouts: &[Layout],
 ) -> Outcome {
     let ([heads, key_heads], [queries, keys], size) = shape;
     for is_causal in [false, true] {
@@ -61,24 +76,23 @@ fn check<T: Number>(
         let q = random::<T>(heads * queries * size, greatest, &mut seed);
         let k = random::<T>(key_heads * keys * size, greatest, &mut seed);
         let v = random::<T>(key_heads * keys * size, 1.0, &mut seed);
-        let mut y = stream.fill(T::NAN, q.len())?;
         let attention = if is_causal { attention.causal() } else { attention };
-        let (device_q, device_k, device_v) = (stream.upload(&q)?, stream.upload(&k)?, stream.upload(&v)?);
-        algorithms::attention(stream, &device_q, &device_k, &device_v, &mut y, attention)?;
-        let found = stream.download(&y)?;
-        for (head, found) in found.chunks(queries * size).enumerate() {
-            let of_head =
-                |x: &Vec<T>, head: usize, rows: usize| x[head * rows * size..][..rows * size].to_vec();
+        let shape = tensors::Shape { heads: [heads, key_heads], rows: [queries, keys], size };
+        let of_head = |x: &Vec<T>, head: usize, rows: usize| x[head * rows * size..][..rows * size].to_vec();
+        let exact = |head: usize| {
             let key_head = head / (heads / key_heads);
             let [q, k, v] =
                 [of_head(&q, head, queries), of_head(&k, key_head, keys), of_head(&v, key_head, keys)];
-            for (place, (found, exact)) in
-                found.iter().zip(exact([&q, &k, &v], size, is_causal, scale)).enumerate()
-            {
+            exact([&q, &k, &v], size, is_causal, scale)
+        };
+        let exact: Vec<f64> = (0..heads).flat_map(exact).collect();
+        for layout in layouts {
+            let found = attend(stream, attention, shape, *layout, [&q, &k, &v])?;
+            for (place, (found, exact)) in found.iter().zip(&exact).enumerate() {
                 let is_near =
                     (f64::from(found.to_f32()) - exact).abs() <= 2.0 * f64::from(T::EPSILON.to_f32());
                 let what =
-                    format!("{shape:?}, causal {is_causal}, head {head}, {place}: {found:?} for {exact}");
+                    format!("{shape:?}, {layout:?}, causal {is_causal}, {place}: {found:?} for {exact}");
                 expect(&what, is_near, true)?;
             }
         }
@@ -121,15 +135,17 @@ fn attention_is_close_to_exact(device: &Device) -> Outcome {
         let scale = 1.0 / (shape.2 as f64).sqrt();
         if shape.2 > 64 && memory < 87 << 10 {
             let (x, mut y) = (stream.zeros::<f16>(shape.2)?, stream.zeros(shape.2)?);
-            let found = algorithms::attention(&stream, &x, &x, &x, &mut y, Attention::new(1, shape.2));
+            let (x, y) = (x.view_2d(shape.2, 1)?, y.view_2d_mut(shape.2, 1)?);
+            let found = algorithms::attention(&stream, x, x, x, y, Attention::new(1, shape.2));
             let is_shared =
                 |error: &Error| matches!(error, Error::Launch(LaunchError::SharedMemoryTooLarge { .. }));
             expect_error("little shared memory", found, is_shared)?;
             continue;
         }
-        check::<f16>(&stream, *shape, 2.0, attention, scale)?;
+        let layouts = tensors::layouts(device, 1, number);
+        check::<f16>(&stream, *shape, 2.0, (attention, scale), &layouts)?;
         if number < 2 || device.is_cuda() {
-            check::<bf16>(&stream, *shape, 2.0, attention, scale)?;
+            check::<bf16>(&stream, *shape, 2.0, (attention, scale), &layouts)?;
         }
     }
     Ok(())
@@ -137,27 +153,36 @@ fn attention_is_close_to_exact(device: &Device) -> Outcome {
 
 fn heads_share_keys(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    check::<f16>(
-        &stream,
-        ([6, 2], [5, 20], 16),
-        1.0,
-        Attention::new(6, 16).key_heads(2).scale(0.7),
-        0.7_f32.into(),
-    )
+    let attention = Attention::new(6, 16).key_heads(2).scale(0.7);
+    for (batches, number) in [(1, 0), (1, 1), (2, 1), (2, 2)] {
+        let layouts = tensors::layouts(device, batches, number);
+        check::<f16>(&stream, ([6, 2], [5, 20], 16), 1.0, (attention, 0.7_f32.into()), &layouts)?;
+    }
+    Ok(())
+}
+
+/// Attention of rows of 8 elements.
+fn attend_8<T: Number>(
+    stream: &Stream,
+    [q, k, v]: [&DeviceBuffer<T>; 3],
+    y: &mut DeviceBuffer<T>,
+    attention: Attention,
+) -> ferrogrid::Result<()> {
+    algorithms::attention(stream, rows_of_8(q)?, rows_of_8(k)?, rows_of_8(v)?, of_8(y)?, attention)
 }
 
 fn queries_without_keys_get_zeros(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (q, none) = (stream.fill(f16::ONE, 40 * 8)?, stream.zeros::<f16>(0)?);
     let mut y = stream.fill(f16::NAN, 40 * 8)?;
-    algorithms::attention(&stream, &q, &none, &none, &mut y, Attention::new(1, 8))?;
+    attend_8(&stream, [&q, &none, &none], &mut y, Attention::new(1, 8))?;
     expect("no keys", stream.download(&y)?, vec![f16::ZERO; 40 * 8])?;
     let mut nothing = stream.zeros::<f16>(0)?;
-    algorithms::attention(&stream, &none, &q, &q, &mut nothing, Attention::new(1, 8))?;
-    algorithms::attention(&stream, &none, &none, &none, &mut nothing, Attention::new(0, 8).key_heads(1))?;
+    attend_8(&stream, [&none, &q, &q], &mut nothing, Attention::new(1, 8))?;
+    attend_8(&stream, [&none, &none, &none], &mut nothing, Attention::new(0, 8).key_heads(1))?;
     // Of 40 queries the last 3 see keys.
     let v = stream.fill(f16::ONE, 3 * 8)?;
-    algorithms::attention(&stream, &q, &v, &v, &mut y, Attention::new(1, 8).causal())?;
+    attend_8(&stream, [&q, &v, &v], &mut y, Attention::new(1, 8).causal())?;
     let expected: Vec<f16> = (0..40 * 8).map(|i| if i < 37 * 8 { f16::ZERO } else { f16::ONE }).collect();
     expect("few keys", stream.download(&y)?, expected)
 }
@@ -170,7 +195,7 @@ fn scores_of_any_size_have_finite_weights(device: &Device) -> Outcome {
         let (q, k) = (stream.fill(bf16::from_f32(100.0), 8)?, stream.upload(&keys)?);
         let v = stream.upload(&(0..150 * 8).map(|i| bf16::from_f32((i / 8) as f32)).collect::<Vec<_>>())?;
         let mut y = stream.fill(bf16::NAN, 8)?;
-        algorithms::attention(&stream, &q, &k, &v, &mut y, Attention::new(1, 8))?;
+        attend_8(&stream, [&q, &k, &v], &mut y, Attention::new(1, 8))?;
         let best = if sign > 0.0 { 149.0 } else { 0.0 };
         expect("the best key", stream.download(&y)?, vec![bf16::from_f32(best); 8])?;
     }
@@ -178,7 +203,7 @@ fn scores_of_any_size_have_finite_weights(device: &Device) -> Outcome {
     let mut rows = vec![bf16::ONE; 3 * 8];
     rows[8] = bf16::NAN;
     let (q, ones, mut y) = (stream.upload(&rows)?, stream.fill(bf16::ONE, 70 * 8)?, stream.zeros(3 * 8)?);
-    algorithms::attention(&stream, &q, &ones, &ones, &mut y, Attention::new(1, 8))?;
+    attend_8(&stream, [&q, &ones, &ones], &mut y, Attention::new(1, 8))?;
     let are_nan: Vec<bool> = stream.download(&y)?.iter().map(|y| y.is_nan()).collect();
     expect("rows of NaN", are_nan, (0..24).map(|i| i / 8 == 1).collect())
 }
@@ -189,7 +214,7 @@ fn attention_that_does_not_fit_is_refused(device: &Device) -> Outcome {
     let is_argument = |error: &Error| matches!(error, Error::Argument { function: "attention", .. });
     let refused = |attention, words: &[&str]| {
         let mut y = stream.zeros(96)?;
-        let found = algorithms::attention(&stream, &x, &x, &x, &mut y, attention);
+        let found = attend_8(&stream, [&x, &x, &x], &mut y, attention);
         names(&expect_error("a wrong argument", found, is_argument)?, words)
     };
     refused(Attention::new(1, 12), &["size of a head", "12", "multiple of 8"])?;
@@ -197,17 +222,28 @@ fn attention_that_does_not_fit_is_refused(device: &Device) -> Outcome {
     refused(Attention::new(1, 264), &["size of a head", "264", "256"])?;
     refused(Attention::new(6, 8).key_heads(4), &["heads of keys", "4 for 6"])?;
     refused(Attention::new(6, 8).key_heads(0), &["heads of keys", "0 for 6"])?;
-    refused(Attention::new(5, 8), &["the queries", "96 elements, 5 heads of size 8"])?;
+    refused(Attention::new(5, 8), &["the queries", "12 rows of 8 elements for 5 heads of size 8"])?;
     refused(Attention::new(1, 8).scale(0.0), &["scale", "0"])?;
     refused(Attention::new(1, 8).scale(f32::NAN), &["scale", "NaN"])?;
-    let is_length =
-        |error: &Error| matches!(error, Error::LengthMismatch { source_length: 96, target_length: 88, .. });
-    let mut y = stream.zeros(88)?;
-    let found = algorithms::attention(&stream, &x, &x, &x, &mut y, Attention::new(1, 8));
-    names(&expect_error("few results", found, is_length)?, &["queries and results", "96", "88"])?;
-    let (few, mut y) = (x.slice(..88)?, stream.zeros(96)?);
-    let found = algorithms::attention(&stream, &x, &x, few, &mut y, Attention::new(1, 8));
-    names(&expect_error("few values", found, is_length)?, &["keys and values", "96", "88"])
+    let is_shape = |error: &Error| matches!(error, Error::ShapeMismatch { from: [8, 12], to: [8, 11], .. });
+    let mut few = stream.zeros(88)?;
+    let found = attend_8(&stream, [&x, &x, &x], &mut few, Attention::new(1, 8));
+    names(&expect_error("few results", found, is_shape)?, &["queries and results"])?;
+    let mut y = stream.zeros(96)?;
+    let found = attend_8(&stream, [&x, &x, &few], &mut y, Attention::new(1, 8));
+    names(&expect_error("few values", found, is_shape)?, &["keys and values"])?;
+    // Heads beside each other, and rows that begin anywhere.
+    let of_rows = |width, pitch| x.view().pitched(width, 3, pitch);
+    for (width, pitch, heads, words) in [
+        (20, 20, 5, ["the queries", "3 rows of 20 elements for 5 heads"]),
+        (24, 24, 4, ["the queries", "3 rows of 24 elements for 4 heads"]),
+        (8, 12, 1, ["the pitch of the queries", "12 elements"]),
+    ] {
+        let (rows, y) = (of_rows(width, pitch)?, y.view_mut().pitched(width, 3, 32)?);
+        let found = algorithms::attention(&stream, rows, rows, rows, y, Attention::new(heads, 8));
+        names(&expect_error("rows", found, is_argument)?, &words)?;
+    }
+    Ok(())
 }
 
 fn attention_is_recorded(device: &Device) -> Outcome {
@@ -215,7 +251,9 @@ fn attention_is_recorded(device: &Device) -> Outcome {
     let (x, y) = (stream.zeros::<f16>(40 * 8)?, stream.zeros::<f16>(40 * 8)?);
     let (graph, (x, y)) = stream.capture(|capture| {
         let (x, mut y) = (capture.keep(x)?, capture.keep(y)?);
-        algorithms::attention(capture, &x, &x, &x, &mut y, Attention::new(1, 8).causal())?;
+        let x_rows = x.view_2d(8, 40)?;
+        let attention = Attention::new(1, 8).causal();
+        algorithms::attention(capture, x_rows, x_rows, x_rows, y.view_2d_mut(8, 40)?, attention)?;
         Ok((x.key(), y.key()))
     })?;
     let mut graph = graph.instantiate()?;

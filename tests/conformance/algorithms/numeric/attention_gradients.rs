@@ -5,8 +5,9 @@ use std::thread;
 use ferrogrid::algorithms::{self, Attended, Attention, AttentionGradients, AttentionPass};
 use ferrogrid::device::half::{HalfFloat, bf16, f16};
 use ferrogrid::prelude::*;
-use ferrogrid::{DeviceAttribute, LaunchError};
+use ferrogrid::{DeviceAttribute, LaunchError, PitchedView, PitchedViewMut};
 
+use super::attention_tensors::{Found, Layout, Shape, Tensor, layouts};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -20,20 +21,12 @@ pub(crate) const CASES: &[Case] = &[
 pub(super) trait Number: Attended + HalfFloat {}
 impl<T: Attended + HalfFloat> Number for T {}
 
-/// Heads of queries and of keys, queries, keys, and the size of a head.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    heads: [usize; 2],
-    rows: [usize; 2],
-    size: usize,
-}
-
 impl Shape {
-    const fn new(heads: [usize; 2], rows: [usize; 2], size: usize) -> Self {
+    pub(super) const fn new(heads: [usize; 2], rows: [usize; 2], size: usize) -> Self {
         Shape { heads, rows, size }
     }
 
-    fn attention(self, is_causal: bool) -> Attention<'static> {
+    pub(super) fn attention(self, is_causal: bool) -> Attention<'static> {
         let attention = Attention::new(self.heads[0], self.size).key_heads(self.heads[1]);
         if is_causal { attention.causal() } else { attention }
     }
@@ -132,14 +125,15 @@ fn exact_head(
     }
 }
 
-/// dq, dk, dv, and the logarithms of sums.
+/// dq, dk, dv, and the logarithms of sums, of heads below each other.
 fn computed<T: Number>(
     stream: &Stream,
-    attention: Attention,
-    queries: usize,
+    shape: Shape,
+    is_causal: bool,
     inputs: &Inputs<T>,
-) -> Result<([Vec<T>; 3], Vec<f32>), Error> {
-    let ([_, dq, dk, dv], sums) = both_passes(stream, attention, queries, inputs)?;
+) -> Found<([Vec<T>; 3], Vec<f32>)> {
+    let attention = shape.attention(is_causal);
+    let ([_, dq, dk, dv], sums) = both_passes(stream, attention, shape, Layout::Below, inputs)?;
     Ok(([dq, dk, dv], sums))
 }
 
@@ -147,47 +141,54 @@ fn computed<T: Number>(
 pub(super) fn both_passes<T: Number>(
     stream: &Stream,
     attention: Attention,
-    queries: usize,
+    shape: Shape,
+    layout: Layout,
     inputs: &Inputs<T>,
-) -> Result<([Vec<T>; 4], Vec<f32>), Error> {
-    let [q, k, v, dy] = inputs.each_ref().map(|x| stream.upload(x));
+) -> Found<([Vec<T>; 4], Vec<f32>)> {
+    let [q, k, v, dy] = [(0, 0), (1, 1), (2, 1), (3, 0)]
+        .map(|(number, which)| Tensor::of(stream, shape, which, layout, &inputs[number]));
     let (q, k, v, dy) = (q?, k?, v?, dy?);
-    let (mut y, mut log_sums) = (stream.fill(T::NAN, q.len())?, stream.fill(f32::NAN, queries)?);
-    algorithms::attention_with_log_sums(stream, &q, &k, &v, &mut y, &mut log_sums, attention)?;
-    let [mut dq, mut dk, mut dv] =
-        [stream.fill(T::NAN, q.len())?, stream.fill(T::NAN, k.len())?, stream.fill(T::NAN, v.len())?];
-    let (of_rows, sums) = (y.view(), log_sums.view());
-    let pass =
-        AttentionPass { q: q.view(), k: k.view(), v: v.view(), y: of_rows, log_sums: sums, dy: dy.view() };
-    let gradients = AttentionGradients { dq: dq.view_mut(), dk: dk.view_mut(), dv: dv.view_mut() };
+    let [y, dq, dk, dv] = [0, 0, 1, 1].map(|which| Tensor::<T>::new(stream, shape, which, layout));
+    let (mut y, mut dq, mut dk, mut dv) = (y?, dq?, dk?, dv?);
+    let mut log_sums = stream.fill(f32::NAN, shape.heads[0] * shape.rows[0])?;
+    let [of_q, of_k, of_v] = [q.view()?, k.view()?, v.view()?];
+    algorithms::attention_with_log_sums(stream, of_q, of_k, of_v, y.view_mut()?, &mut log_sums, attention)?;
+    let (of_y, sums) = (y.view()?, log_sums.view());
+    let pass = AttentionPass { q: of_q, k: of_k, v: of_v, y: of_y, log_sums: sums, dy: dy.view()? };
+    let gradients = AttentionGradients { dq: dq.view_mut()?, dk: dk.view_mut()?, dv: dv.view_mut()? };
     algorithms::attention_gradients(stream, pass, gradients, attention)?;
-    let results = [stream.download(&y)?, stream.download(&dq)?, stream.download(&dk)?, stream.download(&dv)?];
-    Ok((results, stream.download(&log_sums)?))
+    for tensor in [&y, &dq, &dk, &dv] {
+        tensor.check_between(stream)?;
+    }
+    let [y, dq, dk, dv] = [&y, &dq, &dk, &dv].map(|tensor| tensor.download(stream));
+    Ok(([y?, dq?, dk?, dv?], stream.download(&log_sums)?))
 }
 
-fn check<T: Number>(stream: &Stream, shape: Shape) -> Outcome {
+fn check<T: Number>(stream: &Stream, shape: Shape, layouts: &[Layout]) -> Outcome {
     for is_causal in [false, true] {
         let inputs = random::<T>(shape, 402);
-        let queries = shape.heads[0] * shape.rows[0];
-        let (found, sums) = computed(stream, shape.attention(is_causal), queries, &inputs)?;
         let (expected, exact_sums) = exact(shape, is_causal, &inputs);
-        let epsilon = f64::from(T::EPSILON.to_f32());
-        for (name, (found, exact)) in ["dq", "dk", "dv"].into_iter().zip(found.iter().zip(&expected)) {
-            for (place, (found, exact)) in found.iter().zip(exact).enumerate() {
-                let error = (f64::from(found.to_f32()) - exact.value).abs();
-                let is_near = error <= epsilon * (exact.magnitude + exact.value.abs() + 1e-4);
-                let what = format!(
-                    "{shape:?}, causal {is_causal}, {name}[{place}]: {found:?} for {}, of {}",
-                    exact.value, exact.magnitude
-                );
-                expect(&what, is_near, true)?;
+        for layout in layouts {
+            let what = format!("{shape:?}, {layout:?}, causal {is_causal}");
+            let attention = shape.attention(is_causal);
+            let ([_, found @ ..], sums) = both_passes(stream, attention, shape, *layout, &inputs)?;
+            for (name, (found, exact)) in ["dq", "dk", "dv"].into_iter().zip(found.iter().zip(&expected)) {
+                check_gradient(&format!("{what}, {name}"), found, exact)?;
+            }
+            for (row, (found, exact)) in sums.into_iter().map(f64::from).zip(&exact_sums).enumerate() {
+                let is_near = found == *exact || (found - exact).abs() < 1e-4;
+                expect(&format!("{what}, log_sums[{row}]: {found} for {exact}"), is_near, true)?;
             }
         }
-        for (row, (found, exact)) in sums.into_iter().zip(exact_sums).enumerate() {
-            let is_near = f64::from(found) == exact || (f64::from(found) - exact).abs() < 1e-4;
-            let what = format!("{shape:?}, causal {is_causal}, log_sums[{row}]: {found} for {exact}");
-            expect(&what, is_near, true)?;
-        }
+    }
+    Ok(())
+}
+
+fn check_gradient<T: Number>(what: &str, found: &[T], exact: &[Exact]) -> Outcome {
+    for (place, (found, Exact { value, magnitude })) in found.iter().zip(exact).enumerate() {
+        let error = (f64::from(found.to_f32()) - value).abs();
+        let is_near = error <= f64::from(T::EPSILON.to_f32()) * (magnitude + value.abs() + 1e-4);
+        expect(&format!("{what}[{place}]: {found:?} for {value}, of {magnitude}"), is_near, true)?;
     }
     Ok(())
 }
@@ -217,15 +218,27 @@ fn gradients_of_attention_are_close_to_exact(device: &Device) -> Outcome {
     let memory = device.attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
     for (number, shape) in few.iter().chain(many).enumerate() {
         if shape.size > 64 && memory < if shape.size > 128 { 132 << 10 } else { 87 << 10 } {
-            let found = computed(&stream, shape.attention(false), shape.rows[0], &random::<f16>(*shape, 1));
+            let [x, y] = [(); 2].map(|()| Tensor::<f16>::new(&stream, *shape, 0, Layout::Below));
+            let (x, mut y) = (x?, y?);
+            let x = x.view()?;
+            let found = algorithms::attention(
+                &stream,
+                x,
+                x,
+                x,
+                y.view_mut()?,
+                Attention::new(shape.heads[0], shape.size),
+            );
             let is_shared =
                 |error: &Error| matches!(error, Error::Launch(LaunchError::SharedMemoryTooLarge { .. }));
             expect_error("little shared memory", found, is_shared)?;
             continue;
         }
-        check::<f16>(&stream, *shape)?;
+        let batches = if shape.heads[1].is_multiple_of(2) { 2 } else { 1 };
+        let layouts = layouts(device, batches, number);
+        check::<f16>(&stream, *shape, &layouts)?;
         if number < 1 || device.is_cuda() {
-            check::<bf16>(&stream, *shape)?;
+            check::<bf16>(&stream, *shape, &layouts)?;
         }
     }
     Ok(())
@@ -235,15 +248,15 @@ fn gradients_of_unseen_rows_are_zero(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     // Of 40 queries the last 3 see keys, so those before have no gradient.
     let shape = Shape::new([1, 1], [40, 3], 8);
-    let ([dq, ..], sums) = computed(&stream, shape.attention(true), 40, &random::<f16>(shape, 403))?;
+    let ([dq, ..], sums) = computed(&stream, shape, true, &random::<f16>(shape, 403))?;
     expect("queries", dq[..37 * 8].iter().all(|it| it.to_f32() == 0.0), true)?;
     expect("sums", sums[..37].iter().all(|it| *it == f32::NEG_INFINITY), true)?;
     // No keys, and no queries: then keys have no gradient.
     let shape = Shape::new([1, 1], [5, 0], 8);
-    let ([dq, ..], _) = computed(&stream, shape.attention(false), 5, &random::<f16>(shape, 404))?;
+    let ([dq, ..], _) = computed(&stream, shape, false, &random::<f16>(shape, 404))?;
     expect("no keys", dq, vec![f16::ZERO; 40])?;
     let shape = Shape::new([1, 1], [0, 5], 8);
-    let ([_, dk, dv], _) = computed(&stream, shape.attention(false), 0, &random::<f16>(shape, 405))?;
+    let ([_, dk, dv], _) = computed(&stream, shape, false, &random::<f16>(shape, 405))?;
     expect("no queries", [dk, dv], [(); 2].map(|()| vec![f16::ZERO; 40]))
 }
 
@@ -252,12 +265,22 @@ fn gradients_of_attention_are_the_same_in_every_run(device: &Device) -> Outcome 
     let (rows, size) = if device.is_cuda() { ([512, 384], 64) } else { ([20, 40], 8) };
     let shape = Shape::new([4, 2], rows, size);
     let inputs = random::<bf16>(shape, 406);
-    let queries = shape.heads[0] * rows[0];
-    let first = computed(&stream, shape.attention(true), queries, &inputs)?;
+    let first = computed(&stream, shape, true, &inputs)?;
     for _ in 0..if device.is_cuda() { 20 } else { 1 } {
-        expect("bits", computed(&stream, shape.attention(true), queries, &inputs)? == first, true)?;
+        expect("bits", computed(&stream, shape, true, &inputs)? == first, true)?;
     }
     Ok(())
+}
+
+/// A buffer as rows of 8 elements.
+pub(super) fn rows_of_8<T: Number>(buffer: &DeviceBuffer<T>) -> ferrogrid::Result<PitchedView<'_, T>> {
+    Ok(buffer.view_2d(8, buffer.len() / 8)?.into())
+}
+
+/// The same, to write.
+pub(super) fn of_8<T: Number>(buffer: &mut DeviceBuffer<T>) -> ferrogrid::Result<PitchedViewMut<'_, T>> {
+    let rows = buffer.len() / 8;
+    Ok(buffer.view_2d_mut(8, rows)?.into())
 }
 
 fn gradients_that_do_not_fit_are_refused(device: &Device) -> Outcome {
@@ -268,24 +291,25 @@ fn gradients_that_do_not_fit_are_refused(device: &Device) -> Outcome {
         let lengths: [usize; 3] = of;
         let [mut dq, mut dk, mut dv] =
             [stream.zeros(lengths[0])?, stream.zeros(lengths[1])?, stream.zeros(lengths[2])?];
-        let [q, k, v, y, dy] = [&x, k, v, y, dy].map(|it| it.view());
-        let pass = AttentionPass { q, k, v, y, log_sums: sums.view(), dy };
-        let gradients = AttentionGradients { dq: dq.view_mut(), dk: dk.view_mut(), dv: dv.view_mut() };
+        let [q, k, v, y, dy] = [&x, k, v, y, dy].map(rows_of_8);
+        let pass = AttentionPass { q: q?, k: k?, v: v?, y: y?, log_sums: sums.view(), dy: dy? };
+        let gradients = AttentionGradients { dq: of_8(&mut dq)?, dk: of_8(&mut dk)?, dv: of_8(&mut dv)? };
         let found = algorithms::attention_gradients(&stream, pass, gradients, Attention::new(1, 8));
-        let is_length = |error: &Error| matches!(error, Error::LengthMismatch { .. });
-        names(&expect_error("another length", found, is_length)?, words)
+        let is_other =
+            |error: &Error| matches!(error, Error::ShapeMismatch { .. } | Error::LengthMismatch { .. });
+        names(&expect_error("another shape", found, is_other)?, words)
     };
     let all = [96; 3];
-    refused([&x, &few, &x, &x], &sums, all, &["keys and values", "96", "88"])?;
-    refused([&x, &x, &few, &x], &sums, all, &["queries and results", "96", "88"])?;
-    refused([&x, &x, &x, &few], &sums, all, &["results and their gradient", "96", "88"])?;
+    refused([&x, &few, &x, &x], &sums, all, &["keys and values", "12 rows of 8", "11 of 8"])?;
+    refused([&x, &x, &few, &x], &sums, all, &["queries and results", "12 rows of 8", "11 of 8"])?;
+    refused([&x, &x, &x, &few], &sums, all, &["results and their gradient", "12 rows of 8", "11 of 8"])?;
     refused([&x; 4], &few_sums, all, &["logarithms of sums", "12", "11"])?;
-    refused([&x; 4], &sums, [88, 96, 96], &["queries and their gradient", "96", "88"])?;
-    refused([&x; 4], &sums, [96, 88, 96], &["keys and their gradient", "96", "88"])?;
-    refused([&x; 4], &sums, [96, 96, 88], &["values and their gradient", "96", "88"])?;
-    let (mut y, mut few_sums) = (stream.zeros(96)?, few_sums);
-    let attention = Attention::new(1, 8);
-    let found = algorithms::attention_with_log_sums(&stream, &x, &x, &x, &mut y, &mut few_sums, attention);
+    refused([&x; 4], &sums, [88, 96, 96], &["queries and their gradient", "12 rows of 8", "11 of 8"])?;
+    refused([&x; 4], &sums, [96, 88, 96], &["keys and their gradient", "12 rows of 8", "11 of 8"])?;
+    refused([&x; 4], &sums, [96, 96, 88], &["values and their gradient", "12 rows of 8", "11 of 8"])?;
+    let (mut y, mut few_sums, x) = (stream.zeros(96)?, few_sums, rows_of_8(&x)?);
+    let (attention, y) = (Attention::new(1, 8), y.view_2d_mut(8, 12)?);
+    let found = algorithms::attention_with_log_sums(&stream, x, x, x, y, &mut few_sums, attention);
     let is_length = |error: &Error| matches!(error, Error::LengthMismatch { .. });
     names(&expect_error("few sums", found, is_length)?, &["queries and logarithms of sums", "12", "11"])
 }
@@ -299,10 +323,13 @@ fn gradients_of_attention_are_recorded(device: &Device) -> Outcome {
         let (mut y, mut dv) = (capture.keep(y)?, capture.keep(dv)?);
         let (mut dq, mut dk) = (capture.zeros(40 * 8)?, capture.zeros(40 * 8)?);
         let attention = Attention::new(1, 8);
-        algorithms::attention_with_log_sums(capture, &x, &x, &x, &mut y, &mut sums, attention)?;
-        let (input, y, log_sums) = (x.view(), y.view(), sums.view());
+        let input = x.view_2d(8, 40)?.into();
+        let of_y = y.view_2d_mut(8, 40)?;
+        algorithms::attention_with_log_sums(capture, input, input, input, of_y, &mut sums, attention)?;
+        let (y, log_sums) = (y.view_2d(8, 40)?.into(), sums.view());
         let pass = AttentionPass { q: input, k: input, v: input, y, log_sums, dy: input };
-        let gradients = AttentionGradients { dq: dq.view_mut(), dk: dk.view_mut(), dv: dv.view_mut() };
+        let (dq, dk) = (dq.view_2d_mut(8, 40)?.into(), dk.view_2d_mut(8, 40)?.into());
+        let gradients = AttentionGradients { dq, dk, dv: dv.view_2d_mut(8, 40)?.into() };
         algorithms::attention_gradients(capture, pass, gradients, attention)?;
         Ok((x.key(), dv.key()))
     })?;

@@ -6,6 +6,7 @@ use ferrogrid::device::half::f16;
 use ferrogrid::prelude::*;
 
 use super::attention_gradients::{Inputs, both_passes};
+use super::attention_tensors::{Found, Layout, Shape};
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -26,10 +27,11 @@ type Results = ([Vec<f16>; 4], Vec<u32>);
 fn computed(
     stream: &Stream,
     attention: Attention,
-    queries: usize,
+    shape: Shape,
+    layout: Layout,
     inputs: &Inputs<f16>,
-) -> Result<Results, Error> {
-    let (results, sums) = both_passes(stream, attention, HEADS[0] * queries, inputs)?;
+) -> Found<Results> {
+    let (results, sums) = both_passes(stream, attention, shape, layout, inputs)?;
     Ok((results, sums.into_iter().map(f32::to_bits).collect()))
 }
 
@@ -59,7 +61,10 @@ fn sequences_attend_to_themselves_alone(device: &Device) -> Outcome {
             let attention = Attention::new(HEADS[0], size).key_heads(HEADS[1]);
             let attention = if is_causal { attention.causal() } else { attention };
             let all = attention.sequences(of_queries.view(), of_keys.view());
-            let found = computed(&stream, all, ROWS[0], &inputs)?;
+            let shape = Shape { heads: HEADS, rows: ROWS, size };
+            let found = computed(&stream, all, shape, Layout::Below, &inputs)?;
+            // FlashAttention's layout of sequences.
+            let beside = computed(&stream, all, shape, Layout::Beside { batches: 1, apart: 8 }, &inputs)?;
 
             let mut expected = (
                 [0, 0, 1, 1].map(|i| vec![f16::NAN; [queries, keys][i]]),
@@ -73,7 +78,9 @@ fn sequences_attend_to_themselves_alone(device: &Device) -> Outcome {
                     let places = &of[which.next().unwrap_or_default()];
                     places.iter().map(|place| input[*place]).collect::<Vec<_>>()
                 });
-                let (results, sums) = computed(&stream, attention, (rows[0][1] - rows[0][0]) as usize, &own)?;
+                let rows_of_one = rows.map(|rows| (rows[1] - rows[0]) as usize);
+                let shape = Shape { heads: HEADS, rows: rows_of_one, size };
+                let (results, sums) = computed(&stream, attention, shape, Layout::Below, &own)?;
                 for (i, (all, own)) in expected.0.iter_mut().zip(results).enumerate() {
                     of[i / 2].iter().zip(own).for_each(|(place, number)| all[*place] = number);
                 }
@@ -82,7 +89,14 @@ fn sequences_attend_to_themselves_alone(device: &Device) -> Outcome {
             }
             let bits =
                 |results: &Results| results.0.each_ref().map(|it| it.iter().map(|it| it.to_bits()).collect());
-            let [found_bits, expected_bits]: [[Vec<u16>; 4]; 2] = [bits(&found), bits(&expected)];
+            let [found_bits, beside_bits, expected_bits]: [[Vec<u16>; 4]; 3] =
+                [bits(&found), bits(&beside), bits(&expected)];
+            expect(
+                &format!("beside each other, heads of {size}, causal {is_causal}"),
+                beside_bits == expected_bits,
+                true,
+            )?;
+            expect("logarithms of sums of heads beside each other", &beside.1, &expected.1)?;
             for (name, (found, expected)) in
                 ["y", "dq", "dk", "dv"].into_iter().zip(found_bits.into_iter().zip(expected_bits))
             {
@@ -100,7 +114,8 @@ fn offsets_of_sequences_that_do_not_fit_are_refused(device: &Device) -> Outcome 
         let (x, mut y) = (stream.zeros::<f16>(400 * 8)?, stream.fill(f16::ONE, 400 * 8)?);
         let (of_queries, of_keys) = (stream.upload(of_queries)?, stream.upload(of_keys)?);
         let attention = Attention::new(1, 8).sequences(of_queries.view(), of_keys.view());
-        algorithms::attention(&stream, &x, &x, &x, &mut y, attention)?;
+        let x = x.view_2d(8, 400)?;
+        algorithms::attention(&stream, x, x, x, y.view_2d_mut(8, 400)?, attention)?;
         stream.download(&y)
     };
     let is_length =

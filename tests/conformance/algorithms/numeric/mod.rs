@@ -6,6 +6,7 @@
 pub(crate) mod attention;
 pub(crate) mod attention_gradients;
 pub(crate) mod attention_sequences;
+mod attention_tensors;
 pub(crate) mod filters;
 pub(crate) mod images;
 pub(crate) mod matrices;

@@ -39,7 +39,7 @@ pub(super) fn multiply<
     memory: Shared<'_, PairedProducts<T, M, N, D, S>, ID>,
     [left, right]: [[F; 2]; 2],
     span: Span,
-    rows: impl FnMut(usize) -> u32,
+    places: impl FnMut(usize) -> [u32; 2],
     (first, second): (
         impl FnMut(usize, &mut ProductSums<N>),
         impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
@@ -76,7 +76,7 @@ pub(super) fn multiply<
     if rank < GROUP {
         share_registers::<M>(false);
         if rank == 0 {
-            copy::<T, F, M, N, D, S>(addresses, of_left, left, right, span, rows);
+            copy::<T, F, M, N, D, S>(addresses, of_left, left, right, span, places);
         }
     } else {
         share_registers::<M>(true);
@@ -92,26 +92,28 @@ fn copy<T: HalfElement, F: TiledFactor<T>, const M: usize, const N: usize, const
     left: [F; 2],
     [c, d]: [F; 2],
     span: Span,
-    mut rows: impl FnMut(usize) -> u32,
+    mut places: impl FnMut(usize) -> [u32; 2],
 ) {
     of_left.have_arrived.arrive_for((2 * M * D * 2) as u32);
-    for (tile, factor) in left.into_iter().enumerate() {
-        let to = of_left.tiles + (tile * M * D * 2) as u32;
-        // SAFETY: nothing else uses the memory of the left factors before they have arrived. The block ends after all groups have waited
-        // for the copies, or after `linger`.
-        unsafe { start_rows::<T, F, M, D>(to, factor, span.row as usize, of_left.have_arrived) };
+    let (place, second) = ([span.row as usize, 0], of_left.tiles + (M * D * 2) as u32);
+    // Not a loop, which would keep the factors in local memory.
+    // SAFETY: nothing else uses the memory of the left factors before they have arrived. The block ends after all groups have waited for the
+    // copies, or after `linger`.
+    unsafe {
+        start_rows::<T, F, M, D>(of_left.tiles, left[0], place, of_left.have_arrived);
+        start_rows::<T, F, M, D>(second, left[1], place, of_left.have_arrived);
     }
     let mut turn = Turn::FIRST;
     for step in 0..span.steps as usize {
-        let row = rows(step) as usize;
+        let place = places(step).map(|axis| axis as usize);
         addresses.empty(turn).wait(turn.phase ^ 1);
         let full = addresses.full(turn);
         full.arrive_for((2 * N * D * 2) as u32);
         let [to_c, to_d] = tiles::<N, D>(addresses, turn);
         // SAFETY: the stage is empty, so this thread alone uses it; else as above.
         unsafe {
-            start_rows::<T, F, N, D>(to_c, c, row, full);
-            start_rows::<T, F, N, D>(to_d, d, row, full);
+            start_rows::<T, F, N, D>(to_c, c, place, full);
+            start_rows::<T, F, N, D>(to_d, d, place, full);
         }
         turn.next::<S>();
     }

@@ -26,7 +26,7 @@ use crate::thread::Thread;
 /// use ferrogrid_device::{Shared, TensorMap, Thread};
 ///
 /// fn multiply(t: &Thread<1>, a: TensorMap<f16, 64, 64>, memory: Shared<PairedProducts<f16, 64, 96, 64, 2>>) {
-///     t.multiply_pairs(memory, [a, a], [a, a], 0, 1, |_| 0, |_, _| (), |_, _, _| (), |[_, _]| ());
+///     t.multiply_pairs(memory, [a, a], [a, a], 0, 1, |_| [0, 0], |_, _| (), |_, _, _| (), |[_, _]| ());
 /// }
 /// # let used: fn(&Thread<1>, TensorMap<f16, 64, 64>, Shared<PairedProducts<f16, 64, 96, 64, 2>>) = multiply;
 /// # assert!(used as usize != 0);
@@ -76,7 +76,7 @@ impl Thread<'_, 1> {
     /// Multiplies two pairs of matrices, and then what comes of it by the right ones, as a block. In each of `steps`:
     ///
     /// - `p` are the sums of `N` rows of `c` with the `M` rows of `a` from `row` on, `a c^T`, and `q` those of `d` with those of `b`,
-    ///   `b d^T`. `rows(step)` is the first row of the step in `c` and `d`.
+    ///   `b d^T`. `places(step)` is the first row of the step in `c` and `d`, and by how many columns it is further to the right than they say.
     /// - `first` gets the number of the step and `p`, and `second` the number, `p`, and `q`.
     /// - `q`, rounded to `T`, times the rows of `c` is added to the first result; and `p`, as `first` left it, times those of `d` to the
     ///   second, if there are two.
@@ -84,7 +84,7 @@ impl Thread<'_, 1> {
     /// `finish` gets the results after all steps.
     ///
     /// Gradients of attention are such products: `left` are keys and values, `right` queries and results' gradients, or the other way
-    /// round, `first` makes weights of scores, and `second` gradients of scores of those of weights. The first thread alone calls `rows`, and says `row` and `steps`; those of the others do not count. All else is as in [`multiply_twice`](Thread::multiply_twice).
+    /// round, `first` makes weights of scores, and `second` gradients of scores of those of weights. The first thread alone calls `places`, and says `row` and `steps`; those of the others do not count. All else is as in [`multiply_twice`](Thread::multiply_twice).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -106,7 +106,7 @@ impl Thread<'_, 1> {
     ///     let gate = |_, gates: &ProductSums<64>, units: &mut ProductSums<64>| {
     ///         units.zip_places(gates, |_, _, [unit, gate]| unit * gate);
     ///     };
-    ///     t.multiply_pairs(memory, [a, b], [c, d], row, steps, |step| step * 64, |_, _| (), gate, |[sums]| {
+    ///     t.multiply_pairs(memory, [a, b], [c, d], row, steps, |step| [step * 64, 0], |_, _| (), gate, |[sums]| {
     ///         sums.for_each_pair(|i, column, pair| {
     ///             for (column, sum) in (column..).zip(pair) {
     ///                 y[(row + i) * 64 + column].store(sum, Relaxed);
@@ -130,7 +130,7 @@ impl Thread<'_, 1> {
     /// ```
     ///
     /// # Panics
-    /// If the block has another number of threads, a plane's rows have more than `D` elements, `row` or `steps` is 2^31 or more, or `c` or
+    /// If the block has another number of threads, a plane's rows have more than `D` elements, or its columns are not `D`, `row` or `steps` is 2^31 or more, or `c` or
     /// `d` has 2^31 rows or more.
     #[track_caller]
     #[inline(always)]
@@ -151,7 +151,7 @@ impl Thread<'_, 1> {
         right: [F; 2],
         row: usize,
         steps: usize,
-        mut rows: impl FnMut(usize) -> usize,
+        mut places: impl FnMut(usize) -> [usize; 2],
         first: impl FnMut(usize, &mut ProductSums<N>),
         second: impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
         finish: impl FnOnce([ProductSums<D>; R]),
@@ -170,17 +170,20 @@ impl Thread<'_, 1> {
             "`PairedProducts` of this size need a block of {threads} threads"
         );
         assert!(
-            left.iter().chain(&right).all(|it| it.extent()[1] <= D),
-            "rows of pairs of products have at most {D} elements"
+            left.iter().chain(&right).all(|it| it.extent()[1] <= D && it.has_zeros_up_to(D)),
+            "rows of pairs of products have at most {D} elements, and columns of a plane that many"
         );
         assert!(row >> 31 == 0 && steps >> 31 == 0, "a product's place is less than 2^31");
         let span = Span { row: row as u32, steps: steps as u32 };
         let end = right[0].extent()[0].max(right[1].extent()[0]);
         assert!(end >> 31 == 0, "the right factors of pairs of products have less than 2^31 rows");
-        let rows = |step| rows(step).min(end) as u32;
+        let places = |step| {
+            let [row, column] = places(step);
+            [row.min(end) as u32, column as u32]
+        };
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        hopper::multiply(self, memory, [left, right], span, rows, (first, second), finish);
+        hopper::multiply(self, memory, [left, right], span, places, (first, second), finish);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        steps::multiply(self, memory, [left, right], span, rows, (first, second), finish);
+        steps::multiply(self, memory, [left, right], span, places, (first, second), finish);
     }
 }

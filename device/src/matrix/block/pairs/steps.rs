@@ -22,7 +22,7 @@ pub(super) fn multiply<
     memory: Shared<'_, PairedProducts<T, M, N, D, S>, ID>,
     [[a, b], [c, d]]: [[F; 2]; 2],
     span: Span,
-    mut rows: impl FnMut(usize) -> u32,
+    mut places: impl FnMut(usize) -> [u32; 2],
     (mut first, mut second): (
         impl FnMut(usize, &mut ProductSums<N>),
         impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
@@ -48,25 +48,25 @@ pub(super) fn multiply<
     let [row, steps, ..] = unsafe { said.read() }.map(|it| it as usize);
     // SAFETY: each thread writes elements of its own, and none reads them before a barrier.
     unsafe {
-        copy(thread, left_a, a, row);
-        copy(thread, left_b, b, row);
+        copy(thread, left_a, a, [row, 0]);
+        copy(thread, left_b, b, [row, 0]);
     }
     let place = first_sum(rank.wrapping_sub(GROUP));
     let mut results = [const { ProductSums::<D> { sums: [[0.0; 4]; 32], first: [0; 2] } }; R];
     results.iter_mut().for_each(|sums| sums.first = place);
     for step in 0..steps {
         if rank == 0 {
-            // SAFETY: all have read the last row before a barrier.
-            unsafe { (&raw mut (*said)[2]).write(rows(step)) };
+            // SAFETY: all have read the last place before a barrier.
+            unsafe { (&raw mut (*said)[2]).cast::<[u32; 2]>().write(places(step)) };
         }
         thread.sync_threads();
         // SAFETY: written before the barrier.
-        let row = unsafe { (&raw const (*said)[2]).read() } as usize;
+        let place = unsafe { (&raw const (*said)[2]).cast::<[u32; 2]>().read() }.map(|axis| axis as usize);
         let [mut p, mut q] = [(); 2].map(|()| ProductSums::<N> { sums: [[0.0; 4]; 32], first: place });
         // SAFETY: the barriers are between the writes of each thread to elements of its own, and reads of them.
         unsafe {
-            copy(thread, right_c, c, row);
-            copy(thread, right_d, d, row);
+            copy(thread, right_c, c, place);
+            copy(thread, right_d, d, place);
             thread.sync_threads();
             if rank >= GROUP {
                 add::<T, M, N, D>(&*left_a, &*right_c, &mut p);

@@ -133,7 +133,8 @@ pub(super) fn multiply<
     }
 }
 
-/// Starts to copy `R` rows from `row` on, `D` elements of each: 64 columns after the other.
+/// Starts to copy `R` rows from one on, `D` elements of each, from some columns further right than the factor's first one: 64 columns after the
+/// other.
 ///
 /// # Safety
 /// As for `start`.
@@ -141,12 +142,13 @@ pub(super) fn multiply<
 pub(in super::super) unsafe fn start_rows<T, F: TiledFactor<T>, const R: usize, const D: usize>(
     to: u32,
     factor: F,
-    row: usize,
+    [row, column]: [usize; 2],
     full: Barrier,
 ) {
     for part in 0..D / COLUMNS {
+        let (to, depth) = (to + (part * R * ROW) as u32, column + part * COLUMNS);
         // SAFETY: the caller's.
-        unsafe { start::<T, F, R>(to + (part * R * ROW) as u32, factor, [row, part], full) };
+        unsafe { start::<T, F, R>(to, factor, [row, depth], full) };
     }
 }
 
@@ -226,7 +228,7 @@ fn copy<T: HalfElement, F: TiledFactor<T>, const M: usize, const N: usize, const
     left.has_arrived.arrive_for((M * D * 2) as u32);
     // SAFETY: nothing else uses the memory of the left factor before it has arrived. The block ends after all groups have waited for the
     // copies, or after `linger`.
-    unsafe { start_rows::<T, F, M, D>(left.tile, a, span.row as usize, left.has_arrived) };
+    unsafe { start_rows::<T, F, M, D>(left.tile, a, [span.row as usize, 0], left.has_arrived) };
     let mut turn = Turn::FIRST;
     let mut copy = |factor: F, step: usize| {
         addresses.empty(turn).wait(turn.phase ^ 1);
@@ -234,7 +236,7 @@ fn copy<T: HalfElement, F: TiledFactor<T>, const M: usize, const N: usize, const
         full.arrive_for((N * D * 2) as u32);
         let to = addresses.stages + turn.stage * (N * D * 2) as u32;
         // SAFETY: the stage is empty, so this thread alone uses it; else as above.
-        unsafe { start_rows::<T, F, N, D>(to, factor, span.first as usize + step * N, full) };
+        unsafe { start_rows::<T, F, N, D>(to, factor, [span.first as usize + step * N, 0], full) };
         turn.next::<S>();
     };
     let ahead = usize::from(const { is_overlapped::<M, N, D>() });

@@ -128,7 +128,7 @@ impl Thread<'_, 1> {
     /// ```
     ///
     /// # Panics
-    /// If the block has another number of threads, a plane's rows have more than `D` elements, or a place is 2^31 or more.
+    /// If the block has another number of threads, a plane's rows have more than `D` elements, or its columns are not `D`, or a place is 2^31 or more.
     #[track_caller]
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "factors, places and closures, each of which has its name")]
@@ -165,8 +165,8 @@ impl Thread<'_, 1> {
             "`TwoProducts` of this size need a block of {threads} threads"
         );
         assert!(
-            factors.iter().all(|it| it.extent()[1] <= D),
-            "rows of two products have at most {D} elements"
+            factors.iter().all(|it| it.extent()[1] <= D && it.has_zeros_up_to(D)),
+            "rows of two products have at most {D} elements, and columns of a plane that many"
         );
         let end_of = start.saturating_add(steps.saturating_mul(N));
         assert!(row >> 31 == 0 && end_of >> 31 == 0, "a product's place is less than 2^31");

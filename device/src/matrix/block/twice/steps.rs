@@ -43,20 +43,20 @@ pub(super) fn multiply<
     // SAFETY: written before the barrier, and not again.
     let [row, start, steps, _] = unsafe { said.read() }.map(|it| it as usize);
     // SAFETY: each thread writes elements of its own, and none reads them before a barrier.
-    unsafe { copy(thread, left, a, row) };
+    unsafe { copy(thread, left, a, [row, 0]) };
     let number = rank.wrapping_sub(GROUP);
     let mut sums = ProductSums::<D> { sums: [[0.0; 4]; 32], first: first_sum(number) };
     for step in 0..steps {
         let mut scores = ProductSums::<N> { sums: [[0.0; 4]; 32], first: sums.first };
         // SAFETY: the barriers are between the writes of each thread to elements of its own, and reads of them.
         unsafe {
-            copy(thread, right, b, start + step * N);
+            copy(thread, right, b, [start + step * N, 0]);
             thread.sync_threads();
             if rank >= GROUP {
                 add::<T, M, N, D>(&*left, &*right, &mut scores);
             }
             thread.sync_threads();
-            copy(thread, right, c, start + step * N);
+            copy(thread, right, c, [start + step * N, 0]);
             thread.sync_threads();
             if rank >= GROUP {
                 first(&mut kept, step, &mut scores);
@@ -71,7 +71,7 @@ pub(super) fn multiply<
     }
 }
 
-/// Copies the thread's elements of the rows from `row` on.
+/// Copies the thread's elements of the rows from one on, from some columns further right than the factor's first one.
 ///
 /// # Safety
 /// No other thread uses these elements.
@@ -80,10 +80,10 @@ pub(in super::super) unsafe fn copy<T: HalfElement, F: TiledFactor<T>, const R: 
     thread: &Thread<'_, 1>,
     to: *mut [[T; D]; R],
     from: F,
-    row: usize,
+    [row, column]: [usize; 2],
 ) {
     for number in thread.block_stride(R * D) {
-        let element = from.element(row, number / D, number % D).copied();
+        let element = from.element(row, number / D, column + number % D).copied();
         // SAFETY: within the tile, and this thread's.
         unsafe { to.cast::<T>().add(number).write(element.unwrap_or_else(bytemuck::Zeroable::zeroed)) };
     }
