@@ -4,6 +4,7 @@
 #[path = "../timed.rs"]
 mod timed;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use ferrogrid::algorithms::{self, Attended, Attention, AttentionGradients, AttentionPass, Drawn, Philox};
@@ -104,21 +105,8 @@ fn measure<T: Attended + Drawn + HalfFloat>(
     ];
     for row in (0..50).map(|_| fastrand::usize(..heads * length)) {
         let (first, seen) = (row / length * length, if is_causal { row % length + 1 } else { length });
-        let of = |x: &[T], row: usize| layout.row(x, row);
-        let query = of(&q, row);
-        let score =
-            |key: Vec<f64>| query.iter().zip(key).map(|(q, k)| q * k).sum::<f64>() / (size as f64).sqrt();
-        let weights: Vec<f64> = (first..first + seen).map(|key| score(of(&k, key)).exp()).collect();
-        let (total, mut exact) = (weights.iter().sum::<f64>(), vec![0.0; size]);
-        for (key, weight) in (first..).zip(weights) {
-            exact.iter_mut().zip(of(&v, key)).for_each(|(y, v)| *y += weight / total * v);
-        }
-        for (found, exact) in of(&y, row).into_iter().zip(exact) {
-            let most = f64::from(T::EPSILON.to_f32()) * (exact.abs() + 0.5);
-            if (found - exact).abs() > most || found.is_nan() {
-                return Err(format!("{name}: {found} in row {row}, expected {exact}").into());
-            }
-        }
+        check_query(layout, [&q, &k, &v, &y], row, first..first + seen, 0.5)
+            .map_err(|error| format!("{name}: {error}"))?;
     }
     let [dq, dk, dv] = [&gradients[0], &gradients[1], &gradients[2]].map(|it| stream.download(it));
     let (dy, log_sums) = (stream.download(&dy)?, stream.download(&log_sums)?);
@@ -134,6 +122,59 @@ fn measure<T: Attended + Drawn + HalfFloat>(
     for (what, seconds) in [("attention", seconds), ("gradients", seconds_of_gradients)] {
         println!("{{\"name\": \"{what}_{name}_{size}{causal}_{length}{beside}\", \"seconds\": {seconds}}}");
     }
+    Ok(())
+}
+
+/// Compares the result of a query that sees these keys, with errors of so many times a rounding beyond that of the result.
+fn check_query<T: HalfFloat>(
+    layout: Layout,
+    [q, k, v, y]: [&[T]; 4],
+    query: usize,
+    keys: Range<usize>,
+    most: f64,
+) -> Outcome<()> {
+    let (own, scale) = (layout.row(q, query), 1.0 / (layout.size as f64).sqrt());
+    let score = |key| scale * own.iter().zip(layout.row(k, key)).map(|(q, k)| q * k).sum::<f64>();
+    let weights: Vec<f64> = keys.clone().map(|key| score(key).exp()).collect();
+    let (total, mut exact) = (weights.iter().sum::<f64>(), vec![0.0; layout.size]);
+    for (key, weight) in keys.zip(weights) {
+        exact.iter_mut().zip(layout.row(v, key)).for_each(|(y, v)| *y += weight / total * v);
+    }
+    for (found, exact) in layout.row(y, query).into_iter().zip(exact) {
+        let is_near = (found - exact).abs() <= f64::from(T::EPSILON.to_f32()) * (exact.abs() + most);
+        if !is_near {
+            return Err(format!("{found} in row {query}, expected {exact}").into());
+        }
+    }
+    Ok(())
+}
+
+/// One query for each of 32 heads in each batch, which share 8 heads of keys: a step of a model that writes a text.
+fn decode(stream: &Stream, [batches, keys]: [usize; 2]) -> Outcome<()> {
+    let ([heads, key_heads], size, mut normal) =
+        ([32 * batches, 8 * batches], 128, Philox::new(fastrand::u64(..)));
+    let [mut q, mut k, mut v] =
+        [heads, key_heads * keys, key_heads * keys].map(|rows| stream.zeros::<bf16>(rows * size));
+    for factor in [&mut q, &mut k, &mut v] {
+        normal.normal(stream, factor.as_mut().map_err(|error| error.clone())?)?;
+    }
+    let (q, k, v, mut y) = (q?, k?, v?, stream.fill(bf16::NAN, heads * size)?);
+    let (of_q, of_k, of_v) =
+        (q.view_2d(size, heads)?, k.view_2d(size, key_heads * keys)?, v.view_2d(size, key_heads * keys)?);
+    let attention = Attention::new(heads, size).key_heads(key_heads);
+    let seconds = median(stream, || {
+        algorithms::attention(stream, of_q, of_k, of_v, y.view_2d_mut(size, heads)?, attention)
+    })?;
+    let [q, k, v, y] = [&q, &k, &v, &y].map(|it| stream.download(it));
+    let (q, k, v, y) = (q?, k?, v?, y?);
+    let layout = Layout { size, length: keys, is_beside: false };
+    for head in (0..20).map(|_| fastrand::usize(..heads)) {
+        let first = head / 4 * keys;
+        // Results of slices of the keys are rounded, too.
+        check_query(layout, [&q, &k, &v, &y], head, first..first + keys, 0.1)
+            .map_err(|error| format!("{batches} batches of {keys} keys: {error}"))?;
+    }
+    println!("{{\"name\": \"decode_bf16_128_{batches}_{keys}\", \"seconds\": {seconds}}}");
     Ok(())
 }
 
@@ -205,7 +246,11 @@ fn main() -> Outcome<()> {
         return Ok(());
     };
     let stream = &device.new_stream()?;
-    // With a number only heads of that size; with `beside` heads beside each other.
+    // With `decode` steps of one query; with a number only heads of that size; with `beside` heads beside each other.
+    if std::env::args().any(|argument| argument == "decode") {
+        let shapes = [[1, 4096], [1, 32768], [1, 131_072], [16, 4096], [16, 32768], [64, 4096]];
+        return shapes.into_iter().try_for_each(|shape| decode(stream, shape));
+    }
     let only = std::env::args().skip(1).find_map(|argument| argument.parse::<usize>().ok());
     let is_beside = std::env::args().any(|argument| argument == "beside");
     for size in [64, 128, 256].into_iter().filter(|size| only.is_none_or(|only| *size == only)) {

@@ -40,6 +40,8 @@ pub mod steps {
         pub groups: u32,
         /// The heads that are beside each other in the rows of queries, and in those of keys.
         pub beside: [u32; 2],
+        /// The slices of the keys, which have a block each for the same queries.
+        pub slices: u32,
         pub is_causal: bool,
         /// What scores are multiplied by.
         pub scale: f32,
@@ -156,7 +158,7 @@ pub mod steps {
             Some(Part { sizes: Sizes { queries, keys, ..s }, head, tile, rows, first })
         }
 
-        /// The sequence's first query in a head, among those of all heads.
+        /// The sequence's first query in a head, among all.
         #[inline(always)]
         pub fn first_query(self, head: usize) -> usize {
             head * self.rows[0] + self.first[0]
@@ -173,21 +175,18 @@ pub mod steps {
         }
     }
 
-    /// The rows of a head from one on, in a tensor.
+    /// The rows of a head from one on, in a tensor: how many, and the groups of each.
     #[derive(Clone, Copy)]
     pub struct Rows {
         /// The first row, and its first group.
         pub corner: [usize; 2],
         /// The groups from the start of a row of the tensor to that of the next.
         pub pitch: usize,
-        /// How many rows the head has from there.
         pub len: usize,
-        /// The groups of each.
         pub groups: usize,
     }
 
     impl Rows {
-        /// The number of a group in the tensor.
         #[inline(always)]
         pub fn place(self, row: usize, group: usize) -> usize {
             (self.corner[0] + row) * self.pitch + self.corner[1] + group
@@ -216,11 +215,10 @@ pub mod steps {
         }
     }
 
-    /// The keys, or the values, of a head.
+    /// The keys, or the values, of a head, and after how many tiles no query of the block sees more.
     #[derive(Clone, Copy)]
     struct Keys {
         rows: Rows,
-        /// After how many tiles no query of the block sees more.
         steps: usize,
     }
 
@@ -267,7 +265,10 @@ pub mod steps {
     ) {
         let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * (16 * M));
         Part::check(t, s, offsets);
-        let Some(part) = Part::of(s, t.block_idx()[0], Q, 0, offsets) else { return };
+        // The blocks of a slice of the keys follow those of the one before.
+        let blocks = (t.grid_dim()[0] / s.slices.max(1)).max(1);
+        let (slice, block) = ((t.block_idx()[0] / blocks) as usize, t.block_idx()[0] % blocks);
+        let Some(part) = Part::of(s, block, Q, 0, offsets) else { return };
         let s = part.sizes;
         let Place { head, first, seen } = s.place_of_tile(part.head, part.tile, Q);
         let [of_q, of_k, of_v, of_y] = pitches;
@@ -275,18 +276,20 @@ pub mod steps {
         rows.fill_with(t, |place| queries.group(q, place).copied().unwrap_or(Aligned16::new([T::ZERO; 8])));
         let rows = t.publish(rows);
 
-        let steps = seen.div_ceil(K);
+        let of_slice = seen.div_ceil(K).div_ceil((s.slices as usize).max(1));
+        let first_step = (slice * of_slice).min(seen.div_ceil(K));
+        let steps = (first_step + of_slice).min(seen.div_ceil(K));
         let [keys, values] =
             [of_k, of_v].map(|pitch| Keys { rows: part.rows(1, head / s.sharing as usize, 0, pitch), steps });
         let mut tiles = tiles.into_stages();
-        keys.copy(t, &mut tiles, k, 0);
+        keys.copy(t, &mut tiles, k, first_step);
         t.advance(&mut tiles);
-        values.copy(t, &mut tiles, v, 0);
+        values.copy(t, &mut tiles, v, first_step);
         t.advance(&mut tiles);
 
         let mut sums = [Accumulator::<T, M, 8>::zero(); H];
         let mut softmax = OnlineSoftmax::<M>::new(s.scale);
-        for step in 0..steps {
+        for step in first_step..steps {
             // The keys of this step are read, and those of the next one copied.
             keys.copy(t, &mut tiles, k, step + 1);
             let mut scores = Accumulator::<T, M, N>::zero();
@@ -317,14 +320,18 @@ pub mod steps {
             t.advance(&mut tiles);
         }
 
-        let first_query = part.first_query(head) + first;
+        let of_slice = log_sums.len() / (s.slices as usize).max(1);
+        let first_query = slice * of_slice + part.first_query(head) + first;
         sums[0].for_each_row(&warp, &softmax.log_sums(), |row, log_sum| {
             if let Some(to) = log_sums.get(first_query + own + row).filter(|_| own + row < queries.len) {
                 to.store(log_sum, Relaxed);
             }
         });
         let factors = softmax.factors();
-        let results = part.rows(0, head, first, of_y);
+        let results = match s.slices {
+            0 | 1 => part.rows(0, head, first, of_y),
+            _ => Rows { corner: [first_query, 0], pitch: queries.groups, ..queries },
+        };
         let write = |first_column: usize, row: usize, column: usize, pair| {
             results.write::<T>(y, [own + row, first_column + column], pair);
         };

@@ -1,7 +1,9 @@
-//! Attention of 16-bit floats, with the scores in registers: `kernels` has it by tensor cores, and `gradients` what training needs.
+//! Attention of 16-bit floats, with the scores in registers: `kernels` has it by tensor cores, `slices` that of few queries, and `gradients` what
+//! training needs.
 
 pub(crate) mod gradients;
 pub(crate) mod kernels;
+pub(crate) mod slices;
 
 use ferrogrid_device::Aligned16;
 use ferrogrid_device::half::{bf16, f16};
@@ -9,7 +11,7 @@ use ferrogrid_device::matrix::RowGroups;
 use ferrogrid_host::{PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
-use crate::{DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
+use crate::{DeviceAtomicView, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
 use gradients::kernels::kernels::{
     of_keys_64, of_keys_128, of_keys_256, of_queries_64, of_queries_128, of_queries_256,
 };
@@ -21,6 +23,7 @@ pub use gradients::{AttentionGradients, AttentionPass, attention_gradients, atte
 use kernels::kernels::{attend_64, attend_128, attend_256};
 use kernels::steps::{self, Sizes};
 use kernels::tiled::{self, attend_tiles_64, attend_tiles_128, attend_tiles_256};
+use slices::kernels::combine;
 
 /// A number whose attention is computed: `f16` or `bf16`.
 #[diagnostic::on_unimplemented(
@@ -32,6 +35,7 @@ pub trait Attended:
     + attend_64::Instance
     + attend_128::Instance
     + attend_256::Instance
+    + combine::Instance
     + attend_tiles_64::Instance
     + attend_tiles_128::Instance
     + attend_tiles_256::Instance
@@ -169,6 +173,7 @@ impl<'s> Attention<'s> {
             sharing: (heads / key_heads) as u32,
             groups: (size / 8) as u32,
             beside: [beside, keys_beside],
+            slices: 1,
             is_causal,
             scale,
         })
@@ -295,44 +300,69 @@ fn attend<T: Attended>(
     expect_shape("attention, keys and values", extent(k), extent(v))?;
     expect_shape("attention, queries and results", extent(q), [y.width(), y.height()])?;
     let sizes = attention.sizes(q, k)?;
-    let pitch_of_y = pitch(y.pitch(), "the pitch of the results")?;
-    let (none, y) = y.span().split_at(0)?;
-    let log_sums = match log_sums {
-        Some(log_sums) => {
-            let queries = sizes.queries as usize * attention.heads;
-            expect_equal("attention, queries and logarithms of sums", queries, log_sums.len())?;
-            log_sums.into_atomic()
-        }
-        None => none.cast()?.into_atomic(),
-    };
+    let pitch = pitch(y.pitch(), "the pitch of the results")?;
+    if let Some(log_sums) = &log_sums {
+        let queries = sizes.queries as usize * attention.heads;
+        expect_equal("attention, queries and logarithms of sums", queries, log_sums.len())?;
+    }
     let offsets = attention.offsets(q)?;
     if sizes.queries == 0 || offsets[0].len() == 1 {
         return Ok(());
     }
-    let grid = |queries: usize| attention.grid(attention.heads, sizes.queries, queries);
-    let size = attention.size;
-    let keys = if size <= 128 { tiled::KEYS } else { tiled::KEYS_OF_256 };
-    if offsets[0].is_empty() && has_tiles(stream, sizes, &[(sizes.keys, keys)], [q, k]) {
-        let (grid, y) = (grid(tiled::QUERIES), y.cast::<u64>()?.into_atomic());
-        return match size {
-            ..=64 => attend_tiles_64::<T>(stream, grid, sizes, pitch_of_y, q, k, v, y, log_sums),
-            65..=128 => attend_tiles_128::<T>(stream, grid, sizes, pitch_of_y, q, k, v, y, log_sums),
-            _ => attend_tiles_256::<T>(stream, grid, sizes, pitch_of_y, q, k, v, y, log_sums),
-        };
-    }
-    let [of_queries, of_keys] = offsets;
-    let ((q, of_q), (k, of_k), (v, of_v)) = (
-        groups(q, "the pitch of the queries")?,
-        groups(k, "the pitch of the keys")?,
-        groups(v, "the pitch of the values")?,
-    );
-    let pitches = [of_q, of_k, of_v, pitch_of_y];
-    let [grid, grid_of_256] = steps::QUERIES.map(grid);
-    let y = y.cast::<u32>()?.into_atomic();
-    match size {
-        ..=64 => attend_64::<T>(stream, grid, sizes, pitches, of_queries, of_keys, q, k, v, y, log_sums),
-        65..=128 => attend_128::<T>(stream, grid, sizes, pitches, of_queries, of_keys, q, k, v, y, log_sums),
-        _ => attend_256::<T>(stream, grid_of_256, sizes, pitches, of_queries, of_keys, q, k, v, y, log_sums),
+    let work = Work { attention, sizes, offsets, q, k, v, pitch }.with_heads_as_queries(&y);
+    let slices = work.slices(stream)?;
+    let (none, y) = y.span().split_at(0)?;
+    let log_sums = log_sums.map_or_else(|| none.cast(), Ok)?.into_atomic();
+    if slices > 1 { work.in_slices(stream, slices, y, log_sums) } else { work.launch(stream, y, log_sums) }
+}
+
+/// Attention that is to be computed.
+#[derive(Clone, Copy)]
+struct Work<'v, 's, T: Attended> {
+    attention: Attention<'s>,
+    sizes: Sizes,
+    offsets: [DeviceView<'v, u32>; 2],
+    q: PitchedView<'v, T>,
+    k: PitchedView<'v, T>,
+    v: PitchedView<'v, T>,
+    /// That of the results.
+    pitch: u32,
+}
+
+impl<T: Attended> Work<'_, '_, T> {
+    fn launch(self, stream: &Stream, y: DeviceViewMut<T>, log_sums: DeviceAtomicView<f32>) -> Result<()> {
+        let Work { attention, sizes, offsets: [of_queries, of_keys], q, k, v, pitch } = self;
+        let grid =
+            |queries: usize| attention.grid(attention.heads * sizes.slices as usize, sizes.queries, queries);
+        let size = attention.size;
+        let keys = if size <= 128 { tiled::KEYS } else { tiled::KEYS_OF_256 };
+        let is_whole = of_queries.is_empty() && sizes.slices == 1;
+        if is_whole && has_tiles(stream, sizes, &[(sizes.keys, keys)], [q, k]) {
+            let (grid, y) = (grid(tiled::QUERIES), y.cast::<u64>()?.into_atomic());
+            return match size {
+                ..=64 => attend_tiles_64::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),
+                65..=128 => attend_tiles_128::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),
+                _ => attend_tiles_256::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),
+            };
+        }
+        let ((q, of_q), (k, of_k), (v, of_v)) = (
+            groups(q, "the pitch of the queries")?,
+            groups(k, "the pitch of the keys")?,
+            groups(v, "the pitch of the values")?,
+        );
+        let pitches = [of_q, of_k, of_v, pitch];
+        let [grid, grid_of_256] = steps::QUERIES.map(grid);
+        let y = y.cast::<u32>()?.into_atomic();
+        match size {
+            ..=64 => attend_64::<T>(stream, grid, sizes, pitches, of_queries, of_keys, q, k, v, y, log_sums),
+            65..=128 => {
+                attend_128::<T>(stream, grid, sizes, pitches, of_queries, of_keys, q, k, v, y, log_sums)
+            }
+            _ => {
+                let grid = grid_of_256;
+                attend_256::<T>(stream, grid, sizes, pitches, of_queries, of_keys, q, k, v, y, log_sums)
+            }
+        }
     }
 }
 

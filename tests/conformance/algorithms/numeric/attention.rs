@@ -3,7 +3,7 @@
 use ferrogrid::algorithms::{self, Attention};
 use ferrogrid::device::half::{bf16, f16};
 use ferrogrid::prelude::*;
-use ferrogrid::{DeviceAttribute, LaunchError};
+use ferrogrid::{CpuOptions, DeviceAttribute, LaunchError};
 
 use super::attention_gradients::{Number, of_8, rows_of_8};
 use super::attention_tensors::{self as tensors, Found, Layout, Tensor};
@@ -12,6 +12,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("attention_is_close_to_exact", attention_is_close_to_exact),
     ("heads_share_keys", heads_share_keys),
+    ("few_queries_see_all_slices_of_the_keys", few_queries_see_all_slices_of_the_keys),
     ("queries_without_keys_get_zeros", queries_without_keys_get_zeros),
     ("scores_of_any_size_have_finite_weights", scores_of_any_size_have_finite_weights),
     ("attention_that_does_not_fit_is_refused", attention_that_does_not_fit_is_refused),
@@ -157,6 +158,41 @@ fn heads_share_keys(device: &Device) -> Outcome {
     for (batches, number) in [(1, 0), (1, 1), (2, 1), (2, 2)] {
         let layouts = tensors::layouts(device, batches, number);
         check::<f16>(&stream, ([6, 2], [5, 20], 16), 1.0, (attention, 0.7_f32.into()), &layouts)?;
+    }
+    Ok(())
+}
+
+/// Blocks share the keys of few queries, if a device has the multiprocessors.
+fn few_queries_see_all_slices_of_the_keys(device: &Device) -> Outcome {
+    let of_many = Device::cpu_with(CpuOptions::new().workers(16))?;
+    let (stream, is_gpu) =
+        if device.is_cuda() { (device.new_stream()?, true) } else { (of_many.new_stream()?, false) };
+    let few = [([4, 2], [1, 600], 16), ([1, 1], [3, 530], 40), ([2, 1], [5, 600], 8)];
+    let many = [
+        ([8, 1], [1, 5000], 64),
+        ([8, 8], [1, 4096], 128),
+        ([12, 4], [1, 3001], 128),
+        ([16, 2], [1, 1024], 256),
+        ([2, 2], [200, 2048], 64),
+        ([1, 1], [7, 40_000], 136),
+    ];
+    for (number, shape) in few.iter().chain(if is_gpu { &many[..] } else { &[] }).enumerate() {
+        let ([heads, key_heads], _, size) = *shape;
+        let attention = Attention::new(heads, size).key_heads(key_heads);
+        let batches = if key_heads.is_multiple_of(2) { 2 } else { 1 };
+        let layouts = tensors::layouts(device, batches, number);
+        check::<f16>(&stream, *shape, 2.0, (attention, 1.0 / (size as f64).sqrt()), &layouts)?;
+    }
+    // With the logarithms of sums, and the mask: the first of 40 queries sees keys 0 to 560.
+    let (keys, mut log_sums) = (600, stream.fill(f32::NAN, 40)?);
+    let (q, k) = (stream.zeros::<f16>(40 * 8)?, stream.zeros::<f16>(keys * 8)?);
+    let (k, mut y) = (k.view_2d(8, keys)?, stream.fill(f16::NAN, 40 * 8)?);
+    let (q, to, attention) = (q.view_2d(8, 40)?, y.view_2d_mut(8, 40)?, Attention::new(1, 8).causal());
+    algorithms::attention_with_log_sums(&stream, q, k, k, to, &mut log_sums, attention)?;
+    expect("zeros", stream.download(&y)?, vec![f16::ZERO; 40 * 8])?;
+    for (query, sum) in stream.download(&log_sums)?.into_iter().enumerate() {
+        let exact = ((keys - 39 + query) as f32).ln();
+        expect(&format!("sum {query}: {sum} for {exact}"), (sum - exact).abs() < 1e-4, true)?;
     }
     Ok(())
 }
