@@ -86,6 +86,21 @@ pub mod steps {
             [below as usize * rows, (right * self.groups) as usize]
         }
 
+        /// The slice of the keys that a block has, and its number among those of the slice, which follow those of the one before.
+        #[inline(always)]
+        pub fn slice(self, t: &Thread<1>) -> (usize, u32) {
+            let blocks = (t.grid_dim()[0] / self.slices.max(1)).max(1);
+            ((t.block_idx()[0] / blocks) as usize, t.block_idx()[0] % blocks)
+        }
+
+        /// The first step of a slice, and the one after its last, of so many in all.
+        #[inline(always)]
+        pub fn steps_of(self, slice: usize, steps: usize) -> [usize; 2] {
+            // Of 32 bits: a longer division would be a call.
+            let each = (steps as u32).div_ceil(self.slices.max(1)) as usize;
+            [slice * each, (slice + 1) * each].map(|step| step.min(steps))
+        }
+
         /// Whether all queries from `first` on see the keys before `end`.
         #[inline(always)]
         pub fn all_see(self, first: usize, end: usize) -> bool {
@@ -265,9 +280,7 @@ pub mod steps {
     ) {
         let (warp, own) = (t.warp(), t.thread_rank() as usize / 32 * (16 * M));
         Part::check(t, s, offsets);
-        // The blocks of a slice of the keys follow those of the one before.
-        let blocks = (t.grid_dim()[0] / s.slices.max(1)).max(1);
-        let (slice, block) = ((t.block_idx()[0] / blocks) as usize, t.block_idx()[0] % blocks);
+        let (slice, block) = s.slice(t);
         let Some(part) = Part::of(s, block, Q, 0, offsets) else { return };
         let s = part.sizes;
         let Place { head, first, seen } = s.place_of_tile(part.head, part.tile, Q);
@@ -276,9 +289,7 @@ pub mod steps {
         rows.fill_with(t, |place| queries.group(q, place).copied().unwrap_or(Aligned16::new([T::ZERO; 8])));
         let rows = t.publish(rows);
 
-        let of_slice = seen.div_ceil(K).div_ceil((s.slices as usize).max(1));
-        let first_step = (slice * of_slice).min(seen.div_ceil(K));
-        let steps = (first_step + of_slice).min(seen.div_ceil(K));
+        let [first_step, steps] = s.steps_of(slice, seen.div_ceil(K));
         let [keys, values] =
             [of_k, of_v].map(|pitch| Keys { rows: part.rows(1, head / s.sharing as usize, 0, pitch), steps });
         let mut tiles = tiles.into_stages();
@@ -452,149 +463,5 @@ pub mod kernels {
             rows,
             tiles,
         );
-    }
-}
-
-/// The kernels of GPUs that multiply tiles: for heads whose keys are a multiple of [`KEYS`](tiled::KEYS).
-#[ferrogrid::module(arch = ["sm_90a"])]
-pub mod tiled {
-    use atomic::Ordering::Relaxed;
-    use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{HalfElement, OnlineSoftmax, ProductSums, RowValues, TwoProducts};
-    use ferrogrid::device::prelude::*;
-
-    use super::steps::{Rows, Sizes, TensorElement};
-
-    /// The queries of a block.
-    pub const QUERIES: usize = 128;
-    /// The keys that are read at once.
-    pub const KEYS: usize = 128;
-    /// Those of heads of up to 256 elements, for whose sums a thread has the registers then.
-    pub const KEYS_OF_256: usize = 64;
-
-    /// An element of both.
-    pub trait TiledElement: TensorElement + HalfElement {}
-
-    impl<T: TensorElement + HalfElement> TiledElement for T {}
-
-    /// As `steps::attend`; rows of the results are fours of elements.
-    #[inline(always)]
-    fn attend_tiles<T: TiledElement, const KEYS: usize, const D: usize, const S: usize, const ID: usize>(
-        t: &Thread<1>,
-        s: Sizes,
-        [q, k, v]: [TensorMap<T, 64, 64>; 3],
-        (y, pitch): (&[DeviceAtomic<u64>], u32),
-        log_sums: &[DeviceAtomic<f32>],
-        memory: Shared<TwoProducts<T, QUERIES, KEYS, D, S>, ID>,
-    ) {
-        let place = s.place(t.block_idx()[0], QUERIES);
-        let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
-        let [row, group] = s.corner(0, place.head, queries);
-        let results = Rows {
-            corner: [row + place.first, group],
-            pitch: pitch as usize,
-            len: queries - place.first,
-            groups,
-        };
-        let [first_key, group_of_keys] = s.corner(1, place.head / s.sharing as usize, keys);
-        let (of_head, of_key_head) = (group * 8, group_of_keys * 8);
-        let factors = [(q, of_head), (k, of_key_head), (v, of_key_head)]
-            .map(|(tensor, first)| tensor.columns(first, groups * 8));
-        let first_query = place.head * queries + place.first;
-        let (warp, steps) = (t.warp(), place.seen.div_ceil(KEYS));
-        let weigh =
-            |(softmax, shrunk): &mut (OnlineSoftmax, _), step: usize, scores: &mut ProductSums<KEYS>| {
-                if !s.all_see(place.first, (step + 1) * KEYS) {
-                    scores.map_places(|row, column, score| {
-                        s.masked([place.first + row, step * KEYS + column], score)
-                    });
-                }
-                *shrunk = softmax.step(&warp, scores);
-            };
-        let shrink = |(_, shrunk): &mut (_, RowValues<f32>), sums: &mut ProductSums<D>| {
-            sums.map_rows(shrunk, |sum, shrunk| sum * shrunk);
-        };
-        let finish = |(softmax, _): (OnlineSoftmax, _), mut sums: ProductSums<D>| {
-            sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
-            sums.for_each_row(&softmax.log_sums(), |row, log_sum| {
-                if let Some(to) = log_sums.get(first_query + row).filter(|_| row < results.len) {
-                    to.store(log_sum, Relaxed);
-                }
-            });
-            write_rows::<T, D>(t, results, &sums, y);
-        };
-        let kept = (OnlineSoftmax::new(s.scale), RowValues::splat(1.0));
-        t.multiply_twice(memory, factors, [results.corner[0], first_key], steps, kept, weigh, shrink, finish);
-    }
-
-    /// Writes sums to rows of a tensor.
-    #[inline(always)]
-    pub fn write_rows<T: TiledElement, const D: usize>(
-        t: &Thread<1>,
-        rows: Rows,
-        sums: &ProductSums<D>,
-        to: &[DeviceAtomic<u64>],
-    ) {
-        sums.for_each_four(&t.warp(), |row| {
-            let start = rows.place(row, 0) * 2;
-            let to = to.get(start..start + rows.groups * 2).filter(|_| row < rows.len).unwrap_or_default();
-            let store = move |four: usize, bits| {
-                if let Some(to) = to.get(four) {
-                    to.store(bits, Relaxed);
-                }
-            };
-            (|_, pair| T::pair_to_bits(pair), store)
-        });
-    }
-
-    /// Heads of up to 64 elements.
-    #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
-    pub fn attend_tiles_64<T: TiledElement>(
-        t: Thread<1>,
-        s: Sizes,
-        pitch: u32,
-        q: TensorMap<T, 64, 64>,
-        k: TensorMap<T, 64, 64>,
-        v: TensorMap<T, 64, 64>,
-        y: &[DeviceAtomic<u64>],
-        log_sums: &[DeviceAtomic<f32>],
-        memory: Shared<TwoProducts<T, QUERIES, KEYS, 64, 4>>,
-    ) {
-        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
-    }
-
-    /// Heads of up to 128 elements.
-    #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
-    pub fn attend_tiles_128<T: TiledElement>(
-        t: Thread<1>,
-        s: Sizes,
-        pitch: u32,
-        q: TensorMap<T, 64, 64>,
-        k: TensorMap<T, 64, 64>,
-        v: TensorMap<T, 64, 64>,
-        y: &[DeviceAtomic<u64>],
-        log_sums: &[DeviceAtomic<f32>],
-        memory: Shared<TwoProducts<T, QUERIES, KEYS, 128, 4>>,
-    ) {
-        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
-    }
-
-    /// Heads of up to 256 elements.
-    #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
-    pub fn attend_tiles_256<T: TiledElement>(
-        t: Thread<1>,
-        s: Sizes,
-        pitch: u32,
-        q: TensorMap<T, 64, 64>,
-        k: TensorMap<T, 64, 64>,
-        v: TensorMap<T, 64, 64>,
-        y: &[DeviceAtomic<u64>],
-        log_sums: &[DeviceAtomic<f32>],
-        memory: Shared<TwoProducts<T, QUERIES, KEYS_OF_256, 256, 4>>,
-    ) {
-        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
     }
 }

@@ -1,9 +1,10 @@
-//! Attention of 16-bit floats, with the scores in registers: `kernels` has it by tensor cores, `slices` that of few queries, and `gradients` what
+//! Attention of 16-bit floats, with the scores in registers: `kernels` and `tiled` have it by tensor cores, `slices` that of few queries, and `gradients` what
 //! training needs.
 
 pub(crate) mod gradients;
 pub(crate) mod kernels;
 pub(crate) mod slices;
+pub(crate) mod tiled;
 
 use ferrogrid_device::Aligned16;
 use ferrogrid_device::half::{bf16, f16};
@@ -22,8 +23,8 @@ use gradients::tiled::kernels::{
 pub use gradients::{AttentionGradients, AttentionPass, attention_gradients, attention_with_log_sums};
 use kernels::kernels::{attend_64, attend_128, attend_256};
 use kernels::steps::{self, Sizes};
-use kernels::tiled::{self, attend_tiles_64, attend_tiles_128, attend_tiles_256};
 use slices::kernels::combine;
+use tiled::kernels::{self as tiles, attend_tiles_64, attend_tiles_128, attend_tiles_256};
 
 /// A number whose attention is computed: `f16` or `bf16`.
 #[diagnostic::on_unimplemented(
@@ -330,15 +331,24 @@ struct Work<'v, 's, T: Attended> {
 }
 
 impl<T: Attended> Work<'_, '_, T> {
+    /// The keys that the kernels of tiles read at once.
+    fn keys_of_tile(&self) -> usize {
+        if self.attention.size <= 128 { tiles::KEYS } else { tiles::KEYS_OF_256 }
+    }
+
+    /// Whether the kernels of tiles compute it.
+    fn has_tiles(&self, stream: &Stream) -> bool {
+        let keys = [(self.sizes.keys, self.keys_of_tile())];
+        self.offsets[0].is_empty() && has_tiles(stream, self.sizes, &keys, [self.q, self.k])
+    }
+
     fn launch(self, stream: &Stream, y: DeviceViewMut<T>, log_sums: DeviceAtomicView<f32>) -> Result<()> {
         let Work { attention, sizes, offsets: [of_queries, of_keys], q, k, v, pitch } = self;
         let grid =
             |queries: usize| attention.grid(attention.heads * sizes.slices as usize, sizes.queries, queries);
         let size = attention.size;
-        let keys = if size <= 128 { tiled::KEYS } else { tiled::KEYS_OF_256 };
-        let is_whole = of_queries.is_empty() && sizes.slices == 1;
-        if is_whole && has_tiles(stream, sizes, &[(sizes.keys, keys)], [q, k]) {
-            let (grid, y) = (grid(tiled::QUERIES), y.cast::<u64>()?.into_atomic());
+        if self.has_tiles(stream) {
+            let (grid, y) = (grid(tiles::QUERIES), y.cast::<u64>()?.into_atomic());
             return match size {
                 ..=64 => attend_tiles_64::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),
                 65..=128 => attend_tiles_128::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),

@@ -4,7 +4,7 @@ use ferrogrid_host::__private::processors;
 use ferrogrid_host::PitchedViewMut;
 
 use super::kernels::steps::{self, Sizes};
-use super::{Attended, Attention, Work};
+use super::{Attended, Attention, Work, tiles};
 use crate::{DeviceAtomicView, DeviceViewMut, Grid, Result, Stream};
 use kernels::combine;
 
@@ -38,12 +38,18 @@ impl<T: Attended> Work<'_, '_, T> {
     pub(super) fn slices(&self, stream: &Stream) -> Result<usize> {
         let Work { attention, sizes, offsets, .. } = self;
         let which = usize::from(attention.size > 128);
-        let blocks = attention.heads * (sizes.queries as usize).div_ceil(steps::QUERIES[which]);
-        // Two blocks of the greatest kernel fit into a multiprocessor.
-        let most = 2 * processors(stream)? / blocks.max(1);
-        let steps = (sizes.keys as usize).div_ceil(steps::KEYS[which]);
-        let slices = most.min(steps / STEPS_OF_SLICE);
-        Ok(if offsets[0].is_empty() && most >= 4 { slices.max(1) } else { 1 })
+        // Queries and keys of a tile, and the blocks that fit into a multiprocessor.
+        let (queries, keys, together) = if self.has_tiles(stream) {
+            (tiles::QUERIES, self.keys_of_tile(), 1)
+        } else {
+            (steps::QUERIES[which], steps::KEYS[which], 2)
+        };
+        let blocks = attention.heads * (sizes.queries as usize).div_ceil(queries);
+        let (processors, steps) = (processors(stream)?, (sizes.keys as usize).div_ceil(keys));
+        if !offsets[0].is_empty() || 2 * blocks > processors {
+            return Ok(1);
+        }
+        Ok((together * processors / blocks.max(1)).min(steps / STEPS_OF_SLICE).max(1))
     }
 
     /// Computes it by so many slices of the keys, and writes what they are together.

@@ -12,7 +12,7 @@ pub mod kernels {
 
     use crate::attention::gradients::kernels::steps::{Assignment, of_score, weight};
     use crate::attention::kernels::steps::{Rows, Sizes};
-    use crate::attention::kernels::tiled::{TiledElement, write_rows};
+    use crate::attention::tiled::kernels::{TiledElement, write_rows};
 
     /// The rows of a block.
     pub const ROWS: usize = 128;
