@@ -61,12 +61,12 @@ pub(super) fn multiply<
         }
         thread.sync_threads();
         // SAFETY: written before the barrier.
-        let place = unsafe { (&raw const (*said)[2]).cast::<[u32; 2]>().read() }.map(|axis| axis as usize);
+        let from = unsafe { (&raw const (*said)[2]).cast::<[u32; 2]>().read() }.map(|axis| axis as usize);
         let [mut p, mut q] = [(); 2].map(|()| ProductSums::<N> { sums: [[0.0; 4]; 32], first: place });
         // SAFETY: the barriers are between the writes of each thread to elements of its own, and reads of them.
         unsafe {
-            copy(thread, right_c, c, place);
-            copy(thread, right_d, d, place);
+            copy(thread, right_c, c, from);
+            copy(thread, right_d, d, from);
             thread.sync_threads();
             if rank >= GROUP {
                 add::<T, M, N, D>(&*left_a, &*right_c, &mut p);
