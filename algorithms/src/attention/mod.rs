@@ -240,7 +240,7 @@ fn argument_error(argument: &'static str, value: Box<str>, expected: &'static st
 /// `[batches, rows, heads, size]` (FlashAttention's layout), in rows of `heads / batches * size` elements. They may be parts of a matrix with a pitch,
 /// as where queries, keys and values of a token are beside each other; rows begin at multiples of 16 bytes. Queries and results have a row
 /// for each query, keys and values one for each key. Scores and sums are `f32`; weights are rounded to `T` before values are multiplied, and
-/// results once. A query that sees no key gets zeros.
+/// results once; twice for so few queries that blocks share the keys of a head. A query that sees no key gets zeros.
 ///
 /// On GPUs from compute capability 8.0 on it is computed by tensor cores (PTX `mma.sync`, `cp.async`; on 9.0 `wgmma` and tensor maps, if keys
 /// are a multiple of 128, and heads beside each other have 64, 128 or 256 elements).

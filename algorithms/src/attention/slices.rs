@@ -12,8 +12,8 @@ use kernels::combine;
 const STEPS_OF_SLICE: usize = 4;
 
 impl<T: Attended> Work<'_, '_, T> {
-    /// The same, if each head has one query: heads that share keys are queries of one head, since a query sees all keys. Not if rows have a
-    /// pitch, or heads lie beside each other in several.
+    /// The same, if each head has one query: heads that share keys are queries of one head, since a query sees all keys. Not if the rows of queries
+    /// or results have a pitch.
     pub(super) fn with_heads_as_queries(self, y: &PitchedViewMut<T>) -> Self {
         let Work { attention, sizes, q, .. } = self;
         let is_dense = |width: usize, height: usize, pitch: usize| height == 1 || pitch == width;

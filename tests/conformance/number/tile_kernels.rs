@@ -24,6 +24,27 @@ pub mod tiling {
         add_product(t, [a.height(), b.height()], a, b, c, memory);
     }
 
+    /// c <- a b^T, of 64 x 64 sums, of so many columns of both from `first` on.
+    #[inline(always)]
+    #[kernel(block = 256)]
+    pub fn multiply_columns(
+        t: Thread<1>,
+        first: usize,
+        len: usize,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: &[DeviceAtomic<f32>],
+        memory: Shared<Products<bf16, 64, 64, 2>>,
+    ) {
+        t.multiply_tiles(memory, a.columns(first, len), b.columns(first, len), [[0, 0]], |_, sums| {
+            sums.for_each_pair(|row, column, pair| {
+                for (column, sum) in (column..).zip(pair) {
+                    c[row * 64 + column].store(sum, Relaxed);
+                }
+            });
+        });
+    }
+
     /// As `multiply`, of elements of one byte.
     #[inline(always)]
     #[kernel(block = 256, T = [i8, u8, f8e4m3, f8e5m2])]

@@ -17,6 +17,8 @@ pub(crate) const CASES: &[Case] = &[
         "transposes_of_matrices_below_each_other_are_multiplied",
         transposes_of_matrices_below_each_other_are_multiplied,
     ),
+    ("columns_of_planes_are_multiplied", columns_of_planes_are_multiplied),
+    ("columns_that_are_no_whole_copies_are_refused", columns_that_are_no_whole_copies_are_refused),
     ("products_of_tiles_are_close_to_exact", products_of_tiles_are_close_to_exact),
     ("tiles_of_other_elements_are_multiplied", tiles_of_other_elements_are_multiplied),
     ("products_of_narrow_tiles_are_close_to_exact", products_of_narrow_tiles_are_close_to_exact),
@@ -333,6 +335,47 @@ fn a_recorded_product_reads_new_elements(device: &Device) -> Outcome {
     stream.upload_into(&vec![bf16::from_f32(2.0); 64 * 64], graph.view_mut(key_a)?)?;
     graph.launch(&stream)?;
     expect("a recorded product", stream.download(graph.view(key_c)?)?, vec![32.0 + 32.0 + 64.0; 64 * 32])
+}
+
+fn columns_of_planes_are_multiplied(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(509));
+    const WIDTH: usize = 200;
+    let mut matrix = || -> Vec<f32> { (0..64 * WIDTH).map(|_| f32::from(random.i8(-8..=8))).collect() };
+    let (a, b) = (matrix(), matrix());
+    let upload = |x: &[f32]| stream.upload(&x.iter().map(|it| bf16::from_f32(*it)).collect::<Vec<_>>());
+    let (device_a, device_b) = (upload(&a)?, upload(&b)?);
+    let multiply = |first: usize, len: usize| -> ferrogrid::Result<Vec<f32>> {
+        let mut c = stream.fill(f32::NAN, 64 * 64)?;
+        let (a, b) = (device_a.view_2d(WIDTH, 64)?, device_b.view_2d(WIDTH, 64)?);
+        tiling::multiply_columns(&stream, Grid::blocks(1), first, len, a, b, c.as_atomic())?;
+        stream.download(&c)
+    };
+    // Whole tiles, columns up to the end of the plane, and none.
+    for (first, len) in [(0, 64), (64, 128), (136, 64), (128, 72), (8, 192), (192, 64), (200, 64), (72, 0)] {
+        let columns = first..(first + len).min(WIDTH);
+        let sum = |row: usize, column: usize| -> f32 {
+            columns.clone().map(|k| a[row * WIDTH + k] * b[column * WIDTH + k]).sum()
+        };
+        let expected: Vec<f32> = (0..64 * 64).map(|at| sum(at / 64, at % 64)).collect();
+        expect(&format!("{len} columns from {first} on"), multiply(first, len)?, expected)?;
+    }
+    Ok(())
+}
+
+fn columns_that_are_no_whole_copies_are_refused(device: &Device) -> Outcome {
+    let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+    for (first, len, words) in [
+        (4, 64, "multiple of 16 bytes"),
+        (208, 64, "begin within the plane"),
+        (0, 72, "in whole tiles, or end with it"),
+    ] {
+        let stream = device.new_stream()?;
+        let (x, mut c) = (stream.zeros::<bf16>(64 * 200)?, stream.zeros(64 * 64)?);
+        let x = x.view_2d(200, 64)?;
+        tiling::multiply_columns(&stream, Grid::blocks(1), first, len, x, x, c.as_atomic())?;
+        names(&expect_error(words, stream.synchronize(), is_panic)?, &[words])?;
+    }
+    Ok(())
 }
 
 fn rows_of_a_tensor_map_are_aligned(device: &Device) -> Outcome {
