@@ -143,15 +143,15 @@ pub enum LaunchError {
     },
     /// The rows of a plane that is copied by a tensor map (`TensorMap`) do not all begin at a multiple of 16 bytes.
     #[error(
-        "kernel `{kernel}`: rows of `{argument}` have {row} bytes, and the first begins {start} bytes after a multiple of 16: \
-         a `TensorMap` needs rows of a multiple of 16 bytes that begin at one"
+        "kernel `{kernel}`: rows of `{argument}` begin {row} bytes after each other, and the first one {start} bytes after a multiple of 16: \
+         a `TensorMap` needs rows that begin at multiples of 16 bytes"
     )]
     TensorMapUnaligned {
         /// The kernel's name.
         kernel: &'static str,
         /// The parameter's name.
         argument: &'static str,
-        /// The bytes of a row.
+        /// The bytes from the start of a row to that of the next.
         row: usize,
         /// The bytes from a multiple of 16 to the first row.
         start: usize,

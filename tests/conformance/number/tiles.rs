@@ -384,9 +384,10 @@ fn rows_of_a_tensor_map_are_aligned(device: &Device) -> Outcome {
     let mut c = stream.fill(7.0, 64 * 32)?;
     let is_unaligned =
         |error: &Error| matches!(error, Error::Launch(LaunchError::TensorMapUnaligned { argument: "b", .. }));
-    for (first, width, words) in
-        [(0, 68, ["`b` have 136 bytes", "0 bytes after"]), (4, 64, ["128 bytes", "8 bytes after"])]
-    {
+    for (first, width, words) in [
+        (0, 68, ["`b` begin 136 bytes", "one 0 bytes after"]),
+        (4, 64, ["begin 128 bytes", "one 8 bytes after"]),
+    ] {
         let b = b.slice(first..first + width * 32)?.into_2d(width, 32)?;
         let refused =
             tiling::multiply::<bf16, 32>(&stream, Grid::new(1, 256), a.view_2d(64, 64)?, b, c.as_atomic());
