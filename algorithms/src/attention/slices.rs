@@ -37,6 +37,9 @@ impl<T: Attended> Work<'_, '_, T> {
     /// The slices of the keys that have a block each: several, if there are so few queries that multiprocessors would be idle.
     pub(super) fn slices(&self, stream: &Stream) -> Result<usize> {
         let Work { attention, sizes, offsets, .. } = self;
+        if !offsets[0].is_empty() {
+            return Ok(1);
+        }
         let which = usize::from(attention.size > 128);
         // Queries and keys of a tile, and the blocks that fit into a multiprocessor.
         let (queries, keys, together) = if self.has_tiles(stream) {
@@ -46,7 +49,7 @@ impl<T: Attended> Work<'_, '_, T> {
         };
         let blocks = attention.heads * (sizes.queries as usize).div_ceil(queries);
         let (processors, steps) = (processors(stream)?, (sizes.keys as usize).div_ceil(keys));
-        if !offsets[0].is_empty() || 2 * blocks > processors {
+        if 2 * blocks > processors {
             return Ok(1);
         }
         Ok((together * processors / blocks.max(1)).min(steps / STEPS_OF_SLICE).max(1))

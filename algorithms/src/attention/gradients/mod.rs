@@ -150,49 +150,17 @@ pub fn attention_gradients<T: Attended>(
         let (dq, dk, dv) = (dq?.into_atomic(), dk?.into_atomic(), dv?.into_atomic());
         let (log_sums, means) = (log_sums.cast()?, means.cast()?);
         let (of_keys, of_queries) = (of_keys(tiles::ROWS), of_queries(tiles::ROWS));
-        if size <= 64 {
-            of_keys_tiles_64::<T>(
-                stream,
-                of_keys,
-                sizes,
-                [of_dk, of_dv],
-                q,
-                k,
-                v,
-                dy,
-                log_sums,
-                means,
-                dk,
-                dv,
-            )?;
-            return of_queries_tiles_64::<T>(
-                stream,
-                of_queries,
-                sizes,
-                [of_dq, 0],
-                q,
-                k,
-                v,
-                dy,
-                log_sums,
-                means,
-                dq,
-            );
+        macro_rules! launch {
+            ($launch:ident, $grid:ident, $pitches:expr, $($to:ident),*) => {
+                $launch::<T>(stream, $grid, sizes, $pitches, q, k, v, dy, log_sums, means, $($to),*)
+            };
         }
-        of_keys_tiles_128::<T>(stream, of_keys, sizes, [of_dk, of_dv], q, k, v, dy, log_sums, means, dk, dv)?;
-        return of_queries_tiles_128::<T>(
-            stream,
-            of_queries,
-            sizes,
-            [of_dq, 0],
-            q,
-            k,
-            v,
-            dy,
-            log_sums,
-            means,
-            dq,
-        );
+        if size <= 64 {
+            launch!(of_keys_tiles_64, of_keys, [of_dk, of_dv], dk, dv)?;
+            return launch!(of_queries_tiles_64, of_queries, [of_dq, 0], dq);
+        }
+        launch!(of_keys_tiles_128, of_keys, [of_dk, of_dv], dk, dv)?;
+        return launch!(of_queries_tiles_128, of_queries, [of_dq, 0], dq);
     }
     let ((q, of_q), (k, of_k), (v, of_v)) = (
         groups(q, "the pitch of the queries")?,
