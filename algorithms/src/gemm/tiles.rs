@@ -169,13 +169,8 @@ pub mod tiles {
         memory: Shared<Products<T, M, N, S>, ID>,
     ) {
         let all = form.tiles([M, N]);
-        let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
-        let ([parts, elements], count) = (form.sizes.parts.map(|it| it as usize), all.count());
-        let tiles = (first..parts * count).step_by(step).filter_map(|number| {
-            let (part, tile) = (number / count, number % count);
-            let depth = [part * elements, (part + 1) * elements];
-            Some(PartialProduct { place: all.place(tile)?, depth })
-        });
+        let [parts, elements] = form.sizes.parts.map(|it| it as usize);
+        let tiles = all.partial_places(t, [parts, elements]);
         t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place, depth }, sums| {
             if parts == 1 {
                 C::store(sums, &t.warp(), form.scales, groups(&form, c, C::GROUP, 0, all.at(place)));

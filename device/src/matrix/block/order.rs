@@ -1,5 +1,6 @@
 //! [`ProductTiles`]: the tiles of a product, of batches or of groups of rows, in the order in which blocks take them.
 
+use super::PartialProduct;
 use crate::thread::Thread;
 
 /// The tiles beside or below each other that blocks take at the same time: they read the same rows of a factor.
@@ -214,6 +215,22 @@ impl<'o> ProductTiles<'o> {
     pub fn places(self, t: &Thread<1>) -> impl Iterator<Item = [usize; 2]> + use<'o> {
         let (first, step) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize);
         (first..self.count()).step_by(step).filter_map(move |number| self.place(number))
+    }
+
+    /// The block's tiles, as [`places`](Self::places), if the depth has so many parts of so many elements, a multiple of 128 bytes: all tiles of a part
+    /// come before those of the next one.
+    #[inline(always)]
+    pub fn partial_places(
+        self,
+        t: &Thread<1>,
+        [parts, elements]: [usize; 2],
+    ) -> impl Iterator<Item = PartialProduct> + use<'o> {
+        let (first, step, count) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize, self.count());
+        (first..parts * count).step_by(step).filter_map(move |number| {
+            // Code for a division by zero would be long.
+            let (part, tile) = (number / count.max(1), number % count.max(1));
+            Some(PartialProduct { place: self.place(tile)?, depth: [part * elements, (part + 1) * elements] })
+        })
     }
 
     /// The place of tile number `number`.

@@ -363,12 +363,7 @@ pub fn multiply_parts<
 ) {
     let extent = [a.extent()[0], b.extent()[0]];
     let (all, [parts, elements]) = (several.tiles(extent, [M, N]), parts.map(|it| it as usize));
-    let (first, step, count) = (t.block_idx()[0] as usize, t.grid_dim()[0] as usize, all.count().max(1));
-    let tiles = (first..parts * count).step_by(step).filter_map(|number| {
-        let (part, tile) = (number / count, number % count);
-        Some(PartialProduct { place: all.place(tile)?, depth: [part * elements, (part + 1) * elements] })
-    });
-    let ([_, columns], warp) = (all.extent, t.warp());
+    let ([_, columns], warp, tiles) = (all.extent, t.warp(), all.partial_places(t, [parts, elements]));
     t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place, depth }, of_part| {
         let (tile, above) = (all.at(place), depth[0] / elements.max(1) * extent[0]);
         let tile = ResultTile { rows: tile.rows.map(|row| above + row), ..tile };
