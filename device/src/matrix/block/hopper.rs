@@ -120,6 +120,7 @@ fn copy<T: ProductElement, const M: usize, const N: usize, const S: usize>(
     let mut turn = Turn::FIRST;
     for place in tiles {
         let [row, column, first, steps] = place.map(|word| word as usize);
+        let (of_a, of_b) = (origin(a, row), origin(b, column));
         for step in first..first + steps.max(1) {
             addresses.empty(turn).wait(turn.phase ^ 1);
             let full = addresses.full(turn);
@@ -133,8 +134,8 @@ fn copy<T: ProductElement, const M: usize, const N: usize, const S: usize>(
                     full.arrive_for(((M + N) * ROW) as u32);
                     let to = addresses.stages + turn.stage * ((M + N) * ROW) as u32;
                     let depth = step * (ROW / size_of::<T>());
-                    start::<T, _, M>(to, a, [row, depth], full);
-                    start::<T, _, N>(to + (M * ROW) as u32, b, [column, depth], full);
+                    start::<T, _, M>(to, a, of_a, depth, full);
+                    start::<T, _, N>(to + (M * ROW) as u32, b, of_b, depth, full);
                 }
             }
             turn.next::<S>();
@@ -269,7 +270,13 @@ fn warp_first(word: u32) -> u32 {
     first
 }
 
-/// Starts to copy the tile of the rows from `row` on that begins at element `depth` of each, in one or several parts.
+/// Where the tiles of the rows from `row` on begin in the plane; `None` if it is empty. It may take a division, which is too long for each step.
+#[inline(always)]
+pub(super) fn origin<T, F: TiledFactor<T>>(factor: F, row: usize) -> Option<[usize; 2]> {
+    if factor.extent().contains(&0) { None } else { Some(factor.place(row)) }
+}
+
+/// Starts to copy the tile of rows with that origin that begins at element `depth` of each, in one or several parts.
 ///
 /// # Safety
 /// `to` is the address of a tile's bytes in shared memory that nothing else uses before `full` has ended its phase.
@@ -277,14 +284,14 @@ fn warp_first(word: u32) -> u32 {
 pub(super) unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
     to: u32,
     factor: F,
-    [row, depth]: [usize; 2],
+    origin: Option<[usize; 2]>,
+    depth: usize,
     full: Barrier,
 ) {
-    if factor.extent().contains(&0) {
+    let Some([row, column]) = origin else {
         // SAFETY: the caller's. An empty plane has no map.
         return unsafe { start_zeros(to, R * ROW, full) };
-    }
-    let [row, column] = factor.place(row);
+    };
     for first in (0..R).step_by(F::ROWS) {
         let to = to + (first * ROW) as u32;
         let [down, right] = if F::IS_TRANSPOSED { [depth, first] } else { [first, depth] };

@@ -4,8 +4,8 @@
 use core::arch::asm;
 
 use super::super::hopper::{
-    WARPS, begin_barriers, descriptor, give_up_unless_whole, most_registers, reconverge, share_registers,
-    start, swizzled, wait_for, wait_until_pending,
+    WARPS, begin_barriers, descriptor, give_up_unless_whole, most_registers, origin, reconverge,
+    share_registers, start, swizzled, wait_for, wait_until_pending,
 };
 use super::super::stages::{Addresses, Turn};
 use super::super::{
@@ -145,10 +145,11 @@ pub(in super::super) unsafe fn start_rows<T, F: TiledFactor<T>, const R: usize, 
     [row, column]: [usize; 2],
     full: Barrier,
 ) {
+    let origin = origin(factor, row);
     for part in 0..D / COLUMNS {
         let (to, depth) = (to + (part * R * ROW) as u32, column + part * COLUMNS);
         // SAFETY: the caller's.
-        unsafe { start::<T, F, R>(to, factor, [row, depth], full) };
+        unsafe { start::<T, F, R>(to, factor, origin, depth, full) };
     }
 }
 
