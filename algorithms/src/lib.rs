@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[cfg(feature = "half")]
-    fn of_halves() -> [&'static Kernel; 18] {
+    fn of_halves() -> [&'static Kernel; 19] {
         use ferrogrid_device::half::{bf16, f16};
         use ferrogrid_device::narrow::{f8e4m3, f8e5m2};
 
@@ -208,10 +208,11 @@ mod tests {
             segments::segments_of_blocks::kernel::<SumFloats<bf16>>(),
             matrices::combine_columns::kernel::<SumFloats<bf16>>(),
             products::multiply_halves::kernel::<f16>(),
-            halves::multiply_large::kernel::<bf16, false, true>(),
+            halves::multiply_large::kernel::<bf16, false, true, false>(),
+            halves::multiply_large::kernel::<f16, true, false, true>(),
             halves::multiply_small::kernel::<f16, true, false>(),
-            narrow_floats::multiply_large::kernel::<f8e4m3, bf16>(),
-            narrow_floats::multiply_large::kernel::<f8e5m2, f32>(),
+            narrow_floats::multiply_large::kernel::<f8e4m3, bf16, true>(),
+            narrow_floats::multiply_large::kernel::<f8e5m2, f32, false>(),
             attention::attend_128::kernel::<f16>(),
             gradients::of_keys_128::kernel::<bf16>(),
             attention::attend_256::kernel::<f16>(),
@@ -257,8 +258,8 @@ mod tests {
             warps::multiply_tf32::kernel::<true, true>(),
             warps::multiply_few_tf32::kernel::<false, false>(),
             packing::pack::kernel::<u16>(),
-            tiles::integers::multiply_large::kernel(),
-            tiles::rounded::multiply_large::kernel(),
+            tiles::integers::multiply_large::kernel::<true>(),
+            tiles::rounded::multiply_large::kernel::<false>(),
             digits::count_digits::kernel::<u64>(),
             passes::move_keys::kernel::<u32, 32>(),
             passes::move_long_keys::kernel::<u64, 20>(),

@@ -4,7 +4,7 @@ use ferrogrid_device::half::{bf16, f16};
 
 use super::blocks::{Launch, ProductTile, Summed};
 use super::tiles::halves::{multiply_large, multiply_narrow, multiply_small};
-use super::{Blocks, Multiplied, Product, TENSOR_CORES, by_threads, kernels};
+use super::{Blocks, Multiplied, Product, TENSOR_CORES, adds, by_threads, kernels};
 use crate::{Result, Stream};
 
 /// Rows and elements of a square that is copied at once.
@@ -30,10 +30,14 @@ multiplied!(f16, bf16);
 trait Tiled:
     Multiplied<Scale = f32>
     + Summed<Sum = f32>
-    + multiply_large::Instance<false, false>
-    + multiply_large::Instance<false, true>
-    + multiply_large::Instance<true, false>
-    + multiply_large::Instance<true, true>
+    + multiply_large::Instance<false, false, false>
+    + multiply_large::Instance<false, false, true>
+    + multiply_large::Instance<false, true, false>
+    + multiply_large::Instance<false, true, true>
+    + multiply_large::Instance<true, false, false>
+    + multiply_large::Instance<true, false, true>
+    + multiply_large::Instance<true, true, false>
+    + multiply_large::Instance<true, true, true>
     + multiply_small::Instance<false, false>
     + multiply_small::Instance<false, true>
     + multiply_small::Instance<true, false>
@@ -62,8 +66,11 @@ fn by_tensor_cores<T: Tiled>(stream: &Stream, product: Product<T>) -> Result<()>
     macro_rules! launch {
         ($left:literal, $right:literal) => {
             product.by_tiles(stream, true, |Launch { grid, s, tile, c }| match tile {
+                ProductTile::Large if adds(scales) => {
+                    multiply_large::<T, $left, $right, true>(stream, grid, s, scales, offsets, a, b, c)
+                }
                 ProductTile::Large => {
-                    multiply_large::<T, $left, $right>(stream, grid, s, scales, offsets, a, b, c)
+                    multiply_large::<T, $left, $right, false>(stream, grid, s, scales, offsets, a, b, c)
                 }
                 ProductTile::Small => {
                     multiply_small::<T, $left, $right>(stream, grid, s, scales, offsets, a, b, c)

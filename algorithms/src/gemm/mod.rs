@@ -467,6 +467,11 @@ fn multiply_tf32(stream: &Stream, product: Product<f32>) -> Result<()> {
     by_warps!(product, stream, [64, 64], 4, warps::kernels::multiply_few_tf32)
 }
 
+/// Whether what was there before counts: there are kernels for that, and kernels that store whole rows.
+fn adds<U: Element>([_, beta]: [U; 2]) -> bool {
+    beta != U::ZERO
+}
+
 /// The product of rounded copies, by the tensor cores of blocks.
 fn multiply_rounded(stream: &Stream, product: Product<f32>) -> Result<()> {
     use tiles::rounded::{multiply_large, multiply_small};
@@ -476,7 +481,10 @@ fn multiply_rounded(stream: &Stream, product: Product<f32>) -> Result<()> {
     let b = b.view().cast::<tf32>()?.into_2d(width_b, height_b)?;
     let (scales, offsets) = (product.gemm.scales, product.offsets);
     product.by_tiles(stream, false, |Launch { grid, s, tile, c }| match tile {
-        ProductTile::Large => multiply_large(stream, grid, s, scales, offsets, a, b, c),
+        ProductTile::Large if adds(scales) => {
+            multiply_large::<true>(stream, grid, s, scales, offsets, a, b, c)
+        }
+        ProductTile::Large => multiply_large::<false>(stream, grid, s, scales, offsets, a, b, c),
         _ => multiply_small(stream, grid, s, scales, offsets, a, b, c),
     })
 }

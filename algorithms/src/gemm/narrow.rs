@@ -14,7 +14,7 @@ use super::pack::kernels::Narrow;
 use super::tiles::integers;
 #[cfg(feature = "half")]
 use super::tiles::narrow_floats;
-use super::{Factor, Gemm, Multiplied, Product, TENSOR_CORES, pack};
+use super::{Factor, Gemm, Multiplied, Product, TENSOR_CORES, adds, pack};
 use crate::number::numbers::Element;
 use crate::{DeviceView, Grid, Result, Stream, Temporary};
 
@@ -24,11 +24,12 @@ const TENSOR_CORES_OF_FLOATS: (u32, u32) = (8, 9);
 
 /// The product by the tensor cores of blocks, which read rows along `k`.
 macro_rules! by_tensor_cores {
-    ($product:ident, $stream:ident, $large:expr, $small:expr) => {{
+    ($product:ident, $stream:ident, [$large:expr, $adding:expr], $small:expr) => {{
         let [a, b] = $product.planes($stream, $product.turns())?;
         let (a, b) = (a.plane()?, b.plane()?);
         let (scales, offsets) = ($product.gemm.scales, $product.offsets);
         $product.by_tiles($stream, false, |Launch { grid, s, tile, c }| match tile {
+            ProductTile::Large if adds(scales) => $adding($stream, grid, s, scales, offsets, a, b, c),
             ProductTile::Large => $large($stream, grid, s, scales, offsets, a, b, c),
             _ => $small($stream, grid, s, scales, offsets, a, b, c),
         })
@@ -54,7 +55,15 @@ impl Multiplied<i32> for i8 {
                 c.into_atomic(),
             );
         }
-        by_tensor_cores!(product, stream, integers::multiply_large, integers::multiply_small)
+        {
+            use integers::{multiply_large, multiply_small};
+            by_tensor_cores!(
+                product,
+                stream,
+                [multiply_large::<false>, multiply_large::<true>],
+                multiply_small
+            )
+        }
     }
 }
 
@@ -67,7 +76,7 @@ macro_rules! multiplied {
                 if stream.device().compute_capability() < Some(TENSOR_CORES_OF_FLOATS) {
                     return $by_wider_copies(stream, product);
                 }
-                by_tensor_cores!(product, stream, multiply_large::<$t, $c>, multiply_small::<$t, $c>)
+                by_tensor_cores!(product, stream, [multiply_large::<$t, $c, false>, multiply_large::<$t, $c, true>], multiply_small::<$t, $c>)
             }
         }
     )* };

@@ -3,11 +3,14 @@
 /// What the kernels do.
 #[ferrogrid::module(arch = ["sm_80"])]
 pub mod tiles {
+    use core::marker::PhantomData;
+
     use atomic::Ordering::Relaxed;
     #[cfg(feature = "half")]
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
     use ferrogrid::device::matrix::{
-        PartialProduct, ProductElement, ProductSums, Products, ResultTile, TiledFactor,
+        EachProduct, GroupedRows, PartialProduct, ProductElement, ProductSums, ProductTiles, Products,
+        ResultRows, ResultTile, StoredPair, TiledFactor, WarpRows,
     };
     use ferrogrid::device::prelude::*;
 
@@ -18,20 +21,74 @@ pub mod tiles {
     pub trait Stored<U: Copy>: Sized {
         /// The elements of 8 bytes.
         const GROUP: usize = 8 / size_of::<Self>();
+        /// Two neighbours.
+        type Pair: StoredPair;
 
-        /// Stores `alpha` times the sums and `beta` times what was there before. `row` has the groups of a row of the product.
-        fn store<'c, const N: usize>(
+        /// The numbers of two neighbours, which are the lowest bits.
+        fn numbers(bits: u64) -> [U; 2];
+
+        /// Two neighbours.
+        fn pair(sums: [U; 2]) -> Self::Pair;
+
+        /// Stores what `pair` makes of a row's groups, a column, and two sums of which the first one is there.
+        fn store<const N: usize>(
             sums: &ProductSums<N, U>,
             warp: &Warp,
-            scales: [U; 2],
-            row: impl Fn(usize) -> &'c [DeviceAtomic<u64>],
+            pair: impl Fn(&[DeviceAtomic<u64>], usize, [U; 2]) -> Self::Pair + Copy,
+            to: GroupedRows<u64>,
         );
     }
 
-    /// What counts of a group that was there before: nothing without `beta`, not even NaN.
+    /// Sums of products.
+    pub trait Sum: Element {
+        /// `alpha` times the sum.
+        fn times(self, alpha: Self) -> Self;
+
+        /// `alpha` times the sum and `beta` times what was there before.
+        fn scaled(self, scales: [Self; 2], before: Self) -> Self;
+    }
+
+    impl Sum for f32 {
+        #[inline(always)]
+        fn times(self, alpha: f32) -> f32 {
+            alpha * self
+        }
+
+        #[inline(always)]
+        fn scaled(self, [alpha, beta]: [f32; 2], before: f32) -> f32 {
+            signed_zero(beta).mul_add(before, alpha * self)
+        }
+    }
+
+    impl Sum for i32 {
+        #[inline(always)]
+        fn times(self, alpha: i32) -> i32 {
+            alpha.wrapping_mul(self)
+        }
+
+        #[inline(always)]
+        fn scaled(self, [alpha, beta]: [i32; 2], before: i32) -> i32 {
+            alpha.wrapping_mul(self).wrapping_add(beta.wrapping_mul(before))
+        }
+    }
+
+    /// Stores `alpha` times the sums and `beta` times what was there before.
     #[inline(always)]
-    fn before(group: Option<&DeviceAtomic<u64>>, counts: bool) -> u64 {
-        group.filter(|_| counts).map_or(0, |group| group.load(Relaxed))
+    fn add<U: Sum, C: Stored<U>, const N: usize>(
+        sums: &ProductSums<N, U>,
+        warp: &Warp,
+        scales: [U; 2],
+        to: GroupedRows<u64>,
+    ) {
+        // Without `beta` nothing counts that was there before, not even NaN.
+        let counts = scales[1] != U::ZERO;
+        let pair = move |row: &[DeviceAtomic<u64>], column: usize, [left, right]: [U; 2]| {
+            let group = row.get(column / C::GROUP).filter(|_| counts);
+            let before = group.map_or(0, |group| group.load(Relaxed));
+            let [low, high] = C::numbers(before >> (column % C::GROUP * size_of::<C>() * 8));
+            C::pair([left.scaled(scales, low), right.scaled(scales, high)])
+        };
+        C::store(sums, warp, pair, to);
     }
 
     /// -0 for 0: its product with 0 changes no sum, not even the sign of a zero.
@@ -44,27 +101,33 @@ pub mod tiles {
     macro_rules! halves {
         ($($t:ident),*) => { $(
             impl Stored<f32> for $t {
+                type Pair = u32;
+
                 #[inline(always)]
-                fn store<'c, const N: usize>(
+                fn numbers(bits: u64) -> [f32; 2] {
+                    [bits, bits >> 16].map(|bits| $t::from_bits(bits as u16).to_f32())
+                }
+
+                #[inline(always)]
+                fn pair(sums: [f32; 2]) -> u32 {
+                    $t::pair_to_bits(sums)
+                }
+
+                #[inline(always)]
+                fn store<const N: usize>(
                     sums: &ProductSums<N>,
                     warp: &Warp,
-                    [alpha, beta]: [f32; 2],
-                    row: impl Fn(usize) -> &'c [DeviceAtomic<u64>],
+                    pair: impl Fn(&[DeviceAtomic<u64>], usize, [f32; 2]) -> u32 + Copy,
+                    to: GroupedRows<u64>,
                 ) {
-                    let (counts, beta) = (beta != 0.0, signed_zero(beta));
                     sums.for_each_four(warp, |i| {
-                        let c = row(i);
-                        let bits = move |column: usize, [left, right]: [f32; 2]| {
-                            let before = before(c.get(column / 4), counts) >> (column % 4 * 16);
-                            let [low, high] = [before, before >> 16].map(|bits| $t::from_bits(bits as u16).to_f32());
-                            $t::pair_to_bits([beta.mul_add(low, alpha * left), beta.mul_add(high, alpha * right)])
-                        };
+                        let row = to.row(i);
                         let store = move |four: usize, bits| {
-                            if let Some(c) = c.get(four) {
+                            if let Some(c) = row.get(four) {
                                 c.store(bits, Relaxed);
                             }
                         };
-                        (bits, store)
+                        (move |column, sums| pair(row, column, sums), store)
                     });
                 }
             }
@@ -74,24 +137,32 @@ pub mod tiles {
     halves!(f16, bf16);
 
     macro_rules! words {
-        ($($t:ident: $counts:expr, $scaled:expr, $of_bits:expr, $bits:expr;)*) => { $(
+        ($($t:ident: $of_bits:expr, $bits:expr;)*) => { $(
             impl Stored<$t> for $t {
+                type Pair = u64;
+
                 #[inline(always)]
-                fn store<'c, const N: usize>(
+                fn numbers(bits: u64) -> [$t; 2] {
+                    [bits, bits >> 32].map(|bits| $of_bits(bits as u32))
+                }
+
+                #[inline(always)]
+                fn pair(sums: [$t; 2]) -> u64 {
+                    let [low, high] = sums.map(|sum| u64::from($bits(sum)));
+                    low | high << 32
+                }
+
+                #[inline(always)]
+                fn store<const N: usize>(
                     sums: &ProductSums<N, $t>,
                     _: &Warp,
-                    [alpha, beta]: [$t; 2],
-                    row: impl Fn(usize) -> &'c [DeviceAtomic<u64>],
+                    pair: impl Fn(&[DeviceAtomic<u64>], usize, [$t; 2]) -> u64 + Copy,
+                    to: GroupedRows<u64>,
                 ) {
-                    let counts = $counts(beta);
-                    sums.for_each_pair(|i, column, [left, right]| {
-                        if let Some(c) = row(i).get(column / 2) {
-                            let before = before(Some(c), counts);
-                            let word = |sum, before: u64| {
-                                let scaled: $t = $scaled([alpha, beta], sum, $of_bits(before as u32));
-                                u64::from($bits(scaled))
-                            };
-                            c.store(word(left, before) | word(right, before >> 32) << 32, Relaxed);
+                    sums.for_each_pair(|i, column, sums| {
+                        let row = to.row(i);
+                        if let Some(c) = row.get(column / 2) {
+                            c.store(pair(row, column, sums), Relaxed);
                         }
                     });
                 }
@@ -99,42 +170,69 @@ pub mod tiles {
         )* };
     }
     words! {
-        f32: |beta| beta != 0.0, |[alpha, beta]: [f32; 2], sum: f32, before| {
-            signed_zero(beta).mul_add(before, alpha * sum)
-        }, f32::from_bits, f32::to_bits;
-        i32: |beta| beta != 0, |[alpha, beta]: [i32; 2], sum: i32, before| {
-            alpha.wrapping_mul(sum).wrapping_add(beta.wrapping_mul(before))
-        }, |bits| bits as i32, |sum| sum as u32;
+        f32: f32::from_bits, f32::to_bits;
+        i32: u32::cast_signed, i32::cast_unsigned;
     }
 
-    /// The groups of the rows of a tile, in `c` or below those of other parts, up to the end of its batch or group.
+    /// The rows of all batches, in `c` or of so many parts below each other.
     #[inline(always)]
-    fn groups<'c, U>(
+    fn rows_of<'c, U>(
         form: &Form<U>,
         c: &'c [DeviceAtomic<u64>],
         group: usize,
-        part: usize,
-        ResultTile { rows: [first_row, end], column, .. }: ResultTile,
-    ) -> impl Fn(usize) -> &'c [DeviceAtomic<u64>] {
+        parts: usize,
+    ) -> GroupedRows<'c, u64> {
         let s = form.sizes;
         let ([rows, columns], pitch) = (s.result.map(|it| it as usize), s.pitches[2] as usize / group);
-        let (above, first) = (part * s.batches as usize * rows + first_row, column / group);
-        move |i| {
-            let start = (above + i) * pitch;
-            let c = c.get(start + first..start + columns.div_ceil(group));
-            c.filter(|_| first_row + i < end).unwrap_or_default()
+        GroupedRows::new(c, pitch, [parts * s.batches as usize * rows, columns.div_ceil(group)])
+    }
+
+    /// The rows of a tile, up to the end of its batch or group; `above` are those of other parts.
+    #[inline(always)]
+    fn rows_of_tile(
+        rows: GroupedRows<u64>,
+        group: usize,
+        above: usize,
+        ResultTile { rows: [first, end], column, .. }: ResultTile,
+    ) -> GroupedRows<u64> {
+        rows.part([above + first, column / group]).first_rows(end - first)
+    }
+
+    /// Where large tiles are stored, as `C`; if it `ADDS`, beside `beta` times what was there before.
+    struct Results<'c, U, C, const ADDS: bool> {
+        warp: &'c Warp<'c>,
+        rows: WarpRows<'c>,
+        scales: [U; 2],
+        tiles: ProductTiles<'c>,
+        c: GroupedRows<'c, u64>,
+        stored: PhantomData<C>,
+    }
+
+    impl<U: Sum, C: Stored<U>, const ADDS: bool, const N: usize> EachProduct<[usize; 2], N, U>
+        for Results<'_, U, C, ADDS>
+    {
+        #[inline(always)]
+        fn of(&mut self, place: [usize; 2], sums: &ProductSums<N, U>) {
+            let (to, [alpha, _]) = (rows_of_tile(self.c, C::GROUP, 0, self.tiles.at(place)), self.scales);
+            if ADDS {
+                return add::<_, C, N>(sums, self.warp, self.scales, to);
+            }
+            let pair = |_, sums: [U; 2]| C::pair(sums.map(|sum| sum.times(alpha)));
+            sums.store_rows(self.warp, &mut self.rows, |_| pair, to);
         }
     }
 
-    /// c <- alpha a b^T + beta c, with `c` in groups of 8 bytes.
+    /// c <- alpha a b^T, or, if it `ADDS`, alpha a b^T + beta c, with `c` in groups of 8 bytes. Code for both would have no registers for the sums.
     #[inline(always)]
     pub fn multiply_tiles<
-        T: ProductElement<Sum: Copy>,
+        T: ProductElement<Sum: Sum>,
         C: Stored<T::Sum>,
         const M: usize,
         const N: usize,
         const S: usize,
+        const ADDS: bool,
         const ID: usize,
+        const ROWS: usize,
     >(
         t: &Thread<1>,
         form: Form<T::Sum>,
@@ -142,11 +240,18 @@ pub mod tiles {
         b: impl TiledFactor<T>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, M, N, S>, ID>,
+        rows: Shared<ResultRows<M>, ROWS>,
     ) {
         let tiles = form.tiles([M, N]);
-        t.multiply_tiles(memory, a, b, tiles.places(t), |place, sums| {
-            C::store(sums, &t.warp(), form.scales, groups(&form, c, C::GROUP, 0, tiles.at(place)));
-        });
+        let results = Results::<_, C, ADDS> {
+            warp: &t.warp(),
+            rows: rows.into_rows(),
+            scales: form.scales,
+            tiles,
+            c: rows_of(&form, c, C::GROUP, 1),
+            stored: PhantomData,
+        };
+        t.multiply_each(memory, a, b, tiles.places(t), results);
         // At the end, where it needs no registers beside the sums.
         tiles.groups.check(t, tiles.extent[0]);
     }
@@ -154,7 +259,7 @@ pub mod tiles {
     /// As `multiply_tiles`; but if the depth has several parts, `c` has the sums of each, below each other.
     #[inline(always)]
     pub fn multiply_parts<
-        T: ProductElement<Sum: Stored<T::Sum> + Element>,
+        T: ProductElement<Sum: Stored<T::Sum> + Sum>,
         C: Stored<T::Sum>,
         const M: usize,
         const N: usize,
@@ -173,17 +278,13 @@ pub mod tiles {
         let tiles = all.partial_places(t, [parts, elements]);
         t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place, depth }, sums| {
             if parts == 1 {
-                C::store(sums, &t.warp(), form.scales, groups(&form, c, C::GROUP, 0, all.at(place)));
-                return;
+                let to = rows_of_tile(rows_of(&form, c, C::GROUP, 1), C::GROUP, 0, all.at(place));
+                return add::<_, C, N>(sums, &t.warp(), form.scales, to);
             }
             let (part, scales) = (depth[0] / elements, [T::Sum::ONE, T::Sum::ZERO]);
-            let group = <T::Sum as Stored<T::Sum>>::GROUP;
-            <T::Sum as Stored<T::Sum>>::store(
-                sums,
-                &t.warp(),
-                scales,
-                groups(&form, c, group, part, all.at(place)),
-            );
+            let (group, above) = (<T::Sum as Stored<T::Sum>>::GROUP, part * all.batches * all.extent[0]);
+            let to = rows_of_tile(rows_of(&form, c, group, parts), group, above, all.at(place));
+            add::<_, T::Sum, N>(sums, &t.warp(), scales, to);
         });
         all.groups.check(t, all.extent[0]);
     }
@@ -195,7 +296,7 @@ pub mod tiles {
 #[ferrogrid::module(arch = ["sm_80", "sm_90a"])]
 pub mod halves {
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{HalfElement, Products};
+    use ferrogrid::device::matrix::{HalfElement, Products, ResultRows};
     use ferrogrid::device::prelude::*;
 
     use super::tiles::{Stored, multiply_parts, multiply_tiles};
@@ -204,9 +305,14 @@ pub mod halves {
     /// 128 x 256 sums by each block.
     #[inline(always)]
     #[kernel(
-        block = 384, min_blocks = 1, T = [f16, bf16], LEFT = [false, true], RIGHT = [false, true]
+        block = 384, min_blocks = 1, T = [f16, bf16], LEFT = [false, true], RIGHT = [false, true], ADDS = [false, true]
     )]
-    pub fn multiply_large<T: HalfElement + Stored<f32>, const LEFT: bool, const RIGHT: bool>(
+    pub fn multiply_large<
+        T: HalfElement + Stored<f32>,
+        const LEFT: bool,
+        const RIGHT: bool,
+        const ADDS: bool,
+    >(
         t: Thread<1>,
         s: Sizes,
         scales: [f32; 2],
@@ -215,14 +321,16 @@ pub mod halves {
         b: TensorMap<T, 64, 64>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 128, 256, 4>>,
+        rows: Shared<ResultRows<128>>,
     ) {
-        multiply_tiles::<T, T, _, _, _, _>(
+        multiply_tiles::<T, T, _, _, _, ADDS, _, _>(
             &t,
             Form { sizes: s, scales, offsets },
             a.transposed_each_if::<LEFT>(s.depth as usize),
             b.transposed_each_if::<RIGHT>(s.depth as usize),
             c,
             memory,
+            rows,
         );
     }
 
@@ -278,7 +386,7 @@ pub mod halves {
 #[ferrogrid::module(arch = ["sm_89", "sm_90a"])]
 pub mod narrow_floats {
     use ferrogrid::device::half::bf16;
-    use ferrogrid::device::matrix::{ProductElement, Products};
+    use ferrogrid::device::matrix::{ProductElement, Products, ResultRows};
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2};
     use ferrogrid::device::prelude::*;
 
@@ -287,8 +395,8 @@ pub mod narrow_floats {
 
     /// 128 x 256 sums by each block.
     #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1, T = [f8e4m3, f8e5m2], C = [f32, bf16])]
-    pub fn multiply_large<T: ProductElement<Sum = f32>, C: Stored<f32>>(
+    #[kernel(block = 384, min_blocks = 1, T = [f8e4m3, f8e5m2], C = [f32, bf16], ADDS = [false, true])]
+    pub fn multiply_large<T: ProductElement<Sum = f32>, C: Stored<f32>, const ADDS: bool>(
         t: Thread<1>,
         s: Sizes,
         scales: [f32; 2],
@@ -297,8 +405,10 @@ pub mod narrow_floats {
         b: TensorMap<T, 128, 256>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<T, 128, 256, 4>>,
+        rows: Shared<ResultRows<128>>,
     ) {
-        multiply_tiles::<T, C, _, _, _, _>(&t, Form { sizes: s, scales, offsets }, a, b, c, memory);
+        let form = Form { sizes: s, scales, offsets };
+        multiply_tiles::<T, C, _, _, _, ADDS, _, _>(&t, form, a, b, c, memory, rows);
     }
 
     /// 64 x 128 sums by each block.
@@ -321,7 +431,7 @@ pub mod narrow_floats {
 /// The kernels of `i8`.
 #[ferrogrid::module(arch = ["sm_80", "sm_90a"])]
 pub mod integers {
-    use ferrogrid::device::matrix::Products;
+    use ferrogrid::device::matrix::{Products, ResultRows};
     use ferrogrid::device::prelude::*;
 
     use super::tiles::{multiply_parts, multiply_tiles};
@@ -329,8 +439,8 @@ pub mod integers {
 
     /// 128 x 256 sums by each block.
     #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1)]
-    pub fn multiply_large(
+    #[kernel(block = 384, min_blocks = 1, ADDS = [false, true])]
+    pub fn multiply_large<const ADDS: bool>(
         t: Thread<1>,
         s: Sizes,
         scales: [i32; 2],
@@ -339,8 +449,10 @@ pub mod integers {
         b: TensorMap<i8, 128, 256>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<i8, 128, 256, 4>>,
+        rows: Shared<ResultRows<128>>,
     ) {
-        multiply_tiles::<i8, i32, _, _, _, _>(&t, Form { sizes: s, scales, offsets }, a, b, c, memory);
+        let form = Form { sizes: s, scales, offsets };
+        multiply_tiles::<i8, i32, _, _, _, ADDS, _, _>(&t, form, a, b, c, memory, rows);
     }
 
     /// 64 x 128 sums by each block.
@@ -363,7 +475,7 @@ pub mod integers {
 /// The kernels of `tf32`, for GPUs that multiply tiles: others are faster elsewhere.
 #[ferrogrid::module(arch = ["sm_90a"])]
 pub mod rounded {
-    use ferrogrid::device::matrix::Products;
+    use ferrogrid::device::matrix::{Products, ResultRows};
     use ferrogrid::device::narrow::tf32;
     use ferrogrid::device::prelude::*;
 
@@ -372,8 +484,8 @@ pub mod rounded {
 
     /// 128 x 256 sums by each block.
     #[inline(always)]
-    #[kernel(block = 384, min_blocks = 1)]
-    pub fn multiply_large(
+    #[kernel(block = 384, min_blocks = 1, ADDS = [false, true])]
+    pub fn multiply_large<const ADDS: bool>(
         t: Thread<1>,
         s: Sizes,
         scales: [f32; 2],
@@ -382,8 +494,10 @@ pub mod rounded {
         b: TensorMap<tf32, 32, 256>,
         c: &[DeviceAtomic<u64>],
         memory: Shared<Products<tf32, 128, 256, 4>>,
+        rows: Shared<ResultRows<128>>,
     ) {
-        multiply_tiles::<tf32, f32, _, _, _, _>(&t, Form { sizes: s, scales, offsets }, a, b, c, memory);
+        let form = Form { sizes: s, scales, offsets };
+        multiply_tiles::<tf32, f32, _, _, _, ADDS, _, _>(&t, form, a, b, c, memory, rows);
     }
 
     /// 64 x 128 sums by each block.

@@ -13,8 +13,9 @@ mod source;
 mod steps;
 
 pub use block::{
-    Columns, PartialProduct, ProductElement, ProductPlace, ProductResult, ProductSums, ProductTiles,
-    Products, ResultTile, RowGroups, TiledFactor,
+    Columns, EachProduct, GroupedRows, PartialProduct, ProductElement, ProductPlace, ProductResult,
+    ProductSums, ProductTiles, Products, ResultRows, ResultTile, RowGroups, StoredGroup, StoredPair,
+    TiledFactor, WarpRows,
 };
 #[cfg(feature = "half")]
 pub use block::{HalfElement, PairedProducts, Transposed, TransposedEach, TwoProducts};

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use ferrogrid_device::DeviceCopy;
-use ferrogrid_device::matrix::{ProductResult, Products, RowGroups};
+use ferrogrid_device::matrix::{ProductResult, Products, ResultRows, RowGroups};
 
 use crate::DeviceAttribute;
 use crate::Temporary;
@@ -36,7 +36,7 @@ pub fn steps<T>(depth: usize) -> usize {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProductTile {
-    /// 128 x 256 sums, in four stages.
+    /// 128 x 256 sums, in four stages, stored by rows.
     Large,
     /// 64 x 128 sums, in four stages.
     Small,
@@ -67,7 +67,7 @@ impl ProductTile {
     ) -> Result<(Self, usize)> {
         let memory = at_least_one(stream, DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
         // Of all elements they have as many bytes. Most GPUs have less than large tiles take.
-        let has_large = memory >= size_of::<Products<u8, 128, 256, 4>>();
+        let has_large = memory >= size_of::<Products<u8, 128, 256, 4>>() + size_of::<ResultRows<128>>();
         let has_small = memory >= size_of::<Products<u8, 64, 128, 4>>();
         // Small tiles of all multiprocessors wait for the L2 cache: measured on an H200.
         let tiles = [(ProductTile::Large.size(), 1.0), (ProductTile::Small.size(), 2.0)];

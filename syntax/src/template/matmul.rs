@@ -49,7 +49,7 @@ struct Tile {
     size: [usize; 2],
     stages: usize,
     threads: usize,
-    /// Whether a multiprocessor has one block, so that its threads have all registers.
+    /// Whether a multiprocessor has one block, so that its threads have all registers, and memory to store results by rows.
     is_alone: bool,
 }
 
@@ -342,6 +342,13 @@ impl Kernels<'_> {
         let Tile { size: [m, n], stages, threads, .. } = tile;
         let (name, cfgs, of_kernel) = (self.matmul.kernel(tile.name), self.signature.cfgs(), self.of_kernel);
         let min_blocks = tile.is_alone.then(|| quote!(min_blocks = 1,));
+        let rows_memory = tile.is_alone.then(
+            || quote!(__rows: ::ferrogrid::device::Shared<::ferrogrid::device::matrix::ResultRows<#m>>),
+        );
+        let rows = match tile.is_alone {
+            true => quote!(::core::option::Option::Some(__rows.into_rows())),
+            false => quote!(::core::option::Option::None),
+        };
         let Operands { maps: [map_a, map_b], factors: [a, b], parameter, several, depth } =
             self.operands(tile);
         let ((names, types), function, group) = (self.parameters(), self.function_value(), self.group());
@@ -352,6 +359,7 @@ impl Kernels<'_> {
                 #a,
                 #b,
                 #several,
+                #rows,
                 out,
                 #function,
             );
@@ -370,6 +378,7 @@ impl Kernels<'_> {
                 __memory: ::ferrogrid::device::Shared<
                     ::ferrogrid::device::matrix::Products<#factors, #m, #n, #stages>
                 >,
+                #rows_memory
             ) {
                 #depth
                 #multiply

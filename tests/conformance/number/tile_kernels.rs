@@ -4,9 +4,10 @@
 #[ferrogrid::module]
 pub mod tiling {
     use atomic::{AtomicValue, Ordering::Relaxed};
-    use ferrogrid::device::half::{bf16, f16};
+    use ferrogrid::device::half::{HalfFloat, bf16, f16};
     use ferrogrid::device::matrix::{
-        HalfElement, MatrixElement, PartialProduct, ProductElement, Products, TiledFactor,
+        GroupedRows, HalfElement, MatrixElement, PartialProduct, ProductElement, ProductSums, Products,
+        ResultRows, StoredGroup, StoredPair, TiledFactor,
     };
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
@@ -22,6 +23,78 @@ pub mod tiling {
         memory: Shared<Products<T, 64, N, 2>>,
     ) {
         add_product(t, [a.height(), b.height()], a, b, c, memory);
+    }
+
+    /// c <- a b^T of `of` results to a group, in rows that begin every `pitch` groups.
+    #[inline(always)]
+    fn store_product<G: StoredGroup, P: StoredPair, const N: usize, const ID: usize, const ROWS: usize>(
+        t: &Thread<1>,
+        [pitch, of]: [usize; 2],
+        (a, b): (TensorMap<bf16, 64, 64>, TensorMap<bf16, 64, 32>),
+        c: &[DeviceAtomic<G>],
+        (memory, rows): (Shared<Products<bf16, 128, N, 2>, ID>, Shared<ResultRows<128>, ROWS>),
+        pair: impl Fn([f32; 2]) -> P + Copy,
+    ) {
+        let (height, width, mut rows) = (a.height(), b.height(), rows.into_rows());
+        let c = GroupedRows::new(c, pitch, [height, width.div_ceil(of)]);
+        let (first, step, across) =
+            (t.block_idx()[0] as usize, t.grid_dim()[0] as usize, width.div_ceil(N).max(1));
+        let tiles = (first..height.div_ceil(128) * across).step_by(step);
+        let places = tiles.map(|tile| [tile / across * 128, tile % across * N]);
+        t.multiply_tiles(memory, a, b, places, |[row, column], sums: &ProductSums<N>| {
+            let to = c.part([row, column / of]);
+            sums.store_rows(&t.warp(), &mut rows, |_| move |_, sums| pair(sums), to);
+        });
+    }
+
+    /// c <- a b^T, rounded to `bf16`.
+    #[inline(always)]
+    #[kernel(block = 384, N = [32, 256])]
+    pub fn store_halves<const N: usize>(
+        t: Thread<1>,
+        pitch: usize,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 32>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<bf16, 128, N, 2>>,
+        rows: Shared<ResultRows<128>>,
+    ) {
+        store_product(&t, [pitch, 4], (a, b), c, (memory, rows), bf16::pair_to_bits);
+    }
+
+    /// c <- a b^T
+    #[inline(always)]
+    #[kernel(block = 384)]
+    pub fn store_words(
+        t: Thread<1>,
+        pitch: usize,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 32>,
+        c: &[DeviceAtomic<u64>],
+        memory: Shared<Products<bf16, 128, 64, 2>>,
+        rows: Shared<ResultRows<128>>,
+    ) {
+        store_product(&t, [pitch, 2], (a, b), c, (memory, rows), |[left, right]| {
+            u64::from(left.to_bits()) | u64::from(right.to_bits()) << 32
+        });
+    }
+
+    /// c <- a b^T, of which the lowest 8 bits count.
+    #[inline(always)]
+    #[kernel(block = 384)]
+    pub fn store_bytes(
+        t: Thread<1>,
+        pitch: usize,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 32>,
+        c: &[DeviceAtomic<u32>],
+        memory: Shared<Products<bf16, 128, 64, 2>>,
+        rows: Shared<ResultRows<128>>,
+    ) {
+        store_product(&t, [pitch, 4], (a, b), c, (memory, rows), |sums| {
+            let [left, right] = sums.map(|sum| sum as i32 as u8);
+            u16::from(left) | u16::from(right) << 8
+        });
     }
 
     /// c <- a b^T, of 64 x 64 sums, of so many columns of both from `first` on.

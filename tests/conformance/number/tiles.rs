@@ -2,10 +2,12 @@
 
 use std::fmt::Debug;
 
+use bytemuck::Pod;
+use ferrogrid::device::atomic::AtomicLoadStore;
 use ferrogrid::device::half::{HalfFloat, bf16, f16};
 use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
 use ferrogrid::prelude::*;
-use ferrogrid::{In, LaunchError};
+use ferrogrid::{DeviceAtomicView, In, LaunchError};
 
 use super::tile_kernels::tiling;
 use crate::{Case, Outcome, expect, expect_error, names};
@@ -20,6 +22,7 @@ pub(crate) const CASES: &[Case] = &[
     ("columns_of_planes_are_multiplied", columns_of_planes_are_multiplied),
     ("columns_that_are_no_whole_copies_are_refused", columns_that_are_no_whole_copies_are_refused),
     ("products_of_tiles_are_close_to_exact", products_of_tiles_are_close_to_exact),
+    ("sums_are_stored_by_whole_rows", sums_are_stored_by_whole_rows),
     ("tiles_of_other_elements_are_multiplied", tiles_of_other_elements_are_multiplied),
     ("products_of_narrow_tiles_are_close_to_exact", products_of_narrow_tiles_are_close_to_exact),
     ("parts_of_the_depth_are_multiplied_apart", parts_of_the_depth_are_multiplied_apart),
@@ -122,6 +125,69 @@ macro_rules! check_shapes {
             expect(&what, stream.download(&c)?, expected)?;
         }
     }};
+}
+
+/// Products whose sums are stored as `E`, several to a group, in rows of different distances that begin at any group.
+fn check_rows<G: AtomicLoadStore + Pod, E: DeviceCopy + Pod + PartialEq + Debug>(
+    device: &Device,
+    what: &str,
+    poison: E,
+    result: impl Fn(f32) -> E,
+    launch: impl Fn(&Stream, usize, [DeviceView<bf16, 2>; 2], DeviceAtomicView<G>) -> ferrogrid::Result<()>,
+) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(509));
+    for ([rows, columns, depth], more, first) in [
+        ([129, 100, 72], 0, 0),
+        ([70, 264, 136], 1, 0),
+        ([130, 301, 8], 2, 1),
+        ([5, 512, 64], 0, 2),
+        ([1, 1, 8], 0, 0),
+    ] {
+        let mut matrix = |rows: usize| (0..rows * depth).map(|_| random.i8(-3..=3)).collect::<Vec<_>>();
+        let (a, b) = (matrix(rows), matrix(columns));
+        let upload = |numbers: &[i8]| {
+            stream.upload(&numbers.iter().map(|it| bf16::from_f32(f32::from(*it))).collect::<Vec<_>>())
+        };
+        let of_group = size_of::<G>() / size_of::<E>();
+        let pitch = columns.div_ceil(of_group) + more;
+        let mut c = stream.upload(&vec![poison; (first + rows * pitch) * of_group])?;
+        let (device_a, device_b) = (upload(&a)?, upload(&b)?);
+        let views = [device_a.view_2d(depth, rows)?, device_b.view_2d(depth, columns)?];
+        let groups = c.view_mut().cast::<G>()?.into_atomic().slice(first..)?;
+        launch(&stream, pitch, views, groups)?;
+        for (at, found) in stream.download(&c)?.into_iter().enumerate() {
+            let (row, column) = match at.checked_sub(first * of_group) {
+                Some(at) => (at / (pitch * of_group), at % (pitch * of_group)),
+                None => (rows, 0),
+            };
+            let sum = |k: usize| i32::from(a[row * depth + k]) * i32::from(b[column * depth + k]);
+            let expected = if row < rows && column < columns {
+                result((0..depth).map(sum).sum::<i32>() as f32)
+            } else if row < rows && column < columns.next_multiple_of(of_group) {
+                result(0.0)
+            } else {
+                poison
+            };
+            expect(&format!("{what} of {rows} x {columns} x {depth} at {row}, {column}"), found, expected)?;
+        }
+    }
+    Ok(())
+}
+
+fn sums_are_stored_by_whole_rows(device: &Device) -> Outcome {
+    macro_rules! launch {
+        ($launch:path) => {
+            |stream, pitch, [a, b], c| $launch(stream, Grid::new(2, 384), pitch, a, b, c)
+        };
+    }
+    let half = |sum: f32| bf16::from_f32(sum).to_bits();
+    check_rows(device, "halves", 7_u16, half, launch!(tiling::store_halves::<32>))?;
+    if device.properties()?.shared_memory_per_block_optin >= 120 << 10 {
+        check_rows(device, "wide halves", 7_u16, half, launch!(tiling::store_halves::<256>))?;
+        check_rows(device, "words", 7.0_f32, |sum| sum, launch!(tiling::store_words))?;
+        check_rows(device, "bytes", 7_u8, |sum| sum as i32 as u8, launch!(tiling::store_bytes))?;
+    }
+    Ok(())
 }
 
 fn tiles_of_any_shape_are_multiplied(device: &Device) -> Outcome {

@@ -1,4 +1,4 @@
-//! Products of matrices by a whole block: [`Products`]. `factor`, `columns` and `transposed` have what is multiplied, `place` where, `order` in which order, `results` what is stored of it, `hopper` the instructions of `sm_90a`, with its
+//! Products of matrices by a whole block: [`Products`]. `factor`, `columns` and `transposed` have what is multiplied, `place` where, `order` in which order, `results` what is stored of it, `result_rows` by which rows, `hopper` the instructions of `sm_90a`, with its
 //! `stages`, `steps` what computes the same elsewhere. `twice` multiplies by what comes of a product, and `pairs` by what comes of two.
 
 mod columns;
@@ -9,6 +9,7 @@ mod order;
 #[cfg(feature = "half")]
 mod pairs;
 mod place;
+mod result_rows;
 mod results;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 mod stages;
@@ -29,6 +30,7 @@ pub use self::order::{ProductTiles, ResultTile, RowGroups};
 pub use self::pairs::PairedProducts;
 use self::place::{Depth, Words};
 pub use self::place::{PartialProduct, ProductPlace};
+pub use self::result_rows::{GroupedRows, ResultRows, StoredGroup, StoredPair, WarpRows};
 pub use self::results::{
     ProductResult, Several, SumFunction, multiply_and_store, multiply_parts, nearest, nearest_of_plane,
     store_parts,
@@ -184,13 +186,13 @@ impl<const N: usize, U: Copy> ProductSums<N, U> {
         warp: &Warp,
         mut of_row: impl FnMut(usize) -> (B, S),
     ) {
-        self.store_rows(warp, [of_row(self.first[0]), of_row(self.first[0] + ROWS / 2)]);
+        self.store_fours(warp, [of_row(self.first[0]), of_row(self.first[0] + ROWS / 2)]);
     }
 
     /// Stores the sums of both rows of the thread, as [`for_each_four`](Self::for_each_four).
     #[track_caller]
     #[inline(always)]
-    pub(crate) fn store_rows<R: RowOfFours<U>>(&self, warp: &Warp, [mut upper, mut lower]: [R; 2]) {
+    pub(crate) fn store_fours<R: RowOfFours<U>>(&self, warp: &Warp, [mut upper, mut lower]: [R; 2]) {
         let column = self.first[1];
         // Of two threads side by side the first one gets the left 8 columns of 16, the second one the right ones.
         let is_second = !column.is_multiple_of(4);
@@ -361,9 +363,10 @@ impl<T: ProductElement, const M: usize, const N: usize, const S: usize> Products
     };
 }
 
-/// What a block does with the sums of each product. A long function is inlined only if it is no closure: else LLVM may leave it, and the sums in
-/// local memory.
-trait EachProduct<P, const N: usize, U> {
+/// What a block does with the sums of each product: a closure, or a type of its own for [`multiply_each`](Thread::multiply_each), if it is long.
+/// LLVM may leave a long closure as a function, and the sums in local memory.
+pub trait EachProduct<P, const N: usize, U> {
+    /// Gets the place of a product and the thread's sums. It is `#[inline(always)]`.
     fn of(&mut self, place: P, sums: &ProductSums<N, U>);
 }
 
@@ -459,10 +462,13 @@ impl Thread<'_, 1> {
         self.multiply_each(memory, a, b, tiles, each);
     }
 
-    /// As [`multiply_tiles`](Self::multiply_tiles).
+    /// As [`multiply_tiles`](Self::multiply_tiles), with a type whose function is inlined, however long it is.
+    ///
+    /// # Panics
+    /// As there.
     #[track_caller]
     #[inline(always)]
-    fn multiply_each<
+    pub fn multiply_each<
         T: ProductElement,
         A: TiledFactor<T>,
         B: TiledFactor<T>,

@@ -2,11 +2,12 @@
 
 use bytemuck::Pod;
 
+use super::result_rows::RowOfPairs;
 use super::{
-    EachProduct, PartialProduct, ProductElement, ProductSums, ProductTiles, Products, ResultTile, RowGroups,
-    RowOfFours, TiledFactor, each_column,
+    EachProduct, GroupedRows, PartialProduct, ProductElement, ProductSums, ProductTiles, Products,
+    ResultTile, RowGroups, RowOfFours, StoredGroup, TiledFactor, WarpRows, each_column,
 };
-use crate::atomic::{AtomicLoadStore, DeviceAtomic, Ordering::Relaxed};
+use crate::atomic::{DeviceAtomic, Ordering::Relaxed};
 use crate::element::device_copy::DeviceCopy;
 use crate::matrix::{COLUMNS, ROWS, unrolled};
 use crate::memory::plane::Plane;
@@ -26,7 +27,7 @@ use crate::warp::Warp;
 pub trait ProductResult: DeviceCopy + Pod {
     /// What neighbours are stored as.
     #[doc(hidden)]
-    type Group: AtomicLoadStore + Pod;
+    type Group: StoredGroup;
     /// The neighbours in a group.
     #[doc(hidden)]
     const GROUP: usize = size_of::<Self::Group>() / size_of::<Self>();
@@ -35,11 +36,12 @@ pub trait ProductResult: DeviceCopy + Pod {
     #[doc(hidden)]
     fn group(result: impl FnMut(usize) -> Option<Self>) -> Self::Group;
 
-    /// Stores what `sums` are as results.
+    /// Stores what `sums` are as results, by rows if there is memory.
     #[doc(hidden)]
     fn store<U: Copy, F: SumFunction<U, Self>, const N: usize, const IS_WHOLE: bool>(
         sums: &ProductSums<N, U>,
         warp: &Warp,
+        memory: Option<&mut WarpRows>,
         target: &Target<'_, Self::Group, F, IS_WHOLE>,
     );
 }
@@ -75,16 +77,15 @@ pub trait SumFunction<U, C>: Copy {
 
 /// A tile of a product as results. If it `IS_WHOLE`, all of it is within the product: code without a branch for each sum.
 #[doc(hidden)]
-pub struct Target<'c, G: AtomicLoadStore, F, const IS_WHOLE: bool> {
-    out: &'c [DeviceAtomic<G>],
+pub struct Target<'c, G: StoredGroup, F, const IS_WHOLE: bool> {
+    /// From the tile's first sum on, up to the end of its batch or group.
+    out: GroupedRows<'c, G>,
     tile: ResultTile,
     columns: usize,
-    /// The groups of a row.
-    groups: usize,
     function: F,
 }
 
-impl<'c, G: AtomicLoadStore, F, const IS_WHOLE: bool> Target<'c, G, F, IS_WHOLE> {
+impl<G: StoredGroup, F, const IS_WHOLE: bool> Target<'_, G, F, IS_WHOLE> {
     /// A sum by its place in the tile, as a result; none beyond the edges of the product.
     #[inline(always)]
     fn result<U, C>(&self, row: usize, column: usize, sum: U) -> Option<C>
@@ -98,15 +99,6 @@ impl<'c, G: AtomicLoadStore, F, const IS_WHOLE: bool> Target<'c, G, F, IS_WHOLE>
         } else {
             None
         }
-    }
-
-    /// The groups of a row of the tile.
-    #[inline(always)]
-    fn row(&self, row: usize, per_group: usize) -> &'c [DeviceAtomic<G>] {
-        let [first, end] = self.tile.rows;
-        let start = (first + row) * self.groups;
-        let groups = self.out.get(start + self.tile.column / per_group..start + self.groups);
-        groups.filter(|_| IS_WHOLE || first + row < end).unwrap_or_default()
     }
 }
 
@@ -124,18 +116,19 @@ macro_rules! words {
             #[inline(always)]
             fn store<U: Copy, F: SumFunction<U, Self>, const N: usize, const IS_WHOLE: bool>(
                 sums: &ProductSums<N, U>,
-                _: &Warp,
+                warp: &Warp,
+                memory: Option<&mut WarpRows>,
                 target: &Target<'_, u64, F, IS_WHOLE>,
             ) {
                 let [row, column] = sums.first;
-                let rows = [target.row(row, 2), target.row(row + ROWS / 2, 2)];
+                let mut rows = [row, row + ROWS / 2].map(|row| Row::<$t, F, IS_WHOLE> { target, row });
+                if let Some(memory) = memory {
+                    return sums.store_pairs(warp, memory, rows, target.out);
+                }
                 macro_rules! store {
                     ($lower:literal, $column:expr, $left:expr, $right:expr) => {
-                        if let Some(group) = rows[$lower].get($column / 2) {
-                            let row = row + $lower * (ROWS / 2);
-                            let left = target.result(row, $column, $left).map_or(0, $bits);
-                            let right = target.result(row, $column + 1, $right).map_or(0, $bits);
-                            group.store(u64::from(left) | u64::from(right) << 32, Relaxed);
+                        if let Some(group) = target.out.get(row + $lower * (ROWS / 2), $column / 2) {
+                            group.store(rows[$lower].bits($column, [$left, $right]), Relaxed);
                         }
                     };
                 }
@@ -146,6 +139,17 @@ macro_rules! words {
                 });
             }
         }
+
+        impl<U, F: SumFunction<U, $t>, const IS_WHOLE: bool> RowOfPairs<U> for Row<'_, $t, F, IS_WHOLE> {
+            type Pair = u64;
+
+            #[inline(always)]
+            fn bits(&mut self, column: usize, [left, right]: [U; 2]) -> u64 {
+                let left = self.target.result(self.row, column, left).map_or(0, $bits);
+                let right = self.target.result(self.row, column + 1, right).map_or(0, $bits);
+                u64::from(left) | u64::from(right) << 32
+            }
+        }
     )* };
 }
 words! {
@@ -154,15 +158,14 @@ words! {
     u32: u32::from;
 }
 
-/// A row of results of less than 32 bits.
+/// A row of results.
 struct Row<'t, C: ProductResult, F, const IS_WHOLE: bool> {
     target: &'t Target<'t, C::Group, F, IS_WHOLE>,
     row: usize,
-    groups: &'t [DeviceAtomic<C::Group>],
 }
 
 macro_rules! parts {
-    ($($t:ident as $group:ident by $width:literal: $bits:expr, $join:expr;)*) => { $(
+    ($($t:ident as $group:ident by $width:literal in $pair:ident: $bits:expr, $join:expr;)*) => { $(
         impl ProductResult for $t {
             type Group = $group;
 
@@ -176,10 +179,24 @@ macro_rules! parts {
             fn store<U: Copy, F: SumFunction<U, Self>, const N: usize, const IS_WHOLE: bool>(
                 sums: &ProductSums<N, U>,
                 warp: &Warp,
+                memory: Option<&mut WarpRows>,
                 target: &Target<'_, $group, F, IS_WHOLE>,
             ) {
                 let rows = [sums.first[0], sums.first[0] + ROWS / 2];
-                sums.store_rows(warp, rows.map(|row| Row::<$t, F, IS_WHOLE> { target, row, groups: target.row(row, 4) }));
+                let rows = rows.map(|row| Row::<$t, F, IS_WHOLE> { target, row });
+                match memory {
+                    Some(memory) => sums.store_pairs(warp, memory, rows, target.out),
+                    None => sums.store_fours(warp, rows),
+                }
+            }
+        }
+
+        impl<U, F: SumFunction<U, $t>, const IS_WHOLE: bool> RowOfPairs<U> for Row<'_, $t, F, IS_WHOLE> {
+            type Pair = $pair;
+
+            #[inline(always)]
+            fn bits(&mut self, column: usize, pair: [U; 2]) -> $pair {
+                RowOfFours::bits(self, column, pair) as $pair
             }
         }
 
@@ -193,7 +210,7 @@ macro_rules! parts {
 
             #[inline(always)]
             fn store(&mut self, four: usize, bits: u64) {
-                if let Some(group) = self.groups.get(four) {
+                if let Some(group) = self.target.out.get(self.row, four) {
                     group.store($join(bits), Relaxed);
                 }
             }
@@ -202,14 +219,14 @@ macro_rules! parts {
 }
 #[cfg(feature = "half")]
 parts! {
-    f16 as u64 by 16: HalfFloat::to_bits, core::convert::identity;
-    bf16 as u64 by 16: HalfFloat::to_bits, core::convert::identity;
+    f16 as u64 by 16 in u32: HalfFloat::to_bits, core::convert::identity;
+    bf16 as u64 by 16 in u32: HalfFloat::to_bits, core::convert::identity;
 }
 parts! {
-    i8 as u32 by 8: i8::cast_unsigned, joined_bytes;
-    u8 as u32 by 8: u8::from, joined_bytes;
-    f8e4m3 as u32 by 8: f8e4m3::to_bits, joined_bytes;
-    f8e5m2 as u32 by 8: f8e5m2::to_bits, joined_bytes;
+    i8 as u32 by 8 in u16: i8::cast_unsigned, joined_bytes;
+    u8 as u32 by 8 in u16: u8::from, joined_bytes;
+    f8e4m3 as u32 by 8 in u16: f8e4m3::to_bits, joined_bytes;
+    f8e5m2 as u32 by 8 in u16: f8e5m2::to_bits, joined_bytes;
 }
 
 /// Four bytes of which each 32 bits have two.
@@ -230,10 +247,12 @@ pub enum Several<'o> {
     Groups(&'o [u32]),
 }
 
-/// The kernel of `#[matmul]`: stores what `function` makes of each sum of `a b^T`, by all blocks together. `out` has whole groups for each row.
+/// The kernel of `#[matmul]`: stores what `function` makes of each sum of `a b^T`, by all blocks together, by rows if there is memory. `out` has
+/// whole groups for each row.
 #[doc(hidden)]
 #[track_caller]
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "what a kernel has, and its function")]
 pub fn multiply_and_store<
     T: ProductElement,
     C: ProductResult,
@@ -247,13 +266,16 @@ pub fn multiply_and_store<
     a: impl TiledFactor<T>,
     b: impl TiledFactor<T>,
     several: Several<'_>,
+    rows: Option<WarpRows<'_>>,
     out: &[DeviceAtomic<C::Group>],
     function: impl SumFunction<T::Sum, C>,
 ) {
     let extent = [a.extent()[0], b.extent()[0]];
     let tiles = several.tiles(extent, [M, N]);
-    let stored =
-        Stored::<C, _> { warp: &t.warp(), out, tiles, is_one: matches!(several, Several::One), function };
+    let is_one = matches!(several, Several::One);
+    let groups = tiles.extent[1].div_ceil(C::GROUP);
+    let out = GroupedRows::new(out, groups, [extent[0], groups]);
+    let stored = Stored::<C, _> { warp: &t.warp(), rows, out, tiles, is_one, function };
     t.multiply_each(memory, a, b, tiles.places(t), stored);
     // At the end, where it needs no registers beside the sums.
     tiles.groups.check(t, extent[0]);
@@ -276,7 +298,8 @@ impl<'o> Several<'o> {
 /// What is done with each tile of a product.
 struct Stored<'c, C: ProductResult, F> {
     warp: &'c Warp<'c>,
-    out: &'c [DeviceAtomic<C::Group>],
+    rows: Option<WarpRows<'c>>,
+    out: GroupedRows<'c, C::Group>,
     tiles: ProductTiles<'c>,
     /// Whether there is one product: a constant, with which places are not taken apart.
     is_one: bool,
@@ -288,18 +311,18 @@ impl<U: Copy, C: ProductResult, F: SumFunction<U, C>, const N: usize> EachProduc
 {
     #[inline(always)]
     fn of(&mut self, place: [usize; 2], sums: &ProductSums<N, U>) {
-        let Stored { warp, out, tiles, is_one, function } = *self;
+        let Stored { warp, rows: ref mut memory, out, tiles, is_one, function } = *self;
         // Afterwards LLVM does not ask for each sum.
         if !function.has_inputs() {
             return;
         }
         let ([row, column], [rows, columns]) = (place, tiles.extent);
         let tile = if is_one { ResultTile { matrix: 0, rows: [row, rows], column } } else { tiles.at(place) };
-        let groups = columns.div_ceil(C::GROUP);
+        let out = out.part([row, tile.column / C::GROUP]).first_rows(tile.rows[1] - row);
         if warp.all(row + tiles.tile[0] <= tile.rows[1] && tile.column + tiles.tile[1] <= columns) {
-            C::store(sums, warp, &Target::<_, _, true> { out, tile, columns, groups, function });
+            C::store(sums, warp, memory.as_mut(), &Target::<_, _, true> { out, tile, columns, function });
         } else {
-            C::store(sums, warp, &Target::<_, _, false> { out, tile, columns, groups, function });
+            C::store(sums, warp, None, &Target::<_, _, false> { out, tile, columns, function });
         }
     }
 }
@@ -364,12 +387,15 @@ pub fn multiply_parts<
     let extent = [a.extent()[0], b.extent()[0]];
     let (all, [parts, elements]) = (several.tiles(extent, [M, N]), parts.map(|it| it as usize));
     let ([_, columns], warp, tiles) = (all.extent, t.warp(), all.partial_places(t, [parts, elements]));
+    let group = <T::Sum as ProductResult>::GROUP;
+    let groups = columns.div_ceil(group);
+    let sums = GroupedRows::new(sums, groups, [parts * extent[0], groups]);
     t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place, depth }, of_part| {
         let (tile, above) = (all.at(place), depth[0] / elements.max(1) * extent[0]);
         let tile = ResultTile { rows: tile.rows.map(|row| above + row), ..tile };
-        let groups = columns.div_ceil(<T::Sum as ProductResult>::GROUP);
-        let target = Target::<_, _, false> { out: sums, tile, columns, groups, function: Unchanged };
-        <T::Sum as ProductResult>::store(of_part, &warp, &target);
+        let out = sums.part([tile.rows[0], tile.column / group]).first_rows(tile.rows[1] - tile.rows[0]);
+        let target = Target::<_, _, false> { out, tile, columns, function: Unchanged };
+        <T::Sum as ProductResult>::store(of_part, &warp, None, &target);
     });
 }
 

@@ -170,14 +170,20 @@ fn a_product_has_batches_or_groups_of_rows() {
         "mod m { #[matmul(factors = f16, batches)] fn k(sum: f32, #[batch] i: usize) -> f32 { f(sum, i) } }";
     let (host, device) = (on_host(text), on_device(text));
     has(&device, "let __depth=a.width();d::matrix::multiply_and_store::<");
-    has(&device, "a,b.transposed_each(__depth),d::matrix::Several::Batches(__batches as usize),out,");
+    has(
+        &device,
+        "a,b.transposed_each(__depth),d::matrix::Several::Batches(__batches as usize),::core::option::Option::None,out,",
+    );
     has(&device, "__ferrogrid_element_k(__sum,__matrix)");
     has(&host, "batches:usize,out:");
     has(&host, "p::Several::Batches(batches),");
     has(&host, "k_large(stream,__grid,a,b,batches as u64,__out)");
     let text = "mod m { #[matmul(factors = i8, transpose_b, groups)] fn k(sum: i32) -> i32 { sum } }";
     let (host, device) = (on_host(text), on_device(text));
-    has(&device, "a,b,d::matrix::Several::Groups(__groups),out,");
+    has(
+        &device,
+        "a,b,d::matrix::Several::Groups(__groups),::core::option::Option::Some(__rows.into_rows()),out,",
+    );
     has(&host, "<'a,'b,'groups,'out>");
     has(&host, "groups:impl p::DeviceInput<'groups,u32>,out:");
     has(&host, "p::Several::Groups(groups.len()),");
