@@ -38,6 +38,7 @@ macro_rules! by_tensor_cores {
 
 impl Multiplied<i32> for i8 {
     fn gemm(stream: &Stream, product: Product<i8, i32>) -> Result<()> {
+        use integers::{multiply_large, multiply_small};
         if stream.device().compute_capability() < Some(TENSOR_CORES) {
             let Product { gemm, shape, offsets } = product;
             let sums = sums_of_wider(stream, &gemm, shape, offsets)?;
@@ -55,15 +56,7 @@ impl Multiplied<i32> for i8 {
                 c.into_atomic(),
             );
         }
-        {
-            use integers::{multiply_large, multiply_small};
-            by_tensor_cores!(
-                product,
-                stream,
-                [multiply_large::<false>, multiply_large::<true>],
-                multiply_small
-            )
-        }
+        by_tensor_cores!(product, stream, [multiply_large::<false>, multiply_large::<true>], multiply_small)
     }
 }
 
