@@ -67,7 +67,7 @@
 //! | `cub::BlockRadixSort`, `cub::BlockMergeSort` | [`Thread::block_radix_sort`], [`Thread::block_merge_sort`] |
 //! | clusters, distributed shared memory | [`Thread::publish_cluster`] |
 //! | `nvcuda::wmma`, `mma.sync`, `ldmatrix` | the module [`matrix`] |
-//! | `CUtensorMap`, `cp.async.bulk.tensor`, `wgmma` | [`TensorMap`], [`Thread::multiply_tiles`] |
+//! | `CUtensorMap`, `cp.async.bulk.tensor`, `wgmma` | [`TensorMap`], [`TensorMapMut`], [`Thread::multiply_tiles`] |
 //! | `atomicAdd()`, `cuda::atomic_ref` | [`DeviceAtomic`] |
 //! | `sinf()`, `__sinf()` | [`math::Float`]: std's names; [`math::FastMath`] |
 //! | `__half`, `__nv_bfloat16`, `__half2` | the module `half` |
@@ -128,9 +128,10 @@ pub use memory::disjoint::{
     ScatterSlice, TileIter,
 };
 pub use memory::plane::Plane;
-#[doc(hidden)]
-pub use memory::tensor_map::Encoded;
 pub use memory::tensor_map::TensorMap;
+#[doc(hidden)]
+pub use memory::tensor_map::{Encoded, MapForm};
+pub use memory::tensor_map_mut::{MapNumber, TensorMapMut};
 pub use memory::volume::Volume;
 pub use memory::{cache, statics};
 #[cfg(feature = "half")]
@@ -175,8 +176,8 @@ pub mod prelude {
         Aligned16, At, AtomicForm, BlockOrder, ClaimScratch, Constant, DeviceAtomic, DeviceCopy,
         DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, EachThread,
         ExchangeScratch, Index, MergeSortScratch, Padded, Plane, ScatterSlice, Scratch, Seen, Shared,
-        SharedElement, SharedSlice, SortScratch, Stages, Surface, TensorMap, Texture, Thread, Tile, Volume,
-        Warp, atomic, cache, fence, sort,
+        SharedElement, SharedSlice, SortScratch, Stages, Surface, TensorMap, TensorMapMut, Texture, Thread,
+        Tile, Volume, Warp, atomic, cache, fence, sort,
     };
     pub use ferrogrid_macros::{comparison, constant, device, elementwise, kernel, matmul, reduction, scan};
 }

@@ -119,7 +119,7 @@ pub use kernel::occupancy::{
 };
 pub use launch::grid::{Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
-pub use launch::parameter::tensor_map::MapInput;
+pub use launch::parameter::tensor_map::{MapInput, MapOutput};
 pub use launch::temporary::Temporary;
 pub use memory::buffer::DeviceBuffer;
 pub use memory::constant::DeviceConstant;
@@ -180,7 +180,9 @@ pub mod __private {
     pub use crate::launch::parameter::block_output::{rows_for_blocks, tiles_for_blocks};
     pub use crate::launch::parameter::shared::SharedLayout;
     pub use crate::launch::parameter::sized_params::{read_param, sized_addresses, sized_shapes};
-    pub use crate::launch::parameter::tensor_map::{LaunchMap, MapInput, StagedMapInput};
+    pub use crate::launch::parameter::tensor_map::{
+        LaunchMap, MapInput, MapOutput, StagedMapInput, StagedMapOutput,
+    };
     pub use crate::launch::parameter::zeros::LaunchZeros;
     pub use crate::launch::reduction::{in_steps, in_two_steps, value_of};
     pub use crate::memory::access::Access;

@@ -75,6 +75,7 @@ fn main() -> std::process::ExitCode {
         block::orders::CASES,
         block::sorts::CASES,
         block::stages::CASES,
+        block::stages::outputs::CASES,
         block::stages::tiles::CASES,
         failure::failures::CASES,
         failure::faults::CASES,

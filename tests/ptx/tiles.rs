@@ -16,7 +16,7 @@ mod kernels {
     };
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
-    use ferrogrid::device::shared::TileStages;
+    use ferrogrid::device::shared::{OutputTile, TileStages};
 
     /// y <- the sums of `steps` tiles.
     #[kernel(block = [32, 8])]
@@ -37,6 +37,22 @@ mod kernels {
         if let Some(y) = y.get_mut(t.index()) {
             *y = sum;
         }
+    }
+
+    /// Stores a tile of numbers, and adds it to what is beside that.
+    #[kernel(block = [32, 8])]
+    pub fn store_tiles(
+        t: Thread<2>,
+        x: TensorMap<f32, 32, 8>,
+        y: TensorMapMut<f32, 32, 8>,
+        mut tile: Shared<OutputTile<f32, 32, 8>>,
+    ) {
+        x.prefetch(&t, [8, 0]);
+        tile.fill_with(&t, |[row, column]| (row * column) as f32);
+        let read = t.publish(tile);
+        y.store(&t, &read, [8, 0]);
+        y.add(&t, &read, [8, 32]);
+        t.reclaim(read);
     }
 
     /// A long function of each sum.
@@ -294,6 +310,25 @@ fn a_tile_is_one_copy() {
         };
         assert_eq!(found, expected, "{architecture}: {lines:#?}");
         assert_eq!(is_copied, !matches!(architecture, "sm_75" | "sm_90a"), "{architecture}");
+    }
+}
+
+/// Threads wait for what is stored to have been read before they reclaim it, and the first one again in the end.
+#[test]
+fn a_tile_is_stored_at_once() {
+    for (architecture, lines) in code(kernels::store_tiles::kernel()) {
+        let words = [
+            "cp.async.bulk.prefetch.tensor.2d",
+            "cp.async.bulk.tensor.2d.global",
+            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add",
+            "cp.async.bulk.wait_group.read",
+            "fence.proxy.async",
+            "bar.sync",
+            ".local",
+        ];
+        let found = words.map(|word| count(&lines, word));
+        let expected = if architecture == "sm_90a" { [1, 1, 1, 2, 1, 2, 0] } else { [0, 0, 0, 0, 0, 2, 0] };
+        assert_eq!(found, expected, "{architecture}: {lines:#?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Global and constant memory, as kernels see it.
 //!
 //! Kernels write through the `Disjoint*` types of `disjoint`, which give each thread its own elements. They
-//! read slices, `plane`s of rows and `volume`s of layers; a `tensor_map` copies tiles of a plane; `at` indexes them by `u32`. `constant`
+//! read slices, `plane`s of rows and `volume`s of layers; a `tensor_map` copies tiles of a plane, a `tensor_map_mut` stores them; `at` indexes them by `u32`. `constant`
 //! and `statics` are variables of a module; `cache` has loads and stores with cache hints. `indexing`
 //! explains the compile error for outputs indexed by plain numbers.
 
@@ -14,4 +14,5 @@ mod indexing;
 pub(crate) mod plane;
 pub mod statics;
 pub(crate) mod tensor_map;
+pub(crate) mod tensor_map_mut;
 pub(crate) mod volume;

@@ -5,6 +5,7 @@ use crate::memory::disjoint::{
 };
 use crate::memory::plane::Plane;
 use crate::memory::tensor_map::TensorMap;
+use crate::memory::tensor_map_mut::TensorMapMut;
 use crate::memory::volume::Volume;
 use crate::order::{BlockOrder, OrderValue};
 use crate::shared::{Shared, SharedSlice};
@@ -37,6 +38,7 @@ impl<'l, T> Lent<'l> for &'l [T] {}
 impl<'l, T> Lent<'l> for &'l mut [T] {}
 impl<'l, T> Lent<'l> for Plane<'l, T> {}
 impl<'l, T, const W: usize, const H: usize> Lent<'l> for TensorMap<'l, T, W, H> {}
+impl<'l, T, const W: usize, const H: usize> Lent<'l> for TensorMapMut<'l, T, W, H> {}
 impl<'l, T> Lent<'l> for Volume<'l, T> {}
 impl<'l, T, const R: usize> Lent<'l> for DisjointSlice<'l, T, R> {}
 impl<'l, T> Lent<'l> for DisjointRows<'l, T> {}

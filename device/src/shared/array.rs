@@ -104,6 +104,16 @@ pub unsafe trait SharedArray: 'static {
     #[doc(hidden)]
     #[inline(always)]
     unsafe fn end(_start: *mut Self) {}
+
+    /// What each thread does before the barrier that makes a region readable.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn before_publish() {}
+
+    /// What each thread does before the barrier that makes a region writable again.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn before_reclaim() {}
 }
 
 /// What regions may be declared with: any [`SharedElement`], and what is likely to be taken for one. Then a region

@@ -5,8 +5,8 @@
 //! a region is in, so a program with a race does not compile.
 //!
 //! [`Shared`] is here. `array` has the shapes of regions and `element` what they may hold; `slice` is a
-//! region whose length the launch gives, `stages` a region whose parts take turns, `tiles` one whose parts are
-//! tiles of planes, and `claim` elements that threads claim. `phase` has the changes of phase, `copy`
+//! region whose length the launch gives, `stages` a region whose parts take turns, `tiles` ones that tensor maps
+//! copy from and to, and `claim` elements that threads claim. `phase` has the changes of phase, `copy`
 //! asynchronous copies from global memory, `mbarrier` what counts those of tiles, `address` the layout of all
 //! regions of a kernel.
 
@@ -41,6 +41,7 @@ pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};
 pub use stages::{Advance, StagedShared, Stages};
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a", not(feature = "panic-trap")))]
 pub(crate) use tiles::hopper::__ferrogrid_end_tiles;
+pub use tiles::output::OutputTile;
 pub use tiles::{CopiedTile, StagedTiles, TileStages};
 
 use crate::thread::Thread;
@@ -319,7 +320,10 @@ impl<'b, A: SharedArray, const ID: usize> Published<'b, A, ID> {
         const {
             assert!(size_of::<B>() <= size_of::<A>(), "the new type of a region of shared memory is larger");
             assert!(align_of::<B>() <= address::ALIGNMENT);
-            assert!(!A::HAS_STATE && !B::HAS_STATE, "`TileStages` is the type of a parameter's whole region");
+            assert!(
+                !A::HAS_STATE && !B::HAS_STATE,
+                "`TileStages` and `OutputTile` are types of a parameter's whole region"
+            );
         };
         // SAFETY: `Retyped` is for `reclaim` only; after that barrier no thread reads the region as `A`, and
         // memory of the block is valid as any type of no larger size, as elements take any bits.

@@ -132,6 +132,11 @@ pub(crate) mod sealed {
         /// Passes the address of each region to `visitor`.
         #[doc(hidden)]
         fn visit(&self, visitor: &mut impl FnMut(*const u8));
+
+        /// What each thread does before the barrier.
+        #[doc(hidden)]
+        #[inline(always)]
+        fn before_barrier(&self) {}
     }
 }
 
@@ -178,6 +183,11 @@ impl<A: SharedArray, const ID: usize> sealed::Region for Shared<'_, A, ID> {
     fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
         visitor(self.start.cast_const().cast());
     }
+
+    #[inline(always)]
+    fn before_barrier(&self) {
+        A::before_publish();
+    }
 }
 
 impl<'b, A: SharedArray, const ID: usize> Publish for Shared<'b, A, ID> {
@@ -193,6 +203,11 @@ impl<A: SharedArray, const ID: usize> sealed::Region for Published<'_, A, ID> {
     #[inline(always)]
     fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
         visitor(self.start.cast_const().cast());
+    }
+
+    #[inline(always)]
+    fn before_barrier(&self) {
+        A::before_reclaim();
     }
 }
 
@@ -261,6 +276,12 @@ macro_rules! tuple {
             fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
                 let ($($region,)*) = self;
                 $($region.visit(visitor);)*
+            }
+
+            #[inline(always)]
+            fn before_barrier(&self) {
+                let ($($region,)*) = self;
+                $($region.before_barrier();)*
             }
         }
 

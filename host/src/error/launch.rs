@@ -156,6 +156,19 @@ pub enum LaunchError {
         /// The bytes from a multiple of 16 to the first row.
         start: usize,
     },
+    /// The rows of a plane to which tiles are stored by a tensor map (`TensorMapMut`) do not end at a multiple of 16 bytes.
+    #[error(
+        "kernel `{kernel}`: rows of `{argument}` have {row} bytes: a `TensorMapMut` stores to rows with multiples of 16 bytes, because \
+         what is next to them would change, too"
+    )]
+    TensorMapPartial {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The parameter's name.
+        argument: &'static str,
+        /// The bytes of a row.
+        row: usize,
+    },
     /// A plane that is copied by a tensor map (`TensorMap`) has too many elements along an axis.
     #[error(
         "kernel `{kernel}`: `{argument}` has {value} elements along {axis}, and a `TensorMap` at most {limit}"

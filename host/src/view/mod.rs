@@ -308,18 +308,18 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
         DevicePtrMut::new(self.start)
     }
 
-    pub(crate) fn start(&self) -> *mut T {
-        self.start
-    }
-}
-
-impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     /// What work with this view uses, for as long as it is borrowed.
     #[doc(hidden)]
     pub fn into_access(self) -> Access<'a> {
         self.access.of_bytes(self.len() * size_of::<T>())
     }
 
+    pub(crate) fn start(&self) -> *mut T {
+        self.start
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     /// `start` must be followed by `len` elements of `memory`, all borrowed mutably for `'a`.
     pub(crate) fn whole(start: *mut T, len: usize, memory: &'a Memory) -> Self {
         let access = Access::new(memory, Use::Write);

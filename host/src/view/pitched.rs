@@ -1,8 +1,6 @@
 //! Views of rows of elements that do not follow one after the other: parts of images, columns, every n-th element.
 
-use std::ffi::c_void;
 use std::ops::RangeBounds;
-use std::ptr::from_ref;
 
 use derive_where::derive_where;
 use ferrogrid_device::DeviceCopy;
@@ -224,11 +222,6 @@ macro_rules! row_methods {
 }
 
 impl<'a, T: DeviceCopy> PitchedView<'a, T> {
-    /// The host address of the first element's address, as a kernel parameter.
-    pub(crate) fn start_param(&self) -> *const c_void {
-        from_ref(&self.view.start).cast()
-    }
-
     /// The elements from the first one to the last, with those between the rows: for a kernel that takes `&[T]` and the pitch.
     ///
     /// ```

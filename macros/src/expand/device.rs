@@ -205,6 +205,10 @@ fn map_address(kernel: &Kernel, entry: &Ident, position: usize) -> TokenStream {
 fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
     let start = part(position, "start");
     let extent = extent_type(kernel);
+    let map = parameter.kind.is_mapped().then(|| {
+        let (pitch, map) = (pitch(position), tensor_map(position));
+        quote!(#pitch: #extent, #map: ::ferrogrid::device::Encoded,)
+    });
     match &parameter.kind {
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => TokenStream::new(),
         ParameterKind::SharedSlice { .. } => {
@@ -237,18 +241,14 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
         // A shared reference is `noalias readonly` to LLVM, which makes the loads `ld.global.nc`; a
         // mutable one is `noalias` and never null, which spares checks and lets accesses be merged.
         // An array of no elements is what a pointer to an empty buffer may be borrowed as.
-        ParameterKind::Input { element, rank, is_mapped } => {
+        ParameterKind::Input { element, rank, .. } => {
             let extents = extents(position, *rank);
-            let map = is_mapped.then(|| {
-                let (pitch, map) = (pitch(position), tensor_map(position));
-                quote!(#pitch: #extent, #map: ::ferrogrid::device::Encoded,)
-            });
             quote!(#start: &[#element; 0], #(#extents: #extent,)* #map)
         }
         ParameterKind::Output { element, rank, division } => {
             let (extents, claims) = (extents(position, *rank), claims(position, *division));
             let claims = claims.map(|claims| quote!(#claims: *const u32,));
-            quote!(#start: &mut [#element; 0], #(#extents: #extent,)* #claims)
+            quote!(#start: &mut [#element; 0], #(#extents: #extent,)* #claims #map)
         }
     }
 }
@@ -313,6 +313,11 @@ fn argument(
             let extents = shape(*rank);
             let ty = format_ident!("{}", if *rank == 2 { "Plane" } else { "Volume" });
             quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow)
+        }
+        ParameterKind::Output { rank, division: Division::Mapped, .. } => {
+            let (extents, pitch, address) = (shape(*rank), pitch(position), map_address());
+            let shape = quote!([#(#extents as usize,)* #pitch as usize]);
+            quote!(::ferrogrid::device::TensorMapMut::from_raw_parts(#start.as_mut_ptr(), #shape, #address))
         }
         ParameterKind::Output { rank, division, .. } => {
             let ty = format_ident!("{}", division.type_name());

@@ -65,7 +65,10 @@ pub(super) fn function(kernel: &Kernel, declared: &TokenStream) -> TokenStream {
 /// The first output that belongs to blocks.
 fn divided(kernel: &Kernel) -> Option<(Division, &Type)> {
     kernel.parameters.iter().find_map(|parameter| match &parameter.kind {
-        ParameterKind::Output { division: Division::Elements | Division::Warps, .. } => None,
+        ParameterKind::Output {
+            division: Division::Elements | Division::Warps | Division::Claimed | Division::Mapped,
+            ..
+        } => None,
         ParameterKind::Output { division, .. } => Some((*division, &parameter.ty)),
         _ => None,
     })

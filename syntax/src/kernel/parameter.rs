@@ -36,6 +36,8 @@ pub enum Division {
     Warps,
     /// `ScatterSlice<T>`: one to the thread that claims it.
     Claimed,
+    /// `TensorMapMut<T, W, H>`: to no thread; blocks store tiles.
+    Mapped,
 }
 
 impl Division {
@@ -48,6 +50,7 @@ impl Division {
             Division::Chunks => "DisjointChunks",
             Division::Warps => "DisjointWarps",
             Division::Claimed => "ScatterSlice",
+            Division::Mapped => "TensorMapMut",
         }
     }
 }
@@ -128,6 +131,15 @@ impl ParameterKind {
         matches!(self, ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. })
     }
 
+    /// Whether the launch makes a tensor map for it.
+    pub fn is_mapped(&self) -> bool {
+        matches!(
+            self,
+            ParameterKind::Input { is_mapped: true, .. }
+                | ParameterKind::Output { division: Division::Mapped, .. }
+        )
+    }
+
     /// The parameters of the entry point for this one, if values have bytes.
     pub fn flattened(&self) -> usize {
         match self {
@@ -138,7 +150,9 @@ impl ParameterKind {
             // One more for the claims.
             ParameterKind::Output { rank, division: Division::Claimed, .. } => 2 + rank,
             // Two more for the pitch and the tensor map.
-            ParameterKind::Input { rank, is_mapped: true, .. } => 3 + rank,
+            ParameterKind::Input { rank, .. } | ParameterKind::Output { rank, .. } if self.is_mapped() => {
+                3 + rank
+            }
             // One more for how the CPU device reads it.
             ParameterKind::Texture { rank, .. } => 2 + rank,
             ParameterKind::Input { rank, .. }
@@ -297,6 +311,7 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         (Division::Chunks, 1, "`DisjointChunks<f32, 256>`"),
         (Division::Warps, 1, "`DisjointWarps<f32>`"),
         (Division::Claimed, 1, "`ScatterSlice<f32>`"),
+        (Division::Mapped, 2, "`TensorMapMut<f32, 32, 32>`"),
     ] {
         if last.ident == division.type_name() {
             let missing = || Error::new(last.span(), format!("its element type is missing: {example}"));

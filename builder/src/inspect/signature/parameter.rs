@@ -112,7 +112,7 @@ fn passing(found: &Found, parameter: &Parameter, stated: &[u64]) -> Result<Optio
             Some(number) => Passing::Value(number),
             None => return refused("is not a number"),
         },
-        ParameterKind::Input { is_mapped: true, .. } => {
+        kind if kind.is_mapped() => {
             return refused("needs a tensor map, which a Rust host makes");
         }
         ParameterKind::Output { division: Division::Claimed, .. } => {
@@ -155,7 +155,7 @@ impl Passing {
 /// What belongs to each block.
 fn of_block(found: &Found, parameter: &Parameter, division: Division) -> Result<Option<BlockOutput>, ()> {
     let axes = match division {
-        Division::Elements | Division::Warps | Division::Claimed => return Ok(None),
+        Division::Elements | Division::Warps | Division::Claimed | Division::Mapped => return Ok(None),
         Division::Rows => return Ok(Some(BlockOutput::Row)),
         Division::Tiles => 2,
         Division::Chunks => 1,

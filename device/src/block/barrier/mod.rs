@@ -284,6 +284,7 @@ impl<const R: usize> Thread<'_, R> {
         read: Q,
     ) -> (P::Published, Q::Reclaimed) {
         self.agree_on(&read);
+        read.before_barrier();
         self.sync_for(&written);
         (written.published(), read.reclaimed())
     }
@@ -342,6 +343,7 @@ impl<const R: usize> Thread<'_, R> {
     #[inline(always)]
     pub(crate) fn sync_for(&self, regions: &impl Region) {
         self.agree_on(regions);
+        regions.before_barrier();
         source::sync(self);
     }
 

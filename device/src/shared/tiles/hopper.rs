@@ -1,7 +1,7 @@
 //! Tiles by the instructions of `sm_90a`. The first thread of a block starts each copy, and all wait for it at a barrier in shared memory
 //! of the stage (`mbarrier`), whose phase ends once in each round through the stages, with or without a copy.
 //!
-//! A copy must not arrive in the memory of a block that has ended. So the first thread waits for its copies before it ends: after the
+//! A copy must not arrive in the memory of a block that has ended, nor be read from it. So the first thread waits for its copies before it ends: after the
 //! kernel's function, whatever that did with the stages, and when it panics.
 
 use core::arch::asm;
@@ -98,6 +98,7 @@ pub(crate) extern "C" fn __ferrogrid_end_tiles() {
     if place != 0 {
         return;
     }
+    super::output::wait_for_reads();
     for offset in (0..bytes as usize / STEP * STEP).step_by(STEP) {
         let mark = address::start().wrapping_add(offset).cast::<Mark>();
         // SAFETY: within the block's shared memory, where any bits are a number, and aligned. The mark is there only if this thread has

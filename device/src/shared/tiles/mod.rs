@@ -1,7 +1,9 @@
-//! [`TileStages`]: tiles of planes in stages that take turns, which tensor maps fill. `hopper` has the instructions of `sm_90a`.
+//! [`TileStages`]: tiles of planes in stages that take turns, which tensor maps fill; `hopper` has their instructions of `sm_90a`. `output`
+//! has the tile that a tensor map stores.
 
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 pub(crate) mod hopper;
+pub(super) mod output;
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -9,7 +11,7 @@ use core::ops::Index;
 
 use super::{Advance, Shared, SharedElement, sealed, without_elements};
 use crate::element::device_copy::DeviceCopy;
-use crate::memory::tensor_map::{COPY_STEP, TensorMap};
+use crate::memory::tensor_map::{TensorMap, checked};
 use crate::thread::Thread;
 
 /// The alignment of a tile.
@@ -44,6 +46,15 @@ pub struct TileStages<T, const W: usize, const H: usize, const S: usize> {
 struct Stage<T, const W: usize, const H: usize> {
     rows: MaybeUninit<[[T; W]; H]>,
     after: MaybeUninit<[u8; ALIGNMENT - STEP]>,
+}
+
+impl<T, const W: usize, const H: usize> Stage<T, W, H> {
+    /// The tile of a stage in memory that is borrowed for `'a`.
+    #[inline(always)]
+    fn tile<'a>(stage: *const Self) -> CopiedTile<'a, T, W, H> {
+        let bytes = stage.addr().wrapping_neg() % ALIGNMENT;
+        CopiedTile { start: stage.cast::<T>().wrapping_byte_add(bytes), region: PhantomData }
+    }
 }
 
 /// What tells a thread that panics that there is a region here, in code for `sm_90a`.
@@ -165,7 +176,7 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
     pub fn into_stages(self) -> StagedTiles<'b, T, W, H, S, ID> {
         const {
             assert!(S >= 2, "one stage is copied to while another is read: `TileStages` has at least two");
-            assert!(TensorMap::<T, W, H>::TILE[0] > 0);
+            assert!(TensorMap::<T, W, H>::FORM.tile[0] > 0);
         }
         StagedTiles {
             memory: self.start,
@@ -196,26 +207,19 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
         &mut self,
         thread: &Thread<'_, R>,
         plane: TensorMap<'b, T, W, H>,
-        [row, column]: [isize; 2],
+        place: [isize; 2],
     ) {
         assert!(!self.is_copied, "a stage is copied to once in a turn");
-        assert!(
-            row as i32 as isize == row && column as i32 as isize == column,
-            "a tile's place is less than 2^31"
-        );
-        assert!(
-            (column * size_of::<T>() as isize) % COPY_STEP as isize == 0,
-            "a tile begins at a multiple of 16 bytes of its rows"
-        );
+        let place = checked::<T>(place);
         thread.agree_on(&&mut *self);
         self.is_copied = true;
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        self.copy_by_map(thread, plane, [row as i32, column as i32]);
+        self.copy_by_map(thread, plane, place);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
         self.for_own_places(thread, |to, [in_tile, across]| {
-            let [row, column] = [row + in_tile as isize, column + across as isize];
             // Below 0 becomes large.
-            let source = plane.get(row as usize, column as usize);
+            let [row, column] = place.map(|it| it as isize as usize);
+            let source = plane.get(row.wrapping_add(in_tile), column.wrapping_add(across));
             // SAFETY: an element that belongs to this thread alone in this turn. The thread waits for the copy before a barrier of the
             // block, after which others read it. Sources are borrowed as long as the region; if its value is forgotten before that, no
             // thread reads what was copied.
@@ -239,9 +243,7 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
     #[inline(always)]
     fn tile(&self, stage: usize) -> CopiedTile<'_, T, W, H> {
         // SAFETY: one of the stages.
-        let rows = unsafe { (&raw const (*self.memory).stages).cast::<Stage<T, W, H>>().add(stage) };
-        let bytes = rows.addr().wrapping_neg() % ALIGNMENT;
-        CopiedTile { start: rows.cast::<T>().wrapping_byte_add(bytes), region: PhantomData }
+        Stage::tile(unsafe { (&raw const (*self.memory).stages).cast::<Stage<T, W, H>>().add(stage) })
     }
 
     /// The stage after `stage`.
@@ -297,7 +299,16 @@ impl<T, const W: usize, const H: usize> Clone for CopiedTile<'_, T, W, H> {
 
 impl<T, const W: usize, const H: usize> Copy for CopiedTile<'_, T, W, H> {}
 
-impl<T, const W: usize, const H: usize> CopiedTile<'_, T, W, H> {
+impl<'a, T, const W: usize, const H: usize> CopiedTile<'a, T, W, H> {
+    /// The element at a place of a tile that has been written.
+    #[track_caller]
+    #[inline(always)]
+    fn element(self, [row, column]: [usize; 2]) -> &'a T {
+        assert!(row < H && column < W, "a place lies within the tile");
+        // SAFETY: within the tile, which no thread writes while it is borrowed. Elements take any bits.
+        unsafe { &*self.address([row, column]) }
+    }
+
     /// The address of an element within the tile.
     #[inline(always)]
     pub(crate) fn address(&self, [row, column]: [usize; 2]) -> *const T {
@@ -313,9 +324,7 @@ impl<T, const W: usize, const H: usize> Index<[usize; 2]> for CopiedTile<'_, T, 
 
     #[track_caller]
     #[inline(always)]
-    fn index(&self, [row, column]: [usize; 2]) -> &T {
-        assert!(row < H && column < W, "a place lies within the tile");
-        // SAFETY: within the tile, which no thread writes while it is borrowed. Elements take any bits.
-        unsafe { &*self.address([row, column]) }
+    fn index(&self, place: [usize; 2]) -> &T {
+        self.element(place)
     }
 }

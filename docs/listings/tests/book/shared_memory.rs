@@ -5,7 +5,7 @@ use ferrogrid::prelude::*;
 #[ferrogrid::module]
 mod kernels {
     use ferrogrid::device::prelude::*;
-    use ferrogrid::device::shared::TileStages;
+    use ferrogrid::device::shared::{OutputTile, TileStages};
 
     // ANCHOR: reverse
     /// Reverses each block of 256 elements.
@@ -159,6 +159,33 @@ mod kernels {
         }
     }
     // ANCHOR_END: tiles
+
+    // ANCHOR: stored
+    /// As `sums_around`, with no edges to think of: sums beyond them are not stored.
+    #[kernel(block = [64, 4])]
+    pub fn sums_by_tiles(
+        t: Thread<2>,
+        x: TensorMap<f32, 72, 6>,
+        y: TensorMapMut<f32, 64, 4>,
+        tiles: Shared<TileStages<f32, 72, 6, 3>>,
+        mut sums: Shared<OutputTile<f32, 64, 4>>,
+    ) {
+        let (mut tiles, first) = (tiles.into_stages(), 64 * t.block_idx()[0] as usize);
+        for step in 0..x.height().div_ceil(4) + 2 {
+            tiles.copy(&t, x, [4 * step as isize - 1, first as isize - 4]);
+            if step >= 2 {
+                let tile = tiles.current();
+                let around =
+                    |[row, column]: [usize; 2]| (0..9).map(move |k| tile[[row + k / 3, column + 3 + k % 3]]);
+                sums.fill_with(&t, |place| around(place).sum());
+                let read = t.publish(sums);
+                y.store(&t, &read, [4 * (step - 2), first]); // row and column of its first element
+                sums = t.reclaim(read); // when all of it has been read
+            }
+            t.advance(&mut tiles);
+        }
+    }
+    // ANCHOR_END: stored
 
     // ANCHOR: claims
     /// The Walsh-Hadamard transform of each row of 512 elements, in place: a thread changes both elements of its pair.
@@ -369,6 +396,9 @@ fn tiles_have_what_is_around() -> ferrogrid::Result<()> {
     kernels::sums_around(&stream, strips, x.view_2d(width, height)?, y_plane)?;
     let within = |place: usize, end: usize| if place == 0 || place + 1 == end { 2.0 } else { 3.0 };
     let expected = |i: usize| within(i / width, height) * within(i % width, width);
+    assert_eq!(stream.download(&y)?, (0..width * height).map(expected).collect::<Vec<f32>>());
+    let mut y = stream.fill(7.0_f32, width * height)?;
+    kernels::sums_by_tiles(&stream, strips, x.view_2d(width, height)?, y.view_2d_mut(width, height)?)?;
     assert_eq!(stream.download(&y)?, (0..width * height).map(expected).collect::<Vec<f32>>());
     Ok(())
 }

@@ -1,4 +1,6 @@
-//! Tensor maps, by which GPUs of compute capability 9.0 and more copy tiles of a plane to shared memory.
+//! Tensor maps, by which GPUs of compute capability 9.0 and more copy tiles of a plane to shared memory and back.
+
+use ferrogrid_device::MapForm;
 
 /// What the driver writes.
 #[repr(C, align(64))]
@@ -25,6 +27,6 @@ pub(crate) struct Tiled {
     pub(crate) extent: [usize; 2],
     /// The elements from the start of a row to that of the next.
     pub(crate) pitch: usize,
-    /// Those of a tile. If its rows have 128 bytes, the layout is swizzled.
-    pub(crate) tile: [u32; 2],
+    /// If the rows of a tile have 128 bytes, its layout is swizzled.
+    pub(crate) form: MapForm,
 }

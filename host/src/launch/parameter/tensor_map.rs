@@ -1,21 +1,22 @@
-//! [`MapInput`]: the arguments for a `TensorMap<T, W, H>`; [`LaunchMap`]: the tensor map that a launch makes for it.
+//! [`MapInput`] and [`MapOutput`]: the arguments for a `TensorMap<T, W, H>` and a `TensorMapMut<T, W, H>`; [`LaunchMap`]: the tensor map that
+//! a launch makes for them.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
 
-use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::{DeviceCopy, MapForm};
 
-use crate::GraphIn;
 use crate::backend::memory::tensor_map::{ALIGNMENT, Encoded, LONGEST, Tiled};
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::extent::Extents;
-use crate::launch::host_slice::{In, Shaped};
+use crate::launch::host_slice::{In, InOut, Out, Shaped};
 use crate::memory::access::Access;
 use crate::stream::Stream;
-use crate::view::argument::{LaunchInput, Staged, StagedInput, sealed::Sealed};
-use crate::view::pitched::PitchedView;
+use crate::view::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed};
+use crate::view::pitched::{PitchedView, PitchedViewMut};
 use crate::view::{DeviceView, DeviceViewMut};
+use crate::{GraphIn, GraphOut};
 
 /// Arguments for a kernel's `TensorMap<T, W, H>`: what a `Plane<T>` takes, a [`DeviceView<T, 2>`](DeviceView) above all, or a [`PitchedView`], a part
 /// of a larger matrix.
@@ -63,10 +64,55 @@ pub trait StagedMapInput<T>: Staged {
     fn input(&self) -> MapView<'_, T>;
 }
 
+/// Arguments for a kernel's `TensorMapMut<T, W, H>`: what a `DisjointSlice<T, 2>` takes, a [`DeviceViewMut<T, 2>`](DeviceViewMut) above
+/// all, or a [`PitchedViewMut`], a part of a larger matrix.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::shared::OutputTile;
+///
+/// /// y <- the place of each column.
+/// #[kernel(block = 32)]
+/// pub fn number(t: Thread<1>, y: TensorMapMut<f32, 4, 2>, mut tile: Shared<OutputTile<f32, 4, 2>>) {
+///     tile.fill_with(&t, |[_, column]| column as f32);
+///     y.store(&t, &t.publish(tile), [0, 0]);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.fill(-1.0, 16)?;
+/// let part = x.view_mut().pitched(8, 2, 8)?.slice(4.., ..)?; // 2 rows of 4 elements, 16 bytes
+/// kernels::number(&stream, Grid::blocks(1), part)?;
+/// assert_eq!(stream.download(&x)?[..9], [-1.0, -1.0, -1.0, -1.0, 0.0, 1.0, 2.0, 3.0, -1.0]);
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written as a plane of `{T}` in device memory",
+    label = "expected a mutable borrow of `{T}` elements in rank 2",
+    note = "pass `buffer.view_2d_mut(width, height)?`, or a part of a matrix, `buffer.view_mut().pitched(width, height, pitch)?`, with elements of type `{T}` as in the kernel's signature"
+)]
+pub trait MapOutput<'a, T> {
+    #[doc(hidden)]
+    type Staged: StagedMapOutput<T>;
+    /// Copies it to the device of `stream` if necessary.
+    #[doc(hidden)]
+    fn stage(self, stream: &Stream) -> Result<Self::Staged>;
+}
+
+/// An argument for a `TensorMapMut` on its device.
+#[doc(hidden)]
+pub trait StagedMapOutput<T>: Staged {
+    fn output(&mut self) -> MapView<'_, T>;
+}
+
 /// The rows of a plane.
 #[doc(hidden)]
 pub struct MapView<'a, T> {
-    rows: PitchedView<'a, T>,
+    start: *const T,
+    access: Access<'a>,
     width: usize,
     /// The elements from the start of a row to that of the next, and the rows.
     spaced: [usize; 2],
@@ -74,17 +120,24 @@ pub struct MapView<'a, T> {
 
 impl<'a, T: DeviceCopy> MapView<'a, T> {
     fn new(rows: PitchedView<'a, T>) -> Self {
-        MapView { rows, width: rows.width(), spaced: [rows.pitch(), rows.height()] }
+        let spaced = [rows.pitch(), rows.height()];
+        MapView { start: rows.start().cast(), access: rows.access(), width: rows.width(), spaced }
+    }
+
+    /// Rows that follow each other, to write.
+    fn dense(rows: DeviceViewMut<'a, T, 2>) -> Self {
+        let [width, height] = rows.extent();
+        MapView { start: rows.start(), access: rows.into_access(), width, spaced: [width, height] }
     }
 
     pub fn access(&self) -> Access<'a> {
-        self.rows.access()
+        self.access
     }
 
     /// The host addresses of the parameters that an entry point has for it, but for the tensor map.
     pub fn params(&self) -> [*const c_void; 4] {
         let [pitch, height] = self.spaced.each_ref().map(|it| from_ref(it).cast());
-        [self.rows.start_param(), from_ref(&self.width).cast(), height, pitch]
+        [from_ref(&self.start).cast(), from_ref(&self.width).cast(), height, pitch]
     }
 }
 
@@ -116,7 +169,35 @@ impl<'a, T: DeviceCopy> MapInput<'a, T> for PitchedView<'a, T> {
     }
 }
 
-/// What a `Plane<T>` takes: rows that follow each other.
+impl<T> Sealed for PitchedViewMut<'_, T> {}
+
+impl<T: DeviceCopy> Staged for PitchedViewMut<'_, T> {
+    fn access(&self) -> Access<'_> {
+        PitchedViewMut::access(self)
+    }
+}
+
+impl<T: DeviceCopy> StagedMapOutput<T> for PitchedViewMut<'_, T> {
+    fn output(&mut self) -> MapView<'_, T> {
+        let spaced = [self.pitch(), self.height()];
+        MapView {
+            start: self.start().cast(),
+            access: PitchedViewMut::access(self),
+            width: self.width(),
+            spaced,
+        }
+    }
+}
+
+impl<'a, T: DeviceCopy> MapOutput<'a, T> for PitchedViewMut<'a, T> {
+    type Staged = Self;
+
+    fn stage(self, _: &Stream) -> Result<Self> {
+        Ok(self)
+    }
+}
+
+/// What a `Plane<T>` or a `DisjointSlice<T, 2>` takes: rows that follow each other.
 #[doc(hidden)]
 pub struct Dense<S>(S);
 
@@ -138,8 +219,14 @@ impl<T: DeviceCopy, S: StagedInput<T, 2>> StagedMapInput<T> for Dense<S> {
     }
 }
 
+impl<T: DeviceCopy, S: StagedOutput<T, 2>> StagedMapOutput<T> for Dense<S> {
+    fn output(&mut self) -> MapView<'_, T> {
+        MapView::dense(self.0.output())
+    }
+}
+
 macro_rules! dense {
-    ($([$($lifetime:lifetime)?] $argument:ty),*) => { $(
+    (read: $([$($lifetime:lifetime)?] $argument:ty),*) => { $(
         impl<'a, $($lifetime,)? T: DeviceCopy> MapInput<'a, T> for $argument {
             type Staged = Dense<<$argument as LaunchInput<'a, T, 2>>::Staged>;
 
@@ -148,24 +235,37 @@ macro_rules! dense {
             }
         }
     )* };
+    (write: $($argument:ty),*) => { $(
+        impl<'a, T: DeviceCopy> MapOutput<'a, T> for $argument
+        where
+            $argument: LaunchOutput<'a, T, 2>,
+        {
+            type Staged = Dense<<$argument as LaunchOutput<'a, T, 2>>::Staged>;
+
+            fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+                LaunchOutput::<'a, T, 2>::stage(self, stream).map(Dense)
+            }
+        }
+    )* };
 }
-dense!([] DeviceView<'a, T, 2>, ['v] &'a DeviceViewMut<'v, T, 2>, [] Shaped<In<'a, T>, 2>, [] GraphIn<'a, T, 2>);
+dense!(read: [] DeviceView<'a, T, 2>, ['v] &'a DeviceViewMut<'v, T, 2>, [] Shaped<In<'a, T>, 2>, [] GraphIn<'a, T, 2>);
+dense!(write: DeviceViewMut<'a, T, 2>, Shaped<Out<'a, T>, 2>, Shaped<InOut<'a, T>, 2>, GraphOut<'a, T, 2>);
 
 /// A kernel parameter: the driver's tensor map, or zeros where no device code reads it.
 #[doc(hidden)]
 pub struct LaunchMap(Encoded);
 
 impl LaunchMap {
-    /// That of `view`, the argument of that name, for tiles with `[width, height]` elements.
+    /// That of `view`, the argument of that name, for tiles of that form.
     ///
     /// # Errors
-    /// [`LaunchError::TensorMapUnaligned`] and [`LaunchError::TensorMapTooLarge`]; and if the driver refuses.
+    /// [`LaunchError::TensorMapUnaligned`], [`LaunchError::TensorMapPartial`] and [`LaunchError::TensorMapTooLarge`]; and if the driver refuses.
     pub fn new<T: DeviceCopy>(
         kernel: &'static Kernel,
         stream: &Stream,
         argument: &'static str,
         view: &MapView<'_, T>,
-        tile: [u32; 2],
+        form: MapForm,
     ) -> Result<Self> {
         let (kernel, width, [pitch, height]) = (kernel.name(), view.width, view.spaced);
         for (axis, value) in [(Axis::X, width), (Axis::Y, height)] {
@@ -180,7 +280,7 @@ impl LaunchMap {
             }
         }
         // Nothing is read of what is empty, wherever it is said to begin.
-        let start = if width == 0 || height == 0 { 0 } else { view.rows.start().addr() };
+        let start = if width == 0 || height == 0 { 0 } else { view.start.addr() };
         let row = pitch * size_of::<T>();
         if !row.is_multiple_of(ALIGNMENT) || !start.is_multiple_of(ALIGNMENT) {
             return Err(Error::Launch(LaunchError::TensorMapUnaligned {
@@ -190,8 +290,12 @@ impl LaunchMap {
                 start: start % ALIGNMENT,
             }));
         }
+        let row = width * size_of::<T>();
+        if form.is_output && !row.is_multiple_of(ALIGNMENT) {
+            return Err(Error::Launch(LaunchError::TensorMapPartial { kernel, argument, row }));
+        }
         let tiled =
-            Tiled { start: view.rows.start(), element: size_of::<T>(), extent: [width, height], pitch, tile };
+            Tiled { start: view.start.cast(), element: size_of::<T>(), extent: [width, height], pitch, form };
         stream.device().backend().encode(&tiled).map(LaunchMap)
     }
 

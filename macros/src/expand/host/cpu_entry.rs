@@ -103,15 +103,24 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             ParameterKind::Output { element, rank, division } => {
                 let ty = format_ident!("{}", division.type_name());
                 let start = read(quote!(*mut #element));
-                let extents = (0..*rank).map(|_| read(extent.clone()));
+                let is_mapped = parameter.kind.is_mapped();
+                // With the pitch.
+                let count = *rank + usize::from(is_mapped);
+                let extents = (0..count).map(|_| read(extent.clone()));
                 reads.push(
-                    quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents as usize),*]);),
+                    quote!(let #local: (*mut #element, [usize; #count]) = (#start, [#(#extents as usize),*]);),
                 );
+                let map = is_mapped.then(|| {
+                    let map = quote!(::ferrogrid::__private::device::Encoded);
+                    let skipped = read(map.clone());
+                    reads.push(quote!(let _: #map = #skipped;));
+                    quote!(, ::core::ptr::null())
+                });
                 let claims = is_claimed(parameter).then(|| claims(number));
                 let claims = claims.iter();
                 let pointer = read(quote!(*const u32));
                 reads.extend(claims.clone().map(|claims| quote!(let #claims: *const u32 = #pointer;)));
-                let output = quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1 #(, #claims)*));
+                let output = quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1 #(, #claims)* #map));
                 arguments[number] = Some(borrowed(&output));
             }
         }

@@ -168,6 +168,9 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
         ParameterKind::Input { element, rank, .. } => {
             quote!(impl ::ferrogrid::__private::LaunchInput<#lifetime, #element, #rank>)
         }
+        ParameterKind::Output { element, division: Division::Mapped, .. } => {
+            quote!(impl ::ferrogrid::__private::MapOutput<#lifetime, #element>)
+        }
         ParameterKind::Output { element, rank, .. } => {
             quote!(impl ::ferrogrid::__private::LaunchOutput<#lifetime, #element, #rank>)
         }
@@ -208,10 +211,10 @@ pub(super) fn is_claimed(parameter: &Parameter) -> bool {
 
 /// Whether the launch makes a tensor map for it.
 pub(super) fn is_mapped(parameter: &Parameter) -> bool {
-    matches!(parameter.kind, ParameterKind::Input { is_mapped: true, .. })
+    parameter.kind.is_mapped()
 }
 
-/// The tensor map of a `TensorMap`.
+/// The tensor map of a `TensorMap` or a `TensorMapMut`.
 fn tensor_map(number: usize) -> Ident {
     format_ident!("__map{number}")
 }
@@ -254,6 +257,13 @@ fn prepare((number, parameter): (usize, &Parameter), stream: &Ident) -> TokenStr
                 let #local = ::ferrogrid::__private::StagedInput::input(&#staged);
             }
         }
+        ParameterKind::Output { division: Division::Mapped, .. } => {
+            let staged = staged(number);
+            quote! {
+                let mut #staged = ::ferrogrid::__private::MapOutput::stage(#name, #stream)?;
+                let #local = ::ferrogrid::__private::StagedMapOutput::output(&mut #staged);
+            }
+        }
         ParameterKind::Output { .. } => {
             let staged = staged(number);
             quote! {
@@ -288,12 +298,12 @@ fn claim((number, parameter): (usize, &Parameter), stream: &Ident) -> Option<Tok
         .then(|| quote!(let #claims = ::ferrogrid::__private::LaunchZeros::claim_bits(&#local, #stream)?;))
 }
 
-/// Makes the tensor map of a `TensorMap`.
+/// Makes the tensor map of a `TensorMap` or a `TensorMapMut`.
 fn map(kernel: &Kernel, (number, parameter): (usize, &Parameter), stream: &Ident) -> Option<TokenStream> {
     let (chosen, local, map) = (chosen(kernel), local(number), tensor_map(number));
     let (name, ty) = (parameter.name.to_string(), &parameter.ty);
     is_mapped(parameter).then(
-        || quote!(let #map = ::ferrogrid::__private::LaunchMap::new(#chosen, #stream, #name, &#local, <#ty>::TILE)?;),
+        || quote!(let #map = ::ferrogrid::__private::LaunchMap::new(#chosen, #stream, #name, &#local, <#ty>::FORM)?;),
     )
 }
 
@@ -314,7 +324,7 @@ fn for_blocks(
     let (chosen, local, name) = (chosen(kernel), local(number), parameter.name.to_string());
     let ty = &parameter.ty;
     match division {
-        Division::Elements | Division::Warps | Division::Claimed => None,
+        Division::Elements | Division::Warps | Division::Claimed | Division::Mapped => None,
         Division::Rows => {
             Some(quote!(::ferrogrid::__private::rows_for_blocks(#chosen, #stream, __grid, #name, &#local)?;))
         }

@@ -376,7 +376,7 @@ fn a_tensor_map_is_made_by_the_launch_and_found_by_its_number() {
     has(&host, "a:implp::MapInput<'p3,u16>,");
     has(
         &host,
-        "let__map3=p::LaunchMap::new(&__FERROGRID_KERNEL_k,stream,\"a\",&__p3,<TensorMap<u16,64,32>>::TILE)?;",
+        "let__map3=p::LaunchMap::new(&__FERROGRID_KERNEL_k,stream,\"a\",&__p3,<TensorMap<u16,64,32>>::FORM)?;",
     );
     has(
         &host,
@@ -390,6 +390,27 @@ fn a_tensor_map_is_made_by_the_launch_and_found_by_its_number() {
     let device = on_device(module);
     has(&device, "p3_start:&[u16;0],p3_extent0:u32,p3_extent1:u32,p3_pitch:u32,p3_map:d::Encoded,");
     has(&device, "4usize+1usize+0usize+2usize+0usize+(::core::mem::size_of::<Unit>()!=0)asusize)");
+}
+
+/// As of a `TensorMap`, for a plane that is written.
+#[test]
+fn an_output_has_a_tensor_map_as_an_input_has() {
+    let module = "mod m { #[kernel] pub fn k(t: Thread<1>, y: TensorMapMut<f32, 32, 8>) {} }";
+    let host = on_host(module);
+    has(&host, "y:implp::MapOutput<'p1,f32>,");
+    has(
+        &host,
+        "letmut__staged1=p::MapOutput::stage(y,stream)?;let__p1=p::StagedMapOutput::output(&mut__staged1);",
+    );
+    has(&host, "\"y\",&__p1,<TensorMapMut<f32,32,8>>::FORM)?;");
+    has(&host, "let__p1:(*mutf32,[usize;3usize])=");
+    has(&host, "__loan.lend(p::device::TensorMapMut::from_raw_parts(__p1.0,__p1.1,::core::ptr::null()))");
+    let device = on_device(module);
+    has(&device, "p1_start:&mut[f32;0],p1_extent0:u32,p1_extent1:u32,p1_pitch:u32,p1_map:d::Encoded,");
+    has(
+        &device,
+        "d::TensorMapMut::from_raw_parts(p1_start.as_mut_ptr(),[p1_extent0asusize,p1_extent1asusize,p1_pitchasusize],",
+    );
 }
 
 /// Regions follow one another; slices begin at offsets that the launch gives.

@@ -1,8 +1,10 @@
 //! Shared memory in stages that take turns, filled by threads or by asynchronous copies.
 //!
-//! `kernels` has the kernels; `tiles` are stages that hold tiles of planes.
+//! `kernels` has the kernels; `tiles` are stages that hold tiles of planes, and `outputs` tiles that are stored.
 
 pub(crate) mod kernels;
+pub(crate) mod output_kernels;
+pub(crate) mod outputs;
 pub(crate) mod tile_kernels;
 pub(crate) mod tiles;
 

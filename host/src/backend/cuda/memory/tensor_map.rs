@@ -15,20 +15,22 @@ impl CudaDevice {
     /// The tensor map of a plane; one that is not used if nothing could read it.
     pub(crate) fn encode(&self, tiled: &Tiled) -> Result<Encoded> {
         let mut encoded = Encoded::UNUSED;
-        let Tiled { start, element, extent: [width, height], pitch, tile } = *tiled;
+        let Tiled { start, element, extent: [width, height], pitch, form } = *tiled;
         if self.capability() < (9, 0) || width == 0 || height == 0 {
             return Ok(encoded);
         }
         self.bind()?;
-        // The hardware copies bits, and fills with zeros beyond the edges.
+        // The hardware copies bits, and fills with zeros beyond the edges; it adds numbers.
         let kind = match element {
+            4 if form.is_float => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+            8 if form.is_float => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
             1 => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT8,
             2 => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT16,
             4 => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT32,
             _ => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT64,
         };
         // What reads a tile knows its layout by the same rule.
-        let swizzle = if tile[0] as usize * element == 128 {
+        let swizzle = if form.tile[0] as usize * element == 128 {
             CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B
         } else {
             CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE
@@ -43,7 +45,7 @@ impl CudaDevice {
                 start.cast_mut().cast(),
                 extent.as_ptr(),
                 pitch.as_ptr(),
-                tile.as_ptr(),
+                form.tile.as_ptr(),
                 [1; 2].as_ptr(),
                 CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE as c_uint,
                 swizzle as c_uint,
