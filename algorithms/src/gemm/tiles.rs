@@ -187,17 +187,6 @@ pub mod tiles {
         GroupedRows::new(c, pitch, [parts * s.batches as usize * rows, columns.div_ceil(group)])
     }
 
-    /// The rows of a tile, up to the end of its batch or group; `above` are those of other parts.
-    #[inline(always)]
-    fn rows_of_tile(
-        rows: GroupedRows<u64>,
-        group: usize,
-        above: usize,
-        ResultTile { rows: [first, end], column, .. }: ResultTile,
-    ) -> GroupedRows<u64> {
-        rows.part([above + first, column / group]).first_rows(end - first)
-    }
-
     /// Where large tiles are stored, as `C`; if it `ADDS`, beside `beta` times what was there before.
     struct Results<'c, U, C, const ADDS: bool> {
         warp: &'c Warp<'c>,
@@ -213,7 +202,7 @@ pub mod tiles {
     {
         #[inline(always)]
         fn of(&mut self, place: [usize; 2], sums: &ProductSums<N, U>) {
-            let (to, [alpha, _]) = (rows_of_tile(self.c, C::GROUP, 0, self.tiles.at(place)), self.scales);
+            let (to, [alpha, _]) = (self.c.of_tile(self.tiles.at(place), C::GROUP), self.scales);
             if ADDS {
                 return add::<_, C, N>(sums, self.warp, self.scales, to);
             }
@@ -277,13 +266,15 @@ pub mod tiles {
         let [parts, elements] = form.sizes.parts.map(|it| it as usize);
         let tiles = all.partial_places(t, [parts, elements]);
         t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place, depth }, sums| {
+            let tile = all.at(place);
             if parts == 1 {
-                let to = rows_of_tile(rows_of(&form, c, C::GROUP, 1), C::GROUP, 0, all.at(place));
+                let to = rows_of(&form, c, C::GROUP, 1).of_tile(tile, C::GROUP);
                 return add::<_, C, N>(sums, &t.warp(), form.scales, to);
             }
             let (part, scales) = (depth[0] / elements, [T::Sum::ONE, T::Sum::ZERO]);
             let (group, above) = (<T::Sum as Stored<T::Sum>>::GROUP, part * all.batches * all.extent[0]);
-            let to = rows_of_tile(rows_of(&form, c, group, parts), group, above, all.at(place));
+            let tile = ResultTile { rows: tile.rows.map(|row| above + row), ..tile };
+            let to = rows_of(&form, c, group, parts).of_tile(tile, group);
             add::<_, T::Sum, N>(sums, &t.warp(), scales, to);
         });
         all.groups.check(t, all.extent[0]);

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 
 use bytemuck::Pod;
 
-use super::{ProductSums, ROW, each_column};
+use super::{ProductSums, ROW, ResultTile, each_column};
 use crate::atomic::{AtomicLoadStore, DeviceAtomic, Ordering::Relaxed};
 use crate::matrix::{COLUMNS, ROWS, unrolled};
 use crate::shared::{Shared, without_elements};
@@ -140,20 +140,23 @@ impl<'c, G: StoredGroup> GroupedRows<'c, G> {
         GroupedRows { start: self.start.wrapping_add(row * self.pitch as usize + group), extent, ..self }
     }
 
-    /// The same, of which only so many rows count.
+    /// Those of a tile, up to the end of its batch or group; `of_group` columns have a group.
     #[inline(always)]
-    pub fn first_rows(self, rows: usize) -> Self {
-        let [of, columns] = self.extent;
-        GroupedRows { extent: [rows.min(of as usize) as u32, columns], ..self }
+    pub fn of_tile(self, ResultTile { rows: [first, end], column, .. }: ResultTile, of_group: usize) -> Self {
+        let part = self.part([first, column / of_group]);
+        let [rows, columns] = part.extent;
+        GroupedRows { extent: [(end - first).min(rows as usize) as u32, columns], ..part }
     }
 
     /// The groups of a row; none if there is no such row.
     #[inline(always)]
     pub fn row(self, row: usize) -> &'c [DeviceAtomic<G>] {
         let [rows, columns] = self.extent;
-        let len = if row < rows as usize { columns as usize } else { 0 };
+        if row >= rows as usize || columns == 0 {
+            return &[];
+        }
         // SAFETY: `new` has seen that there are so many.
-        unsafe { core::slice::from_raw_parts(self.address(row, 0), len) }
+        unsafe { core::slice::from_raw_parts(self.address(row, 0), columns as usize) }
     }
 
     /// A group of a row.

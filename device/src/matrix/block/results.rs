@@ -318,7 +318,7 @@ impl<U: Copy, C: ProductResult, F: SumFunction<U, C>, const N: usize> EachProduc
         }
         let ([row, column], [rows, columns]) = (place, tiles.extent);
         let tile = if is_one { ResultTile { matrix: 0, rows: [row, rows], column } } else { tiles.at(place) };
-        let out = out.part([row, tile.column / C::GROUP]).first_rows(tile.rows[1] - row);
+        let out = out.of_tile(tile, C::GROUP);
         if warp.all(row + tiles.tile[0] <= tile.rows[1] && tile.column + tiles.tile[1] <= columns) {
             C::store(sums, warp, memory.as_mut(), &Target::<_, _, true> { out, tile, columns, function });
         } else {
@@ -393,7 +393,7 @@ pub fn multiply_parts<
     t.multiply_tiles(memory, a, b, tiles, |PartialProduct { place, depth }, of_part| {
         let (tile, above) = (all.at(place), depth[0] / elements.max(1) * extent[0]);
         let tile = ResultTile { rows: tile.rows.map(|row| above + row), ..tile };
-        let out = sums.part([tile.rows[0], tile.column / group]).first_rows(tile.rows[1] - tile.rows[0]);
+        let out = sums.of_tile(tile, group);
         let target = Target::<_, _, false> { out, tile, columns, function: Unchanged };
         <T::Sum as ProductResult>::store(of_part, &warp, None, &target);
     });
