@@ -74,7 +74,7 @@ impl MapForm {
 /// If the column is no multiple of 16 bytes, or the place is 2^31 or more.
 #[track_caller]
 #[inline(always)]
-pub(crate) fn checked<T>([row, column]: [isize; 2]) -> [i32; 2] {
+pub(crate) fn tile_place<T>([row, column]: [isize; 2]) -> [i32; 2] {
     let place = [row as i32, column as i32];
     assert!(place.map(|it| it as isize) == [row, column], "a tile's place is less than 2^31");
     assert!(
@@ -162,7 +162,7 @@ impl<'a, T: DeviceCopy, const W: usize, const H: usize> TensorMap<'a, T, W, H> {
     #[inline(always)]
     #[allow(unused_variables)]
     pub fn prefetch<const R: usize>(&self, thread: &Thread<'_, R>, place: [isize; 2]) {
-        let [row, column] = checked::<T>(place);
+        let [row, column] = tile_place::<T>(place);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
         // SAFETY: the map is that of the plane, if that is not empty; what is fetched changes nothing. There is no branch, which might hide
         // that all threads come to a barrier behind it.

@@ -19,9 +19,9 @@ use crate::shared::SharedElement;
 /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`), by a tensor map that the launch makes (driver API
 /// `cuTensorMapEncodeTiled()`). Meanwhile the block computes. Elsewhere each thread stores or adds elements of its own.
 ///
-/// A tile may be stored anywhere, by any block: the kernel reads nothing of the plane. Where several stores reach an element, any of them remains;
-/// where some of them add, all that add count, in any order. The width and the height of tiles are limited as those of a
-/// [`TensorMap`](crate::TensorMap).
+/// A tile may be stored anywhere, by any block: the kernel reads nothing of the plane. Where several stores reach an element, any of
+/// them remains, and what was added before it is lost; additions alone count all, in any order. The width and the height of
+/// tiles are limited as those of a [`TensorMap`](crate::TensorMap).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -106,8 +106,8 @@ impl<T: MapNumber, const W: usize, const H: usize> TensorMapMut<'_, T, W, H> {
     ///
     /// # Safety
     /// While the kernel runs, all of these elements are valid for reads and writes, and only values of this type that have the same
-    /// start, in all threads, reach them. In code for `sm_90a` `map` is the address of a tensor map of
-    /// the plane, for tiles of this size, in the parameters of the kernel, unless the plane is empty.
+    /// start, in all threads, reach them. In code for `sm_90a` `map` is the address of a tensor map of the plane, for tiles of this
+    /// size, in the parameters of the kernel, unless the plane is empty; rows have a multiple of 16 bytes.
     #[doc(hidden)]
     #[inline(always)]
     #[allow(unused_variables)]

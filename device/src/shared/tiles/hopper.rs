@@ -1,8 +1,8 @@
 //! Tiles by the instructions of `sm_90a`. The first thread of a block starts each copy, and all wait for it at a barrier in shared memory
 //! of the stage (`mbarrier`), whose phase ends once in each round through the stages, with or without a copy.
 //!
-//! A copy must not arrive in the memory of a block that has ended, nor be read from it. So the first thread waits for its copies before it ends: after the
-//! kernel's function, whatever that did with the stages, and when it panics.
+//! A copy must not arrive in the memory of a block that has ended, nor be read from it. So the first thread waits for its copies before
+//! it ends: after the kernel's function, whatever that did with the stages, and when it panics.
 
 use core::arch::asm;
 use core::mem::offset_of;

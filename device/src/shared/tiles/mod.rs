@@ -11,7 +11,7 @@ use core::ops::Index;
 
 use super::{Advance, Shared, SharedElement, sealed, without_elements};
 use crate::element::device_copy::DeviceCopy;
-use crate::memory::tensor_map::{TensorMap, checked};
+use crate::memory::tensor_map::{TensorMap, tile_place};
 use crate::thread::Thread;
 
 /// The alignment of a tile.
@@ -210,7 +210,7 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
         place: [isize; 2],
     ) {
         assert!(!self.is_copied, "a stage is copied to once in a turn");
-        let place = checked::<T>(place);
+        let place = tile_place::<T>(place);
         thread.agree_on(&&mut *self);
         self.is_copied = true;
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]

@@ -6,7 +6,7 @@ use super::Stage;
 use crate::atomic::AtomicValue;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
 use crate::atomic::{DeviceAtomic, Ordering::Relaxed};
-use crate::memory::tensor_map::checked;
+use crate::memory::tensor_map::tile_place;
 use crate::memory::tensor_map_mut::{MapNumber, TensorMapMut};
 use crate::shared::array::ArrayElement;
 use crate::shared::{Published, SharedArray};
@@ -103,9 +103,9 @@ impl<T, const W: usize, const H: usize> Index<[usize; 2]> for OutputTile<T, W, H
 /// The place of a tile that is stored, as the hardware takes it: one before the first row or column is an illegal instruction.
 #[track_caller]
 #[inline(always)]
-fn not_before<T>([row, column]: [usize; 2]) -> [i32; 2] {
+fn stored_place<T>([row, column]: [usize; 2]) -> [i32; 2] {
     assert!(row.max(column) <= i32::MAX as usize, "a tile's place is less than 2^31");
-    checked::<T>([row as isize, column as isize])
+    tile_place::<T>([row as isize, column as isize])
 }
 
 /// Waits until all that the thread has started to store has been read.
@@ -140,7 +140,7 @@ macro_rules! start {
 }
 
 impl<T: MapNumber, const W: usize, const H: usize> TensorMapMut<'_, T, W, H> {
-    /// Stores the tile, its first element at `[row, column]`, and what is beyond the edges of the plane nowhere. The column is a
+    /// Stores the tile, its first element at `[row, column]`; what would lie beyond the edges of the plane is left out. The column is a
     /// multiple of 16 bytes. All threads of the block make the call together, with the same place; the first one's counts. The tile stays
     /// readable; when it is reclaimed, it has been read. The plane has the elements when the kernel has ended.
     ///
@@ -156,7 +156,7 @@ impl<T: MapNumber, const W: usize, const H: usize> TensorMapMut<'_, T, W, H> {
         tile: &Published<'_, OutputTile<T, W, H>, ID>,
         place: [usize; 2],
     ) {
-        let place = not_before::<T>(place);
+        let place = stored_place::<T>(place);
         thread.agree_on(tile);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
         start!("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group", self, thread, tile, place);
@@ -181,7 +181,7 @@ impl<T: MapNumber, const W: usize, const H: usize> TensorMapMut<'_, T, W, H> {
     ) where
         T: AtomicValue,
     {
-        let place = not_before::<T>(place);
+        let place = stored_place::<T>(place);
         thread.agree_on(tile);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
         start!(

@@ -23,8 +23,8 @@ pub(crate) const CASES: &[Case] = &[
 
 const BLOCKS: u32 = 3;
 
-/// Stores tiles of `W` columns, which do not overlap, within a plane, across its edges and beyond them, to a plane with that many times 16 bytes in a row,
-/// and rows; in a matrix with `beside` times 16 bytes on either side. The first of them begins at `first`.
+/// Stores tiles of `W` columns, which do not overlap, to a plane that has so many times 16 bytes in a row, and so many rows: within it, across its
+/// edges and beyond them. On either side of it the matrix has `beside` times 16 bytes. The first tile begins at `first`.
 fn check_stores<T: Numbered + NoUninit + PartialEq + Debug, const W: usize>(
     stream: &Stream,
     ([width, height], beside): ([usize; 2], usize),
@@ -82,7 +82,7 @@ fn tiles_of_any_element_are_stored_to_any_place(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Adds whole numbers at random places, within a plane and across its edges.
+/// Adds numbers whose sums are exact at random places, within a plane and across its edges. The bits of subnormal ones are whole.
 fn check_sums<T: MapNumber + AtomicValue + std::ops::AddAssign + PartialEq + Debug>(
     stream: &Stream,
     of: impl Fn(i32) -> T,
@@ -119,7 +119,7 @@ fn tiles_are_added_by_many_blocks(device: &Device) -> Outcome {
     }
     check! {
         u32 |x| x as u32 * 2000; i32 |x| -x; u64 |x| x as u64 + (1 << 33); i64 |x| 7 - i64::from(x);
-        f32 |x| x as f32; f64 |x| f64::from(x) + 0.5;
+        f32 |x| x as f32; f64 |x| f64::from(x) + 0.5; f32 |x| f32::from_bits(x as u32);
     }
     Ok(())
 }
