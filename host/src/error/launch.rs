@@ -144,7 +144,7 @@ pub enum LaunchError {
     /// The rows of a plane that is copied by a tensor map (`TensorMap`) do not all begin at a multiple of 16 bytes.
     #[error(
         "kernel `{kernel}`: rows of `{argument}` begin {row} bytes after each other, and the first one {start} bytes after a multiple of 16: \
-         a `TensorMap` needs rows that begin at multiples of 16 bytes"
+         a tensor map needs rows that begin at multiples of 16 bytes"
     )]
     TensorMapUnaligned {
         /// The kernel's name.
