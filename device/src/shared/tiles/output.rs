@@ -121,7 +121,7 @@ pub(super) fn wait_for_reads() {
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 macro_rules! start {
     ($instruction:literal, $plane:expr, $thread:expr, $tile:expr, $place:expr) => {{
-        let (from, [row, column]) = (Stage::tile((&raw const **$tile).cast::<Stage<T, W, H>>()), $place);
+        let (from, [row, column]) = (Stage::tile(&raw const $tile.0), $place);
         let (map, is_full) = $plane.map();
         // SAFETY: the map is that of such tiles in the plane, of which all accesses are like this one; one of an empty plane is not used. The
         // tile has been published; before it is reclaimed, and before the block ends, this thread waits until it has been read.

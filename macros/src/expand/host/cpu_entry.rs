@@ -18,6 +18,8 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     let cfgs = kernel.cfgs();
     let regions = shared::regions(kernel, &quote!(::ferrogrid::__private::device), &quote!(__thread));
     let extent = extent_type(kernel);
+    // A tensor map, which nothing reads here.
+    let encoded = quote!(::ferrogrid::__private::device::Encoded);
     let mut reads = Vec::new();
     let mut orders = Vec::new();
     // In the order of the body, which may differ from that of the entry point.
@@ -90,9 +92,8 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                     quote!(let #local: #plane<#element> = #plane::#made(#start, [#(#extents as usize),*]);)
                 });
                 arguments[number] = Some(if *is_mapped {
-                    let map = quote!(::ferrogrid::__private::device::Encoded);
-                    let skipped = read(map.clone());
-                    reads.push(quote!(let _: #map = #skipped;));
+                    let map = read(encoded.clone());
+                    reads.push(quote!(let _: #encoded = #map;));
                     borrowed(
                         &quote!(::ferrogrid::__private::device::TensorMap::from_raw_parts(#local, ::core::ptr::null())),
                     )
@@ -111,9 +112,8 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                     quote!(let #local: (*mut #element, [usize; #count]) = (#start, [#(#extents as usize),*]);),
                 );
                 let map = is_mapped.then(|| {
-                    let map = quote!(::ferrogrid::__private::device::Encoded);
-                    let skipped = read(map.clone());
-                    reads.push(quote!(let _: #map = #skipped;));
+                    let map = read(encoded.clone());
+                    reads.push(quote!(let _: #encoded = #map;));
                     quote!(, ::core::ptr::null())
                 });
                 let claims = is_claimed(parameter).then(|| claims(number));
