@@ -92,11 +92,6 @@ fn measure<T: Attended + Drawn + HalfFloat>(
     ];
     let (of_y, of_dy) = (y.view_2d(width, height)?.into(), dy.view_2d(width, height)?.into());
     let pass = AttentionPass { q: of_q, k: of_k, v: of_v, y: of_y, log_sums: log_sums.view(), dy: of_dy };
-    let seconds_of_gradients = median(stream, || {
-        let [dq, dk, dv] = gradients.each_mut().map(|it| it.view_2d_mut(width, height));
-        let gradients = AttentionGradients { dq: dq?.into(), dk: dk?.into(), dv: dv?.into() };
-        algorithms::attention_gradients(stream, pass, gradients, attention)
-    })?;
     let [q, k, v, y] = [
         stream.download(device_q)?,
         stream.download(device_k)?,
@@ -108,18 +103,26 @@ fn measure<T: Attended + Drawn + HalfFloat>(
         check_query(layout, [&q, &k, &v, &y], row, first..first + seen, 0.5)
             .map_err(|error| format!("{name}: {error}"))?;
     }
-    let [dq, dk, dv] = [&gradients[0], &gradients[1], &gradients[2]].map(|it| stream.download(it));
     let (dy, log_sums) = (stream.download(&dy)?, stream.download(&log_sums)?);
-    check_gradients(&Found {
-        layout,
-        is_causal,
-        inputs: [q, k, v, y, dy],
-        log_sums,
-        gradients: [dq?, dk?, dv?],
-    })
-    .map_err(|error| format!("{name}, {size}, {length}: {error}"))?;
+    let mut found =
+        Found { layout, is_causal, inputs: [q, k, v, y, dy], log_sums, gradients: [const { Vec::new() }; 3] };
+    let mut figures = vec![("attention", seconds)];
+    for (what, attention) in [("gradients", attention), ("gradients-any-order", attention.any_order())] {
+        for gradient in &mut gradients {
+            stream.fill_into(T::NAN, gradient)?;
+        }
+        let seconds = median(stream, || {
+            let [dq, dk, dv] = gradients.each_mut().map(|it| it.view_2d_mut(width, height));
+            let gradients = AttentionGradients { dq: dq?.into(), dk: dk?.into(), dv: dv?.into() };
+            algorithms::attention_gradients(stream, pass, gradients, attention)
+        })?;
+        let [dq, dk, dv] = gradients.each_ref().map(|it| stream.download(it));
+        found.gradients = [dq?, dk?, dv?];
+        check_gradients(&found).map_err(|error| format!("{what}, {name}, {size}, {length}: {error}"))?;
+        figures.push((what, seconds));
+    }
     let (causal, beside) = (if is_causal { "_causal" } else { "" }, if is_beside { "_beside" } else { "" });
-    for (what, seconds) in [("attention", seconds), ("gradients", seconds_of_gradients)] {
+    for (what, seconds) in figures {
         println!("{{\"name\": \"{what}_{name}_{size}{causal}_{length}{beside}\", \"seconds\": {seconds}}}");
     }
     Ok(())

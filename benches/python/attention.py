@@ -44,7 +44,7 @@ def timed(name, backend):
     size, length = int(size), int(length)
     shape = (TOKENS // length, WIDTH // size, length, size)
     q, k, v, dy = (torch.randn(shape, device="cuda", dtype=DTYPES[dtype]) for _ in range(4))
-    is_backward = what == "gradients"
+    is_backward = what.startswith("gradients")
 
     def forward():
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(causal))

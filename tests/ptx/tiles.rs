@@ -11,8 +11,8 @@ mod kernels {
     use atomic::{AtomicLoadStore, Ordering::Relaxed};
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
     use ferrogrid::device::matrix::{
-        HalfElement, MatrixElement, PairedProducts, ProductElement, ProductSums, Products, TiledFactor,
-        TwoProducts,
+        AddedTiles, HalfElement, MatrixElement, PairStep, PairedFactors, PairedPlace, PairedProducts,
+        ProductElement, ProductSums, Products, TiledFactor, TwoProducts,
     };
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
@@ -144,20 +144,13 @@ mod kernels {
         memory: Shared<PairedProducts<bf16, 128, 64, 64, 4>, ID>,
     ) {
         let row = t.block_idx()[0] as usize * 128;
-        let differences =
-            |_, p: &ProductSums<64>, q: &mut ProductSums<64>| q.zip_places(p, |_, _, [q, p]| p - q);
+        let differences = |_: PairStep<64>, p: &ProductSums<64>, q: &mut ProductSums<64>| {
+            q.zip_places(p, |_, _, [q, p]| p - q)
+        };
         let steps = right[0].height() / 64;
-        t.multiply_pairs(
-            memory,
-            left,
-            right,
-            row,
-            steps,
-            |step| [step * 64, 0],
-            |_, _| (),
-            differences,
-            |[sums]| store(row, &sums, y),
-        );
+        let factors = PairedFactors { left, right, row, steps, values: None, added: () };
+        let places = |step| PairedPlace::of_row(step * 64);
+        t.multiply_pairs(memory, factors, places, |_, _| (), differences, |[sums]| store(row, &sums, y));
     }
 
     /// A block begins with all registers.
@@ -173,6 +166,29 @@ mod kernels {
         memory: Shared<PairedProducts<bf16, 128, 64, 64, 4>>,
     ) {
         multiply_pairs(&t, [[a, b], [c, d]], y, memory);
+    }
+
+    /// y <- y + (p - q)^T a, with the sums of `pairs`.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn added_pairs(
+        t: Thread<1>,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: TensorMap<bf16, 64, 64>,
+        d: TensorMap<bf16, 64, 64>,
+        values: TensorMap<f32, 64, 2>,
+        y: TensorMapMut<f32, 32, 16>,
+        memory: Shared<PairedProducts<bf16, 128, 64, 128, 3, AddedTiles<bf16, 128, 64, 128>>>,
+    ) {
+        let (row, steps) = (t.block_idx()[0] as usize * 128, c.height() / 64);
+        let factors =
+            PairedFactors { left: [a, b], right: [c, d], row, steps, values: Some(values), added: &y };
+        let differences = |step: PairStep<64>, p: &ProductSums<64>, q: &mut ProductSums<64>| {
+            q.zip_places(p, |_, column, [q, p]| p - q * step.value(1, column));
+        };
+        let places = |step| PairedPlace::of_row(step * 64);
+        t.multiply_pairs(memory, factors, places, |_, _| (), differences, |[_]| ());
     }
 
     /// A block may begin with fewer registers.
@@ -364,6 +380,22 @@ fn products_of_other_elements_are_in_registers_too() {
 }
 
 /// The first products, of each step those by rounded sums, and those of the next step.
+#[test]
+fn third_products_are_added_at_once() {
+    for (architecture, lines) in code(kernels::added_pairs::kernel()) {
+        let words = [
+            "wgmma.mma_async",
+            "setmaxnreg",
+            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add",
+            "ld.shared.v2.f32",
+        ];
+        let found = words.map(|word| count(&lines, word));
+        // Pairs before and in the loop, what they make, and third products in the loop and behind it. Values of two columns are read at once.
+        let expected = if architecture == "sm_90a" { [2 * 2 * 8 + 4 + 2 * 8, 2, 4, 8] } else { [0; 4] };
+        assert_eq!(found, expected, "{architecture}: {lines:#?}");
+    }
+}
+
 #[test]
 fn pairs_of_products_share_registers_if_a_block_has_all() {
     for (kernel, shared) in [(kernels::pairs::kernel(), 2), (kernels::pairs_beside_others::kernel(), 0)] {

@@ -18,7 +18,8 @@ use gradients::kernels::kernels::{
 };
 use gradients::kernels::steps::prepare;
 use gradients::tiled::kernels::{
-    of_keys_tiles_64, of_keys_tiles_128, of_queries_tiles_64, of_queries_tiles_128,
+    of_both_tiles_64, of_both_tiles_128, of_keys_tiles_64, of_keys_tiles_128, of_queries_tiles_64,
+    of_queries_tiles_128, round_queries,
 };
 pub use gradients::{AttentionGradients, AttentionPass, attention_gradients, attention_with_log_sums};
 use kernels::kernels::{attend_64, attend_128, attend_256};
@@ -52,6 +53,9 @@ pub trait Attended:
     + of_keys_tiles_128::Instance
     + of_queries_tiles_64::Instance
     + of_queries_tiles_128::Instance
+    + of_both_tiles_64::Instance
+    + of_both_tiles_128::Instance
+    + round_queries::Instance
 {
 }
 impl Attended for f16 {}
@@ -65,6 +69,7 @@ pub struct Attention<'s> {
     size: usize,
     is_causal: bool,
     scale: Option<f32>,
+    adds_in_any_order: bool,
     /// Where the sequences of queries and of keys begin, and the end of the last ones.
     sequences: Option<[DeviceView<'s, u32>; 2]>,
 }
@@ -74,7 +79,15 @@ impl<'s> Attention<'s> {
     /// `1 / sqrt(size)`.
     #[must_use]
     pub fn new(heads: usize, size: usize) -> Self {
-        Attention { heads, key_heads: heads, size, is_causal: false, scale: None, sequences: None }
+        Attention {
+            heads,
+            key_heads: heads,
+            size,
+            is_causal: false,
+            scale: None,
+            adds_in_any_order: false,
+            sequences: None,
+        }
     }
 
     /// The heads of keys and values in all batches, which divide the others: each is used by as many neighbouring heads of queries
@@ -94,6 +107,15 @@ impl<'s> Attention<'s> {
     #[must_use]
     pub fn scale(self, scale: f32) -> Self {
         Attention { scale: Some(scale), ..self }
+    }
+
+    /// Allows [`attention_gradients`] to add the gradients of queries in any order (what FlashAttention and cuDNN do unless they are asked to be
+    /// deterministic): their bits may differ in each run. On GPUs of compute capability 9.0 it multiplies scores once, in place of twice, with
+    /// heads of up to 128 elements, if keys and queries are multiples of 128 (queries of 64, with more than 64 elements); a temporary matrix has 4
+    /// bytes for each element of the queries.
+    #[must_use]
+    pub fn any_order(self) -> Self {
+        Attention { adds_in_any_order: true, ..self }
     }
 
     /// Heads have the rows of several sequences, one after the other, each of which attends to itself alone (FlashAttention's

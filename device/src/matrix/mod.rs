@@ -12,13 +12,16 @@ mod source;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_89")))]
 mod steps;
 
+#[cfg(feature = "half")]
+pub use block::{
+    Added, AddedSums, AddedTiles, HalfElement, PairStep, PairedFactors, PairedPlace, PairedProducts,
+    Transposed, TransposedEach, TwoProducts,
+};
 pub use block::{
     Columns, EachProduct, GroupedRows, PartialProduct, ProductElement, ProductPlace, ProductResult,
     ProductSums, ProductTiles, Products, ResultRows, ResultTile, RowGroups, StoredGroup, StoredPair,
     TiledFactor, WarpRows,
 };
-#[cfg(feature = "half")]
-pub use block::{HalfElement, PairedProducts, Transposed, TransposedEach, TwoProducts};
 #[doc(hidden)]
 pub use block::{
     Several, SumFunction, multiply_and_store, multiply_parts, nearest, nearest_of_plane, store_parts,

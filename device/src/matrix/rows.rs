@@ -1,11 +1,12 @@
 //! Work on the rows of an accumulator, and accumulators as factors: what kernels put between two products, such as a softmax.
 
-use super::block::{ProductSums, each_column};
+use super::block::{GROUP, ProductSums, each_column, first_sum};
 use super::{
     Accumulator, COLUMNS, FragmentA, FragmentB, MatrixElement, ROWS, assert_whole, own_place, unrolled,
 };
 #[cfg(feature = "half")]
 use crate::number::half::HalfFloat;
+use crate::thread::Thread;
 use crate::warp::{Exchange, Warp};
 
 /// A value for each row of an [`Accumulator`] with `M` times [`ROWS`](super::ROWS) rows, known to each thread that holds a part of the
@@ -55,7 +56,23 @@ pub struct RowValues<V, const M: usize = 1> {
     values: [[V; 2]; M],
 }
 
+impl<V: Copy> RowValues<V> {
+    /// `value` for each row of a block's products ([`ProductSums`]) that the thread has sums of; one that has none gets those of the first
+    /// rows.
+    #[inline(always)]
+    pub fn of_product(thread: &Thread<'_, 1>, mut value: impl FnMut(usize) -> V) -> Self {
+        let [row, _] = first_sum((thread.thread_rank() as usize).saturating_sub(GROUP));
+        RowValues { values: [[value(row), value(row + ROWS / 2)]] }
+    }
+}
+
 impl<V: Copy, const M: usize> RowValues<V, M> {
+    /// The value of a row that the thread holds a part of.
+    #[inline(always)]
+    pub fn get(&self, row: usize) -> V {
+        self.values[row / ROWS % M][row / (ROWS / 2) % 2]
+    }
+
     /// `value` for each row.
     #[inline(always)]
     pub fn splat(value: V) -> Self {
@@ -239,6 +256,36 @@ impl<const N: usize> ProductSums<N> {
             let ([a, b, c, d], column, lower) = (self.sums[n], column + n * COLUMNS, row + ROWS / 2);
             self.sums[n] =
                 [f(row, column, a), f(row, column + 1, b), f(lower, column, c), f(lower, column + 1, d)];
+        });
+    }
+
+    /// Replaces sums whose column exceeds their row by more than `most`, a causal mask. That needs fewer registers than
+    /// [`map_places`](Self::map_places), which has rows and columns as numbers.
+    #[inline(always)]
+    pub fn mask_above(&mut self, most: i32, by: f32) {
+        let [row, column] = self.first.map(|it| it as i32);
+        let above = (column - row).saturating_sub(most);
+        self.mask(by, |down, right| above > down - right);
+    }
+
+    /// Replaces sums whose row exceeds their column by more than `most`: a causal mask of a transposed product.
+    #[inline(always)]
+    pub fn mask_below(&mut self, most: i32, by: f32) {
+        let [row, column] = self.first.map(|it| it as i32);
+        let below = (row - column).saturating_sub(most);
+        self.mask(by, |down, right| below > right - down);
+    }
+
+    /// Replaces sums that are so far below and right of the first one.
+    #[inline(always)]
+    fn mask(&mut self, by: f32, is_masked: impl Fn(i32, i32) -> bool) {
+        each_column!(n, N, {
+            unrolled!(number in 4, {
+                let (down, right) = (number / 2 * (ROWS / 2), n * COLUMNS + number % 2);
+                if is_masked(down as i32, right as i32) {
+                    self.sums[n][number] = by;
+                }
+            });
         });
     }
 

@@ -11,6 +11,8 @@ pub(crate) const CASES: &[Case] = &[
     ("products_of_what_comes_of_products", products_of_what_comes_of_products),
     ("a_panic_between_two_products_ends_the_launch", a_panic_between_two_products_ends_the_launch),
     ("pairs_of_products_have_common_factors", pairs_of_products_have_common_factors),
+    ("third_products_are_added", third_products_are_added),
+    ("sums_beyond_a_diagonal_are_masked", sums_beyond_a_diagonal_are_masked),
     ("a_panic_between_pairs_of_products_ends_the_launch", a_panic_between_pairs_of_products_ends_the_launch),
 ];
 
@@ -80,15 +82,17 @@ fn a_panic_between_two_products_ends_the_launch(device: &Device) -> Outcome {
     names(&expect_error("a panic", stream.synchronize(), is_panic)?, &["the third step"])
 }
 
-/// What the kernels of pairs compute, with sums of whole numbers.
-fn pairs<T: HalfFloat>([a, b, c, d]: [&[T]; 4], depth: usize) -> [Vec<f32>; 2] {
+/// What the kernels of pairs compute, with sums of whole numbers: rows of `a`, and third products, which begin four rows late, as their numbers.
+fn pairs<T: HalfFloat>([a, b, c, d]: [&[T]; 4], [v, w]: [&[f32]; 2], depth: usize) -> [Vec<f32>; 3] {
     let dot = |a: &[T], b: &[T]| -> f32 { a.iter().zip(b).map(|(a, b)| a.to_f32() * b.to_f32()).sum() };
-    let mut results = [vec![0.0; a.len()], vec![0.0; a.len()]];
+    let mut results = [vec![0.0; a.len()], vec![0.0; a.len()], vec![0.0; c.len() + 4 * depth]];
     for (row, (a, b)) in a.chunks(depth).zip(b.chunks(depth)).enumerate() {
-        for (c, d) in c.chunks(depth).zip(d.chunks(depth)) {
-            let (p, q) = (dot(a, c), dot(b, d));
-            for (result, (weight, right)) in results.iter_mut().zip([(2.0 * p - q, c), (2.0 * p, d)]) {
-                let weight = T::from_f32(weight).to_f32();
+        for (other, (c, d)) in (4..).zip(c.chunks(depth).zip(d.chunks(depth))) {
+            let p = dot(a, c) * v[other];
+            let [p, q] = [p, p - dot(b, d) * w[other]].map(|sum| T::from_f32(sum).to_f32());
+            for (result, (row, weight, right)) in
+                results.iter_mut().zip([(row, q, c), (row, p, d), (other, q, a)])
+            {
                 let result = &mut result[row * depth..][..depth];
                 result.iter_mut().zip(right).for_each(|(y, x)| *y += weight * x.to_f32());
             }
@@ -97,61 +101,132 @@ fn pairs<T: HalfFloat>([a, b, c, d]: [&[T]; 4], depth: usize) -> [Vec<f32>; 2] {
     results
 }
 
-fn pairs_of_products_have_common_factors(device: &Device) -> Outcome {
-    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(512));
-    macro_rules! check {
-        ($($launch:path as $t:ident: $rows:literal, $deep:literal, $($result:ident)*;)*) => { $(
-            for [rows, others, depth] in SHAPES.into_iter().chain([[130, 200, $deep]]) {
-                let mut matrix = |len: usize| -> Vec<$t> {
-                    (0..len * depth).map(|_| $t::from_f32(f32::from(random.i8(-3..=3)))).collect()
-                };
-                let (a, b, c, d) = (matrix(rows), matrix(rows), matrix(others), matrix(others));
-                let expected = pairs([&a, &b, &c, &d], depth);
-                let (a, b) = (stream.upload(&a)?, stream.upload(&b)?);
-                let (c, d) = (stream.upload(&c)?, stream.upload(&d)?);
-                let [a, b] = [a.view_2d(depth, rows)?, b.view_2d(depth, rows)?];
-                let [c, d] = [c.view_2d(depth, others)?, d.view_2d(depth, others)?];
-                $(let mut $result = stream.fill(f32::NAN, rows * depth)?;)*
-                let grid = Grid::new(rows.div_ceil($rows) as u32, 128 + 2 * $rows);
-                $launch(&stream, grid, a, b, c, d, u32::MAX, $($result.as_atomic()),*)?;
-                for (found, expected) in [$(&$result),*].into_iter().zip(expected) {
-                    let what = format!("{} of {rows} and {others} rows of {depth}", stringify!($launch));
-                    expect(&what, stream.download(found)?, expected)?;
-                }
+/// Calls each kernel of pairs with matrices of all shapes, and compares its results.
+macro_rules! check_pairs {
+    ($device:ident: $($launch:path as $t:ident: $rows:literal, $deep:literal, $($result:ident)* $(+ $sums:ident)?;)*) => { $(
+        let (stream, mut random) = ($device.new_stream()?, fastrand::Rng::with_seed(512));
+        for [rows, others, depth] in SHAPES.into_iter().chain([[130, 200, $deep]]) {
+            let mut matrix = |len: usize| -> Vec<$t> {
+                (0..len * depth).map(|_| $t::from_f32(f32::from(random.i8(-3..=3)))).collect()
+            };
+            let (a, b, c, d) = (matrix(rows), matrix(rows), matrix(others), matrix(others));
+            // Rows begin at multiples of 16 bytes.
+            let width = (others + 4).next_multiple_of(4);
+            let values: Vec<f32> = (0..2 * width).map(|_| f32::from(random.i8(-2..=2))).collect();
+            let (v, w) = values.split_at(width);
+            let expected = pairs([&a, &b, &c, &d], [v, w], depth);
+            let (a, b) = (stream.upload(&a)?, stream.upload(&b)?);
+            let (c, d) = (stream.upload(&c)?, stream.upload(&d)?);
+            let values = stream.upload(&values)?;
+            let values = values.view_2d(width, 2)?;
+            let [a, b] = [a.view_2d(depth, rows)?, b.view_2d(depth, rows)?];
+            let [c, d] = [c.view_2d(depth, others)?, d.view_2d(depth, others)?];
+            $(let mut $result = stream.fill(f32::NAN, rows * depth)?;)*
+            $(let mut $sums = stream.fill(1.0_f32, (others + 4) * depth)?;)?
+            let grid = Grid::new(rows.div_ceil($rows) as u32, 128 + 2 * $rows);
+            $launch(
+                &stream, grid, a, b, c, d, values, u32::MAX, $($result.as_atomic(),)*
+                $($sums.view_2d_mut(depth, others + 4)?)?
+            )?;
+            let what = format!("{} of {rows} and {others} rows of {depth}", stringify!($launch));
+            for (found, expected) in [$(&$result),*].into_iter().zip(&expected) {
+                expect(&what, &stream.download(found)?, expected)?;
             }
-        )* };
+            $(
+                let found: Vec<f32> = stream.download(&$sums)?.into_iter().map(|sum| sum - 1.0).collect();
+                expect(&what, &found, &expected[2])?;
+            )?
+        }
+    )* };
+}
+
+fn pairs_of_products_have_common_factors(device: &Device) -> Outcome {
+    check_pairs!(device: twice::small_pairs as f16: 64, 64, y;);
+    if has_shared_memory(device, 132)? {
+        check_pairs!(device: twice::deep_pairs as bf16: 128, 128, y z;);
     }
-    check! {
-        twice::small_pairs as f16: 64, 64, y;
+    Ok(())
+}
+
+fn third_products_are_added(device: &Device) -> Outcome {
+    if has_shared_memory(device, 82)? {
+        check_pairs!(device: twice::small_added as f16: 64, 64, y z + sums;);
     }
-    if takes_deep_pairs(device)? {
-        check! {
-            twice::deep_pairs as bf16: 128, 128, y z;
+    if has_shared_memory(device, 227)? {
+        check_pairs!(
+            device:
+            twice::deep_added as bf16: 128, 128, y z + sums;
+            twice::long_added as f16: 128, 64, y z + sums;
+        );
+    }
+    Ok(())
+}
+
+fn sums_beyond_a_diagonal_are_masked(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let zeros = stream.zeros::<f16>(128 * 64)?;
+    let identity: Vec<f16> = (0..64 * 64).map(|i| if i % 65 == 0 { f16::ONE } else { f16::ZERO }).collect();
+    let (identity, mut y) = (stream.upload(&identity)?, stream.zeros(128 * 64)?);
+    for most in [i32::MIN, -70, -1, 0, 1, 17, 63, 127, i32::MAX] {
+        for is_above in [false, true] {
+            let (zeros, identity) = (zeros.view_2d(64, 128)?, identity.view_2d(64, 64)?);
+            twice::masked(&stream, Grid::new(1, 384), zeros, identity, most, is_above, y.as_atomic())?;
+            let expected: Vec<f32> = (0..128 * 64)
+                .map(|i| {
+                    let (row, column) = (i64::from(i / 64), i64::from(i % 64));
+                    let beyond = if is_above { column - row } else { row - column };
+                    row as f32 + if beyond > i64::from(most) { 500.0 } else { 0.0 }
+                })
+                .collect();
+            expect(&format!("beyond {most}, above {is_above}"), stream.download(&y)?, expected)?;
         }
     }
     Ok(())
 }
 
-/// Whether a block may have the shared memory of `deep_pairs`.
-fn takes_deep_pairs(device: &Device) -> Result<bool, Error> {
-    Ok(device.attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? >= 132 << 10)
+/// Whether a block may have so many KiB of shared memory.
+fn has_shared_memory(device: &Device, kib: i32) -> Result<bool, Error> {
+    Ok(device.attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? >= kib << 10)
 }
 
 fn a_panic_between_pairs_of_products_ends_the_launch(device: &Device) -> Outcome {
-    let stream = device.new_stream()?;
     let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
-    let (ones, mut y) = (stream.fill(f16::ONE, 300 * 64)?, stream.zeros(300 * 64)?);
-    let x = ones.view_2d(64, 300)?;
-    twice::small_pairs(&stream, Grid::new(2, 256), x, x, x, x, 2, y.as_atomic())?;
-    names(&expect_error("a panic", stream.synchronize(), is_panic)?, &["the third step"])?;
-    if !takes_deep_pairs(device)? {
+    let check = |stream: Stream, words: &str| {
+        names(&expect_error("a panic", stream.synchronize(), is_panic)?, &[words])
+    };
+    let stream = device.new_stream()?;
+    let (ones, v) = (stream.fill(f16::ONE, 300 * 64)?, stream.fill(1.0, 2 * 304)?);
+    let (x, mut y) = (ones.view_2d(64, 300)?, stream.zeros(300 * 64)?);
+    twice::small_pairs(&stream, Grid::new(2, 256), x, x, x, x, v.view_2d(304, 2)?, 2, y.as_atomic())?;
+    check(stream, "the third step")?;
+    if !has_shared_memory(device, 227)? {
         return Ok(());
     }
     // Two groups.
     let stream = device.new_stream()?;
-    let ones = stream.fill(bf16::ONE, 300 * 64)?;
-    let (mut y, mut z) = (stream.zeros(300 * 64)?, stream.zeros(300 * 64)?);
-    let (x, y, z) = (ones.view_2d(64, 300)?, y.as_atomic(), z.as_atomic());
-    twice::deep_pairs(&stream, Grid::new(2, 384), x, x, x, x, 2, y, z)?;
-    names(&expect_error("a panic", stream.synchronize(), is_panic)?, &["third"])
+    let (ones, v) = (stream.fill(bf16::ONE, 300 * 64)?, stream.fill(1.0, 2 * 304)?);
+    let [mut y, mut z, mut sums] =
+        [stream.zeros(300 * 64)?, stream.zeros(300 * 64)?, stream.zeros(300 * 64)?];
+    let (x, to_y, to_z) = (ones.view_2d(64, 300)?, y.as_atomic(), z.as_atomic());
+    twice::deep_pairs(&stream, Grid::new(2, 384), x, x, x, x, v.view_2d(304, 2)?, 2, to_y, to_z)?;
+    check(stream, "third")?;
+    // With additions in flight.
+    let stream = device.new_stream()?;
+    let (ones, v) = (stream.fill(bf16::ONE, 300 * 64)?, stream.fill(1.0, 2 * 304)?);
+    let x = ones.view_2d(64, 300)?;
+    let sums = sums.view_2d_mut(64, 300)?;
+    twice::deep_added(
+        &stream,
+        Grid::new(2, 384),
+        x,
+        x,
+        x,
+        x,
+        v.view_2d(304, 2)?,
+        2,
+        y.as_atomic(),
+        z.as_atomic(),
+        sums,
+    )?;
+    check(stream, "third")
 }

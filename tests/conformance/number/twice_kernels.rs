@@ -5,7 +5,10 @@
 pub mod twice {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{HalfElement, PairedProducts, ProductSums, TwoProducts};
+    use ferrogrid::device::matrix::{
+        Added, AddedTiles, HalfElement, PairStep, PairedFactors, PairedPlace, PairedProducts, ProductSums,
+        RowValues, TwoProducts,
+    };
     use ferrogrid::device::prelude::*;
 
     /// y <- (a b^T - the greatest of each row in a tile of `N` columns) c, where the sums are halved before each tile, unless step `last`
@@ -123,11 +126,52 @@ pub mod twice {
         compute(t, [a, b, c], last, y, memory);
     }
 
-    /// (2 p - q) c and 2 p d, or the first of them, with p = a c^T and q = b d^T, the last tiles first and then
-    /// one far past the end, unless step `last` comes.
+    /// The numbers of rows, those of columns masked above or below a diagonal, and added to their row's own: `c` is the identity.
+    #[inline(always)]
+    #[kernel(block = 384)]
+    pub fn masked(
+        t: Thread<1>,
+        zeros: TensorMap<f16, 64, 64>,
+        c: TensorMap<f16, 64, 64>,
+        most: i32,
+        is_above: bool,
+        y: &[DeviceAtomic<f32>],
+        memory: Shared<TwoProducts<f16, 128, 64, 64, 2>>,
+    ) {
+        let rows = RowValues::of_product(&t, |row| row as f32);
+        let first = |_: &mut (), _, sums: &mut ProductSums<64>| {
+            if is_above {
+                sums.mask_above(most, 500.0);
+            } else {
+                sums.mask_below(most, 500.0);
+            }
+            sums.map_places(|row, _, sum| sum + rows.get(row));
+        };
+        t.multiply_twice(
+            memory,
+            [zeros, zeros, c],
+            [0; 2],
+            1,
+            (),
+            first,
+            |_, _| (),
+            |(), sums| {
+                sums.for_each_pair(|i, column, pair| {
+                    for (column, sum) in (column..).zip(pair) {
+                        y[i * 64 + column].store(sum, Relaxed);
+                    }
+                });
+            },
+        );
+    }
+
+    /// (p v - q w) c and p v d, or the first of them, with p = a c^T and q = b d^T and numbers v and w of each row of c and d, the last tiles first
+    /// and then one far past the end, unless step `last` comes. The numbers begin four columns late, and so do the rows that third products are
+    /// added to.
     #[inline(always)]
     fn compute_pairs<
         T: HalfElement,
+        X: Added<T, M, N, D>,
         const M: usize,
         const N: usize,
         const D: usize,
@@ -137,19 +181,22 @@ pub mod twice {
     >(
         t: Thread<1>,
         [left, right]: [[TensorMap<T, 64, 64>; 2]; 2],
+        values: TensorMap<f32, N, 2>,
         last: u32,
         results: [&[DeviceAtomic<f32>]; R],
-        memory: Shared<PairedProducts<T, M, N, D, S>, ID>,
+        added: X::Plane<'_>,
+        memory: Shared<PairedProducts<T, M, N, D, S, X>, ID>,
     ) {
         let (height, width) = (left[0].height(), left[0].width());
         let row = t.block_idx()[0] as usize * M;
-        let first = |step: usize, p: &mut ProductSums<N>| {
-            assert!(step < last as usize || t.thread_rank() != 200, "the third step");
-            p.map_places(|_, _, p| 2.0 * p);
+        let first = |step: PairStep<N>, p: &mut ProductSums<N>| {
+            assert!(step.number() < last as usize || t.thread_rank() != 200, "the third step");
+            assert!(step.tag() as usize == 3 * step.number(), "the tag is that of the first thread");
+            p.map_places(|_, column, p| step.value(0, column) * p);
         };
-        let second = |step: usize, p: &ProductSums<N>, q: &mut ProductSums<N>| {
-            assert!(step < last as usize + 1 || t.thread_rank() != 300, "the third second step");
-            q.zip_places(p, |_, _, [q, p]| p - q);
+        let second = |step: PairStep<N>, p: &ProductSums<N>, q: &mut ProductSums<N>| {
+            assert!(step.number() < last as usize + 1 || t.thread_rank() != 300, "the third second step");
+            q.zip_places(p, |_, column, [q, p]| p - step.value(1, column) * q);
         };
         let store = |to: &[DeviceAtomic<f32>], sums: &ProductSums<D>| {
             sums.for_each_pair(|i, column, pair| {
@@ -161,8 +208,12 @@ pub mod twice {
             });
         };
         let steps = right[0].height().div_ceil(N);
-        let places = |step: usize| [steps.wrapping_sub(step + 1).saturating_mul(N), 0];
-        t.multiply_pairs(memory, left, right, row, steps + 1, places, first, second, |sums: [_; R]| {
+        let places = |step: usize| {
+            let row = steps.wrapping_sub(step + 1).saturating_mul(N);
+            PairedPlace { row, column: 0, number: row.saturating_add(4), tag: 3 * step as u32 }
+        };
+        let factors = PairedFactors { left, right, row, steps: steps + 1, values: Some(values), added };
+        t.multiply_pairs(memory, factors, places, first, second, |sums: [_; R]| {
             store(results[0], &sums[0]);
             if R == 2 {
                 store(results[R - 1], &sums[R - 1]);
@@ -179,11 +230,12 @@ pub mod twice {
         b: TensorMap<f16, 64, 64>,
         c: TensorMap<f16, 64, 64>,
         d: TensorMap<f16, 64, 64>,
+        values: TensorMap<f32, 64, 2>,
         last: u32,
         y: &[DeviceAtomic<f32>],
         memory: Shared<PairedProducts<f16, 64, 64, 64, 2>>,
     ) {
-        compute_pairs(t, [[a, b], [c, d]], last, [y], memory);
+        compute_pairs(t, [[a, b], [c, d]], values, last, [y], (), memory);
     }
 
     /// Two groups.
@@ -195,11 +247,69 @@ pub mod twice {
         b: TensorMap<bf16, 64, 64>,
         c: TensorMap<bf16, 64, 64>,
         d: TensorMap<bf16, 64, 64>,
+        values: TensorMap<f32, 64, 2>,
         last: u32,
         y: &[DeviceAtomic<f32>],
         z: &[DeviceAtomic<f32>],
         memory: Shared<PairedProducts<bf16, 128, 64, 128, 2>>,
     ) {
-        compute_pairs(t, [[a, b], [c, d]], last, [y, z], memory);
+        compute_pairs(t, [[a, b], [c, d]], values, last, [y, z], (), memory);
+    }
+
+    /// A third product by one group.
+    #[inline(always)]
+    #[kernel(block = 256)]
+    pub fn small_added(
+        t: Thread<1>,
+        a: TensorMap<f16, 64, 64>,
+        b: TensorMap<f16, 64, 64>,
+        c: TensorMap<f16, 64, 64>,
+        d: TensorMap<f16, 64, 64>,
+        values: TensorMap<f32, 64, 2>,
+        last: u32,
+        y: &[DeviceAtomic<f32>],
+        z: &[DeviceAtomic<f32>],
+        sums: TensorMapMut<f32, 32, 16>,
+        memory: Shared<PairedProducts<f16, 64, 64, 64, 2, AddedTiles<f16, 64, 64, 64>>>,
+    ) {
+        compute_pairs(t, [[a, b], [c, d]], values, last, [y, z], &sums, memory);
+    }
+
+    /// By two groups, of which each has half of the columns.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn deep_added(
+        t: Thread<1>,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: TensorMap<bf16, 64, 64>,
+        d: TensorMap<bf16, 64, 64>,
+        values: TensorMap<f32, 64, 2>,
+        last: u32,
+        y: &[DeviceAtomic<f32>],
+        z: &[DeviceAtomic<f32>],
+        sums: TensorMapMut<f32, 32, 16>,
+        memory: Shared<PairedProducts<bf16, 128, 64, 128, 2, AddedTiles<bf16, 128, 64, 128>>>,
+    ) {
+        compute_pairs(t, [[a, b], [c, d]], values, last, [y, z], &sums, memory);
+    }
+
+    /// By two groups, of which each has half of the rows.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn long_added(
+        t: Thread<1>,
+        a: TensorMap<f16, 64, 64>,
+        b: TensorMap<f16, 64, 64>,
+        c: TensorMap<f16, 64, 64>,
+        d: TensorMap<f16, 64, 64>,
+        values: TensorMap<f32, 128, 2>,
+        last: u32,
+        y: &[DeviceAtomic<f32>],
+        z: &[DeviceAtomic<f32>],
+        sums: TensorMapMut<f32, 32, 16>,
+        memory: Shared<PairedProducts<f16, 128, 128, 64, 2, AddedTiles<f16, 128, 128, 64>>>,
+    ) {
+        compute_pairs(t, [[a, b], [c, d]], values, last, [y, z], &sums, memory);
     }
 }

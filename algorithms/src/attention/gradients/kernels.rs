@@ -34,6 +34,15 @@ pub mod steps {
         weight * (of_weight - mean)
     }
 
+    /// Quotient and remainder. A division of 64 bits is long.
+    #[inline(always)]
+    pub fn divided(number: usize, by: u32) -> [usize; 2] {
+        match u32::try_from(number) {
+            Ok(number) => [number / by, number % by].map(|it| it as usize),
+            Err(_) => [number / by as usize, number % by as usize],
+        }
+    }
+
     /// Finds of each query the logarithm of its sum of weights to base 2, and the mean of the weights' gradients: [`LANES`] threads have a
     /// row. Queries beyond the last one have no weights.
     #[inline(always)]
@@ -51,11 +60,7 @@ pub mod steps {
         let thread = t.block_idx()[0] as usize * THREADS + t.thread_rank() as usize;
         let (row, lane) = (thread / LANES, thread % LANES);
         let (queries, groups) = (s.queries.max(1), s.groups as usize);
-        // A division of 64 bits is long.
-        let (head, of_head) = match u32::try_from(row) {
-            Ok(row) => ((row / queries) as usize, (row % queries) as usize),
-            Err(_) => (row / queries as usize, row % queries as usize),
-        };
+        let [head, of_head] = divided(row, queries);
         let [first, group] = s.corner(0, head, queries as usize);
         let [of_y, of_dy] = pitches.map(|pitch| {
             let len = usize::from(row < log_sums.len());

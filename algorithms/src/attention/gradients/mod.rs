@@ -10,7 +10,8 @@ use crate::{DeviceOutput, DeviceView, Grid, Result, Stream};
 use kernels::kernels::{of_keys_64, of_keys_128, of_keys_256, of_queries_64, of_queries_128, of_queries_256};
 use kernels::steps::{LANES, ROWS, THREADS, prepare};
 use tiled::kernels::{
-    self as tiles, of_keys_tiles_64, of_keys_tiles_128, of_queries_tiles_64, of_queries_tiles_128,
+    self as tiles, of_both_tiles_64, of_both_tiles_128, of_keys_tiles_64, of_keys_tiles_128,
+    of_queries_tiles_64, of_queries_tiles_128, round_queries,
 };
 
 /// Computes [`attention`](super::attention), and writes the logarithm of the sum of `exp(scale * score)` of each query to `log_sums`
@@ -131,14 +132,16 @@ pub fn attention_gradients<T: Attended>(
         return Ok(());
     }
     // Blocks read whole tiles, also beyond the last query.
-    let padded = queries.next_multiple_of(2) + tiles::ROWS;
-    let (mut binary, mut means) = (stream.temporary::<f32>(padded)?, stream.temporary::<f32>(padded)?);
+    let padded = queries.next_multiple_of(4) + tiles::ROWS;
+    let mut known = stream.temporary::<f32>(2 * padded)?;
     let grid = Grid::blocks((padded * LANES).div_ceil(THREADS));
     let (groups_of_y, of_y) = groups(y, "the pitch of the results")?;
     let (groups_of_dy, of_dy) = groups(dy, "the pitch of the results' gradient")?;
-    let (to, to_means) = (binary.view_mut().into_atomic(), means.view_mut().into_atomic());
+    let (to, to_means) = known.view_mut().split_at(padded)?;
+    let (to, to_means) = (to.into_atomic(), to_means.into_atomic());
     prepare::<T>(stream, grid, sizes, [of_y, of_dy], groups_of_y, groups_of_dy, log_sums, to, to_means)?;
-    let (log_sums, means) = (binary.view(), means.view());
+    let (log_sums, means) = known.view().split_at(padded)?;
+    let values = known.view().into_2d(padded, 2)?;
     let of_keys = |tile| attention.grid(attention.key_heads, sizes.keys, tile);
     let of_queries = |tile| attention.grid(attention.heads, sizes.queries, tile);
     let others = [
@@ -148,19 +151,34 @@ pub fn attention_gradients<T: Attended>(
     if size <= 128 && for_queries.is_empty() && has_tiles(stream, sizes, &others, [q, k]) {
         let [dq, dk, dv] = [dq, dk, dv].map(|it| it.span().cast::<u64>());
         let (dq, dk, dv) = (dq?.into_atomic(), dk?.into_atomic(), dv?.into_atomic());
-        let (log_sums, means) = (log_sums.cast()?, means.cast()?);
         let (of_keys, of_queries) = (of_keys(tiles::ROWS), of_queries(tiles::ROWS));
         macro_rules! launch {
-            ($launch:ident, $grid:ident, $pitches:expr, $($to:ident),*) => {
-                $launch::<T>(stream, $grid, sizes, $pitches, q, k, v, dy, log_sums, means, $($to),*)
+            ($launch:ident, $grid:ident, $pitches:expr, $($more:ident),*) => {
+                $launch::<T>(stream, $grid, sizes, $pitches, q, k, v, dy, $($more),*)
             };
         }
-        if size <= 64 {
-            launch!(of_keys_tiles_64, of_keys, [of_dk, of_dv], dk, dv)?;
-            return launch!(of_queries_tiles_64, of_queries, [of_dq, 0], dq);
+        // Rows of the next head would be added, too.
+        let added = if size <= 64 { tiles::QUERIES_ADDED } else { tiles::QUERIES };
+        let are_whole = (sizes.queries as usize).is_multiple_of(added)
+            && (sizes.keys as usize).is_multiple_of(tiles::ROWS);
+        if attention.adds_in_any_order && are_whole {
+            let mut sums = stream.temporary::<f32>(queries * size)?;
+            stream.fill_into(0.0, sums.view_mut())?;
+            let to = sums.view_mut().into_2d(size, queries)?;
+            if size <= 64 {
+                launch!(of_both_tiles_64, of_keys, [of_dk, of_dv], values, dk, dv, to)?;
+            } else {
+                launch!(of_both_tiles_128, of_keys, [of_dk, of_dv], values, dk, dv, to)?;
+            }
+            let grid = Grid::cover(queries * size / 8);
+            return round_queries::<T>(stream, grid, sizes, of_dq, sums.view().cast()?, dq);
         }
-        launch!(of_keys_tiles_128, of_keys, [of_dk, of_dv], dk, dv)?;
-        return launch!(of_queries_tiles_128, of_queries, [of_dq, 0], dq);
+        if size <= 64 {
+            launch!(of_keys_tiles_64, of_keys, [of_dk, of_dv], values, dk, dv)?;
+            return launch!(of_queries_tiles_64, of_queries, [of_dq, 0], log_sums, means, dq);
+        }
+        launch!(of_keys_tiles_128, of_keys, [of_dk, of_dv], values, dk, dv)?;
+        return launch!(of_queries_tiles_128, of_queries, [of_dq, 0], log_sums, means, dq);
     }
     let ((q, of_q), (k, of_k), (v, of_v)) = (
         groups(q, "the pitch of the queries")?,

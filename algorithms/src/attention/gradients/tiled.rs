@@ -6,11 +6,14 @@
 pub mod kernels {
     use core::f32::consts::LOG2_E;
 
+    use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{PairedProducts, ProductSums};
+    use ferrogrid::device::matrix::{
+        Added, AddedTiles, PairStep, PairedFactors, PairedPlace, PairedProducts, ProductSums, RowValues,
+    };
     use ferrogrid::device::prelude::*;
 
-    use crate::attention::gradients::kernels::steps::{Assignment, of_score, weight};
+    use crate::attention::gradients::kernels::steps::{Assignment, divided, of_score, weight};
     use crate::attention::kernels::steps::{Rows, Sizes};
     use crate::attention::tiled::kernels::{TiledElement, write_rows};
 
@@ -22,72 +25,78 @@ pub mod kernels {
     pub const KEYS_64: usize = 128;
     /// Those of heads of up to 128 elements.
     pub const KEYS_128: usize = 64;
+    /// The queries that are read at once if gradients are added, of heads of up to 64 elements.
+    pub const QUERIES_ADDED: usize = 128;
 
-    /// As `steps::differentiate`; rows of the results are fours of elements. What is known of queries lies in pairs, and a block or a step
-    /// reads `P` of them.
+    /// More than a block or a step has rows.
+    const LONG: i64 = 1 << 30;
+
+    /// As `steps::differentiate`; rows of the results are fours of elements. If there are tiles for it, the gradients of queries are added, too.
     #[inline(always)]
     fn differentiate<
-        'b,
         T: TiledElement,
+        X: Added<T, ROWS, N, D>,
         const OF_KEYS: bool,
         const N: usize,
-        const P: usize,
         const D: usize,
+        const S: usize,
         const R: usize,
         const ID: usize,
     >(
         t: &Thread<1>,
         s: Sizes,
         [own, others]: [[TensorMap<T, 64, 64>; 2]; 2],
-        [log_sums, means]: [&'b [u64]; 2],
+        (values, of_rows): (Option<TensorMap<f32, N, 2>>, [&[f32]; 2]),
         results: [(&[DeviceAtomic<u64>], u32); R],
-        memory: Shared<PairedProducts<T, ROWS, N, D, 4>, ID>,
+        added: X::Plane<'_>,
+        memory: Shared<PairedProducts<T, ROWS, N, D, S, X>, ID>,
     ) {
         let (block, sizes) = (t.block_idx()[0], [ROWS, N]);
         let work = Assignment::of::<OF_KEYS>(s, block, sizes);
-        let [of_queries, of_keys] = [s.queries as usize, s.keys as usize];
-        let ([of_own, of_others], which) =
-            if OF_KEYS { ([of_keys, of_queries], 1) } else { ([of_queries, of_keys], 0) };
-        let ([row, group], groups) = (s.corner(which, work.head, of_own), s.groups as usize);
+        let [queries, keys] = [s.queries as usize, s.keys as usize];
+        let ([len, len_of_others], which) = if OF_KEYS { ([keys, queries], 1) } else { ([queries, keys], 0) };
+        let ([row, group], groups) = (s.corner(which, work.head, len), s.groups as usize);
         let row = row + work.first;
-        let own = own.map(|tensor| tensor.columns(group * 8, groups * 8));
-        let others = others.map(|tensor| tensor.columns(0, groups * 8));
-        let place_of = |step: usize| {
+        let left = own.map(|tensor| tensor.columns(group * 8, groups * 8));
+        let right = others.map(|tensor| tensor.columns(0, groups * 8));
+        let places = |step: usize| {
             let [head, first] = work.others::<OF_KEYS>(s, N, step);
-            let [row, group] = s.corner(1 - which, head, of_others);
-            [row + first, group * 8]
+            let [row, group] = s.corner(1 - which, head, len_of_others);
+            // A query sees a key if the key's number in the block or the step exceeds its own by at most so many.
+            let [query, key] = if OF_KEYS { [first, work.first] } else { [work.first, first] };
+            let most = (query as i64 + s.ahead() - key as i64).clamp(-LONG, LONG) as i32;
+            let number = head * queries + first;
+            PairedPlace { row: row + first, column: group * 8, number, tag: most.cast_unsigned() }
         };
-        // While products are in flight no thread may branch on its own: there are values for all threads, or for none.
-        let values = |of: &'b [u64], step: usize| -> Option<&'b [u64; P]> {
-            let [head, first] =
-                if OF_KEYS { work.others::<OF_KEYS>(s, N, step) } else { [work.head, work.first] };
-            of.get((head * of_queries + first) / 2..).and_then(|of| of.first_chunk())
+        // What is known of queries: of the others, or of the block's rows.
+        let of_rows = RowValues::of_product(t, |row| {
+            let number = work.head * queries + work.first + row;
+            of_rows.map(|of| of.get(number).copied().unwrap_or_default())
+        });
+        let value = |step: PairStep<N>, which: usize, row: usize, column: usize| {
+            if OF_KEYS { step.value(which, column) } else { of_rows.get(row)[which] }
         };
-        let of_query = |values: &[u64; P], row: usize, column: usize| {
-            let number = if OF_KEYS { column } else { row } % (2 * P);
-            f32::from_bits((values[number / 2] >> (number % 2 * 32)) as u32)
-        };
-        let weigh = |step: usize, scores: &mut ProductSums<N>| {
-            let [_, first] = work.others::<OF_KEYS>(s, N, step);
-            let place = |row: usize, column: usize| work.place::<OF_KEYS>(first, [row, column]);
-            let ([first_query, _], [_, last_key]) = (place(0, 0), place(ROWS - 1, N - 1));
-            if !s.all_see(first_query, last_key + 1) {
-                scores.map_places(|row, column, score| s.masked(place(row, column), score));
+        let weigh = |step: PairStep<N>, scores: &mut ProductSums<N>| {
+            let most = step.tag().cast_signed();
+            if most < if OF_KEYS { ROWS } else { N } as i32 {
+                if OF_KEYS {
+                    scores.mask_below(most, f32::NEG_INFINITY);
+                } else {
+                    scores.mask_above(most, f32::NEG_INFINITY);
+                }
             }
-            let Some(log_sums) = values(log_sums, step) else { return };
             scores.map_places(|row, column, score| {
-                weight(score, s.scale * LOG2_E, of_query(log_sums, row, column))
+                weight(score, s.scale * LOG2_E, value(step, 0, row, column))
             });
         };
-        let of_scores = |step: usize, weights: &ProductSums<N>, products: &mut ProductSums<N>| {
-            let Some(means) = values(means, step) else { return };
+        let of_scores = |step: PairStep<N>, weights: &ProductSums<N>, products: &mut ProductSums<N>| {
             products.zip_places(weights, |row, column, [of_weight, weight]| {
-                of_score(weight, of_weight, of_query(means, row, column))
+                of_score(weight, of_weight, value(step, 1, row, column))
             });
         };
         let finish = |mut sums: [ProductSums<D>; R]| {
             let rows = |pitch: u32| {
-                let (corner, len) = ([row, group], of_own - work.first);
+                let (corner, len) = ([row, group], len - work.first);
                 Rows { corner, pitch: pitch as usize, len, groups }
             };
             sums[0].map_places(|_, _, sum| sum * s.scale);
@@ -98,7 +107,8 @@ pub mod kernels {
                 write_rows::<T, D>(t, rows(pitch), &sums[R - 1], to);
             }
         };
-        t.multiply_pairs(memory, own, others, row, work.steps, place_of, weigh, of_scores, finish);
+        let factors = PairedFactors { left, right, row, steps: work.steps, values, added };
+        t.multiply_pairs(memory, factors, places, weigh, of_scores, finish);
     }
 
     /// dk and dv, of heads of up to 64 elements.
@@ -112,18 +122,18 @@ pub mod kernels {
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
         dy: TensorMap<T, 64, 64>,
-        log_sums: &[u64],
-        means: &[u64],
+        values: TensorMap<f32, QUERIES, 2>,
         dk: &[DeviceAtomic<u64>],
         dv: &[DeviceAtomic<u64>],
         memory: Shared<PairedProducts<T, ROWS, QUERIES, 64, 4>>,
     ) {
-        differentiate::<T, true, QUERIES, 32, 64, 2, _>(
+        differentiate::<T, (), true, QUERIES, 64, 4, 2, _>(
             &t,
             s,
             [[k, v], [q, dy]],
-            [log_sums, means],
+            (Some(values), [&[]; 2]),
             [(dk, pitches[0]), (dv, pitches[1])],
+            (),
             memory,
         );
     }
@@ -139,17 +149,18 @@ pub mod kernels {
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
         dy: TensorMap<T, 64, 64>,
-        log_sums: &[u64],
-        means: &[u64],
+        log_sums: &[f32],
+        means: &[f32],
         dq: &[DeviceAtomic<u64>],
         memory: Shared<PairedProducts<T, ROWS, KEYS_64, 64, 4>>,
     ) {
-        differentiate::<T, false, KEYS_64, 64, 64, 1, _>(
+        differentiate::<T, (), false, KEYS_64, 64, 4, 1, _>(
             &t,
             s,
             [[q, dy], [k, v]],
-            [log_sums, means],
+            (None, [log_sums, means]),
             [(dq, pitches[0])],
+            (),
             memory,
         );
     }
@@ -165,18 +176,18 @@ pub mod kernels {
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
         dy: TensorMap<T, 64, 64>,
-        log_sums: &[u64],
-        means: &[u64],
+        values: TensorMap<f32, QUERIES, 2>,
         dk: &[DeviceAtomic<u64>],
         dv: &[DeviceAtomic<u64>],
         memory: Shared<PairedProducts<T, ROWS, QUERIES, 128, 4>>,
     ) {
-        differentiate::<T, true, QUERIES, 32, 128, 2, _>(
+        differentiate::<T, (), true, QUERIES, 128, 4, 2, _>(
             &t,
             s,
             [[k, v], [q, dy]],
-            [log_sums, means],
+            (Some(values), [&[]; 2]),
             [(dk, pitches[0]), (dv, pitches[1])],
+            (),
             memory,
         );
     }
@@ -192,18 +203,99 @@ pub mod kernels {
         k: TensorMap<T, 64, 64>,
         v: TensorMap<T, 64, 64>,
         dy: TensorMap<T, 64, 64>,
-        log_sums: &[u64],
-        means: &[u64],
+        log_sums: &[f32],
+        means: &[f32],
         dq: &[DeviceAtomic<u64>],
         memory: Shared<PairedProducts<T, ROWS, KEYS_128, 128, 4>>,
     ) {
-        differentiate::<T, false, KEYS_128, 64, 128, 1, _>(
+        differentiate::<T, (), false, KEYS_128, 128, 4, 1, _>(
             &t,
             s,
             [[q, dy], [k, v]],
-            [log_sums, means],
+            (None, [log_sums, means]),
             [(dq, pitches[0])],
+            (),
             memory,
         );
+    }
+    /// dk and dv, of heads of up to 64 elements; the gradients of queries are added to `sums`, whose rows have `size` elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
+    pub fn of_both_tiles_64<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        pitches: [u32; 2],
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        dy: TensorMap<T, 64, 64>,
+        values: TensorMap<f32, QUERIES_ADDED, 2>,
+        dk: &[DeviceAtomic<u64>],
+        dv: &[DeviceAtomic<u64>],
+        sums: TensorMapMut<f32, 32, 16>,
+        memory: Shared<PairedProducts<T, ROWS, QUERIES_ADDED, 64, 2, AddedTiles<T, ROWS, QUERIES_ADDED, 64>>>,
+    ) {
+        differentiate::<T, AddedTiles<_, _, _, _>, true, QUERIES_ADDED, 64, 2, 2, _>(
+            &t,
+            s,
+            [[k, v], [q, dy]],
+            (Some(values), [&[]; 2]),
+            [(dk, pitches[0]), (dv, pitches[1])],
+            &sums,
+            memory,
+        );
+    }
+
+    /// dk and dv, of heads of up to 128 elements; the gradients of queries are added to `sums`, whose rows have `size` elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
+    pub fn of_both_tiles_128<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        pitches: [u32; 2],
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        dy: TensorMap<T, 64, 64>,
+        values: TensorMap<f32, QUERIES, 2>,
+        dk: &[DeviceAtomic<u64>],
+        dv: &[DeviceAtomic<u64>],
+        sums: TensorMapMut<f32, 32, 16>,
+        memory: Shared<PairedProducts<T, ROWS, QUERIES, 128, 2, AddedTiles<T, ROWS, QUERIES, 128>>>,
+    ) {
+        differentiate::<T, AddedTiles<_, _, _, _>, true, QUERIES, 128, 2, 2, _>(
+            &t,
+            s,
+            [[k, v], [q, dy]],
+            (Some(values), [&[]; 2]),
+            [(dk, pitches[0]), (dv, pitches[1])],
+            &sums,
+            memory,
+        );
+    }
+
+    /// Scales `sums` of the gradients of queries, groups of 8 elements, and rounds them.
+    #[inline(always)]
+    #[kernel(block = 256, T = [f16, bf16])]
+    pub fn round_queries<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        pitch: u32,
+        sums: &[[f32; 8]],
+        dq: &[DeviceAtomic<u64>],
+    ) {
+        let i = t.index().get();
+        let (groups, queries) = (s.groups.max(1), s.queries.max(1));
+        let [row, group] = divided(i, groups);
+        let [head, query] = divided(row, queries);
+        let [first, corner] = s.corner(0, head, queries as usize);
+        let to = ((first + query) * pitch as usize + corner + group) * 2;
+        if let (Some(sums), Some(to)) = (sums.get(i), dq.get(to..to + 2)) {
+            for (to, sums) in to.iter().zip(sums.as_chunks::<4>().0) {
+                let [low, high] =
+                    [[0, 1], [2, 3]].map(|pair| u64::from(T::pair_to_bits(pair.map(|i| sums[i] * s.scale))));
+                to.store(low | high << 32, Relaxed);
+            }
+        }
     }
 }

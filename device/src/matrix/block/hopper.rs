@@ -261,7 +261,7 @@ pub(super) fn reconverge() {
 
 /// The word that the first thread of the warp passes.
 #[inline(always)]
-fn warp_first(word: u32) -> u32 {
+pub(super) fn warp_first(word: u32) -> u32 {
     let first: u32;
     // SAFETY: all threads of the warp come here.
     unsafe {
@@ -305,7 +305,7 @@ pub(super) unsafe fn start<T, F: TiledFactor<T>, const R: usize>(
 /// # Safety
 /// As for `start`.
 #[inline(always)]
-unsafe fn start_zeros(to: u32, bytes: usize, full: Barrier) {
+pub(super) unsafe fn start_zeros(to: u32, bytes: usize, full: Barrier) {
     let (mut at, end) = (to, to + bytes as u32);
     while at != end {
         // SAFETY: the caller's. It counts, too, so that LLVM does not unroll what hardly ever runs.

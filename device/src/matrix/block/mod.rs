@@ -27,7 +27,7 @@ pub use self::columns::Columns;
 pub use self::factor::TiledFactor;
 pub use self::order::{ProductTiles, ResultTile, RowGroups};
 #[cfg(feature = "half")]
-pub use self::pairs::PairedProducts;
+pub use self::pairs::{Added, AddedSums, AddedTiles, PairStep, PairedFactors, PairedPlace, PairedProducts};
 use self::place::{Depth, Words};
 pub use self::place::{PartialProduct, ProductPlace};
 pub use self::result_rows::{GroupedRows, ResultRows, StoredGroup, StoredPair, WarpRows};
@@ -52,7 +52,7 @@ const ROW: usize = 128;
 /// The rows that a group of threads multiplies together.
 const GROUP_ROWS: usize = 64;
 /// The threads of such a group, four warps (CUDA's warpgroup).
-const GROUP: usize = 128;
+pub(super) const GROUP: usize = 128;
 /// The most groups: a tile of a tensor map has at most 256 rows.
 const MOST_GROUPS: usize = 4;
 /// The alignment of tiles, which the layout of `wgmma` needs.
@@ -518,7 +518,7 @@ const fn has_whole_copies<F: sealed::Factor>(rows: usize) -> bool {
 
 /// The row and the column of the first sum of a thread, by its number among those that multiply.
 #[inline(always)]
-fn first_sum(number: usize) -> [usize; 2] {
+pub(super) fn first_sum(number: usize) -> [usize; 2] {
     let lane = number % 32;
     [number / 32 * ROWS + lane / 4, lane % 4 * 2]
 }

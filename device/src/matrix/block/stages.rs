@@ -70,6 +70,26 @@ impl Addresses {
         }
     }
 
+    /// The first words of the place if the thread `reads`, without a branch: products may be in flight.
+    ///
+    /// # Safety
+    /// The thread has waited for the stage to be full.
+    #[cfg(feature = "half")]
+    #[inline(always)]
+    pub(super) unsafe fn first_words(self, turn: Turn, reads: bool) -> [u32; 2] {
+        let (first, second): (u32, u32);
+        // SAFETY: as for `place_of`.
+        unsafe {
+            asm!(
+                "{{ .reg .pred %reads; setp.ne.b32 %reads, {3}, 0; mov.b32 {0}, 0; mov.b32 {1}, 0;",
+                "@%reads ld.shared.v2.b32 {{{0}, {1}}}, [{2}]; }}",
+                out(reg32) first, out(reg32) second, in(reg32) self.place(turn), in(reg32) u32::from(reads),
+                options(nostack, preserves_flags),
+            );
+        }
+        [first, second]
+    }
+
     /// # Safety
     /// The thread has waited for the stage to be full.
     #[inline(always)]

@@ -2,25 +2,34 @@
 //! factors of the second pair, from registers. `block/hopper.rs` says what the barriers are for.
 
 use core::arch::asm;
+use core::marker::PhantomData;
+use core::mem::offset_of;
 
 use super::super::hopper::{
-    begin_barriers, give_up_unless_whole, is_whole, most_registers, reconverge, share_registers, wait_for,
-    wait_until_pending,
+    begin_barriers, give_up_unless_whole, is_whole, most_registers, reconverge, share_registers, start_zeros,
+    wait_for, wait_until_pending, warp_first,
 };
+use super::super::result_rows::computed_anew;
 use super::super::stages::{Addresses, Turn};
 use super::super::twice::hopper::{add_rows, commit, multiply_rows, rounded, start_rows};
 use super::super::{ALIGNMENT, GROUP, GROUP_ROWS, HalfElement, ProductSums, ROW, TiledFactor, first_sum};
-use super::{PairedProducts, Span};
+use super::added::{Added, SIDE};
+use super::exchange::{Exchange, wait_for_reads};
+use super::{PairStep, PairedFactors, PairedPlace, PairedProducts};
 use crate::feedback::panic::give_up_at_once;
-use crate::shared::mbarrier::Barrier;
+use crate::shared::mbarrier::{Barrier, start_copy};
 use crate::shared::{Shared, within_shared};
 use crate::thread::Thread;
 
-/// The addresses of both left factors, one behind the other, and their barrier.
+/// The addresses of both left factors, one behind the other, and their barrier; of the stages, and of their values; and of what is behind the
+/// tiles.
 #[derive(Clone, Copy)]
-struct Left {
-    tiles: u32,
-    have_arrived: Barrier,
+struct Memory {
+    left: u32,
+    have_left: Barrier,
+    stages: Addresses,
+    values: u32,
+    added: u32,
 }
 
 #[track_caller]
@@ -28,6 +37,7 @@ struct Left {
 pub(super) fn multiply<
     T: HalfElement,
     F: TiledFactor<T>,
+    X: Added<T, M, N, D>,
     const M: usize,
     const N: usize,
     const D: usize,
@@ -36,34 +46,48 @@ pub(super) fn multiply<
     const ID: usize,
 >(
     thread: &Thread<'_, 1>,
-    memory: Shared<'_, PairedProducts<T, M, N, D, S>, ID>,
-    [left, right]: [[F; 2]; 2],
-    span: Span,
-    places: impl FnMut(usize) -> [u32; 2],
+    memory: Shared<'_, PairedProducts<T, M, N, D, S, X>, ID>,
+    factors: PairedFactors<'_, F, N, X::Plane<'_>>,
+    places: impl FnMut(usize) -> PairedPlace,
     (first, second): (
-        impl FnMut(usize, &mut ProductSums<N>),
-        impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
+        impl FnMut(PairStep<N>, &mut ProductSums<N>),
+        impl FnMut(PairStep<N>, &ProductSums<N>, &mut ProductSums<N>),
     ),
     finish: impl FnOnce([ProductSums<D>; R]),
 ) {
     let at = within_shared(memory.start);
-    let tiles = (at + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
+    let left = (at + ALIGNMENT as u32 - 1) & !(ALIGNMENT as u32 - 1);
     let offset = |offset: usize| at + offset as u32;
-    let have_arrived = Barrier(offset(core::mem::offset_of!(PairedProducts<T, M, N, D, S>, have_left)));
-    let said = offset(core::mem::offset_of!(PairedProducts<T, M, N, D, S>, said));
-    let addresses = Addresses {
-        stages: tiles + (2 * M * D * 2) as u32,
-        barriers: offset(core::mem::offset_of!(PairedProducts<T, M, N, D, S>, barriers)),
-        agreed: offset(core::mem::offset_of!(PairedProducts<T, M, N, D, S>, agreed)),
+    let have_left = Barrier(offset(offset_of!(PairedProducts<T, M, N, D, S, X>, have_left)));
+    let said = offset(offset_of!(PairedProducts<T, M, N, D, S, X>, said));
+    // Copies need multiples of 128 bytes.
+    const { assert!(offset_of!(PairedProducts<T, M, N, D, S, X>, values).is_multiple_of(128)) };
+    let behind_left =
+        |offset: usize| left + (offset - offset_of!(PairedProducts<T, M, N, D, S, X>, left)) as u32;
+    let stages = Addresses {
+        stages: behind_left(offset_of!(PairedProducts<T, M, N, D, S, X>, right)),
+        barriers: offset(offset_of!(PairedProducts<T, M, N, D, S, X>, barriers)),
+        agreed: offset(offset_of!(PairedProducts<T, M, N, D, S, X>, agreed)),
     };
-    let of_left = Left { tiles, have_arrived };
+    let values = behind_left(offset_of!(PairedProducts<T, M, N, D, S, X>, values));
+    let added = behind_left(offset_of!(PairedProducts<T, M, N, D, S, X>, added));
+    let memory_of = Memory { left, have_left, stages, values, added };
     let rank = thread.thread_rank() as usize;
+    let added_to = factors.added;
+    // Computed anew each time: addresses would take registers.
+    let exchange = || {
+        X::plane(added_to)
+            .map(|plane| Exchange::new::<T, D>(added, plane, computed_anew(rank.wrapping_sub(GROUP))))
+    };
     if rank == 0 {
         // SAFETY: in the memory of this call, for the barrier of the block below.
         unsafe {
-            have_arrived.begin(1);
-            asm!("st.shared.b32 [{}], {};", in(reg32) said, in(reg32) span.steps, options(nostack, preserves_flags));
-            begin_barriers::<S>(addresses, M / GROUP_ROWS);
+            have_left.begin(1);
+            if let Some(exchange) = exchange() {
+                exchange.begin();
+            }
+            asm!("st.shared.b32 [{}], {};", in(reg32) said, in(reg32) factors.steps as u32, options(nostack, preserves_flags));
+            begin_barriers::<S>(stages, M / GROUP_ROWS);
         }
     }
     thread.sync_for(&memory);
@@ -76,42 +100,59 @@ pub(super) fn multiply<
     if rank < GROUP {
         share_registers::<M>(false);
         if rank == 0 {
-            copy::<T, F, M, N, D, S>(addresses, of_left, left, right, span, places);
+            copy::<T, F, _, M, N, D, S>(memory_of, factors, places);
         }
     } else {
         share_registers::<M>(true);
-        finish(add::<T, F, M, N, D, S, R>(addresses, of_left, rank - GROUP, steps, first, second));
+        finish(add::<T, F, M, N, D, S, R, X>(memory_of, exchange, rank - GROUP, steps, (first, second)));
     }
 }
 
 /// Copies both left factors, and then the tiles of both right ones together.
 #[inline(always)]
-fn copy<T: HalfElement, F: TiledFactor<T>, const M: usize, const N: usize, const D: usize, const S: usize>(
-    addresses: Addresses,
-    of_left: Left,
-    left: [F; 2],
-    [c, d]: [F; 2],
-    span: Span,
-    mut places: impl FnMut(usize) -> [u32; 2],
+fn copy<
+    T: HalfElement,
+    F: TiledFactor<T>,
+    P,
+    const M: usize,
+    const N: usize,
+    const D: usize,
+    const S: usize,
+>(
+    memory: Memory,
+    PairedFactors { left, right: [c, d], row, steps, values, .. }: PairedFactors<'_, F, N, P>,
+    mut places: impl FnMut(usize) -> PairedPlace,
 ) {
-    of_left.have_arrived.arrive_for((2 * M * D * 2) as u32);
-    let (place, second) = ([span.row as usize, 0], of_left.tiles + (M * D * 2) as u32);
+    let Memory { stages, have_left, .. } = memory;
+    let bytes_of_values = if values.is_some() { 2 * N * size_of::<f32>() } else { 0 };
+    have_left.arrive_for((2 * M * D * 2) as u32);
+    let (place, second) = ([row, 0], memory.left + (M * D * 2) as u32);
     // Not a loop, which would keep the factors in local memory.
     // SAFETY: nothing else uses the memory of the left factors before they have arrived. The block ends after all groups have waited for the
     // copies, or after `linger`.
     unsafe {
-        start_rows::<T, F, M, D>(of_left.tiles, left[0], place, of_left.have_arrived);
-        start_rows::<T, F, M, D>(second, left[1], place, of_left.have_arrived);
+        start_rows::<T, F, M, D>(memory.left, left[0], place, have_left);
+        start_rows::<T, F, M, D>(second, left[1], place, have_left);
     }
     let mut turn = Turn::FIRST;
-    for step in 0..span.steps as usize {
-        let place = places(step).map(|axis| axis as usize);
-        addresses.empty(turn).wait(turn.phase ^ 1);
-        let full = addresses.full(turn);
-        full.arrive_for((2 * N * D * 2) as u32);
-        let [to_c, to_d] = tiles::<N, D>(addresses, turn);
+    for step in 0..steps {
+        let PairedPlace { row, column, number, tag } = places(step);
+        let place = [row, column];
+        stages.empty(turn).wait(turn.phase ^ 1);
+        let full = stages.full(turn);
+        let [to_c, to_d] = tiles::<N, D>(stages, turn);
         // SAFETY: the stage is empty, so this thread alone uses it; else as above.
         unsafe {
+            stages.set_place(turn, [number as u32, tag, 0, 0]);
+            full.arrive_for((2 * N * D * 2 + bytes_of_values) as u32);
+            if let Some(values) = values {
+                let to = values_of::<N>(memory, turn);
+                if values.width() == 0 || values.height() == 0 {
+                    start_zeros(to, bytes_of_values, full);
+                } else {
+                    start_copy(to, values.map(), [(number & !3) as i32, 0], full);
+                }
+            }
             start_rows::<T, F, N, D>(to_c, c, place, full);
             start_rows::<T, F, N, D>(to_d, d, place, full);
         }
@@ -126,6 +167,12 @@ fn tiles<const N: usize, const D: usize>(addresses: Addresses, turn: Turn) -> [u
     [first, first + (N * D * 2) as u32]
 }
 
+/// The address of the values of a stage.
+#[inline(always)]
+fn values_of<const N: usize>(memory: Memory, turn: Turn) -> u32 {
+    memory.values + turn.stage * (2 * N * size_of::<f32>()) as u32
+}
+
 /// Multiplies what is copied. The products of the next step follow those by rounded sums, if there are registers for all, and the second of a pair is computed while
 /// `first` is at work. Only then may sums become a left factor: ptxas would wait if that was done while a product is in flight.
 #[inline(always)]
@@ -137,24 +184,28 @@ fn add<
     const D: usize,
     const S: usize,
     const R: usize,
+    X: Added<T, M, N, D>,
 >(
-    addresses: Addresses,
-    left: Left,
+    memory: Memory,
+    exchange: impl Fn() -> Option<Exchange<M, N>>,
     number: usize,
     steps: u32,
-    mut first: impl FnMut(usize, &mut ProductSums<N>),
-    mut second: impl FnMut(usize, &ProductSums<N>, &mut ProductSums<N>),
+    (mut first, mut second): (
+        impl FnMut(PairStep<N>, &mut ProductSums<N>),
+        impl FnMut(PairStep<N>, &ProductSums<N>, &mut ProductSums<N>),
+    ),
 ) -> [ProductSums<D>; R] {
+    let Memory { stages: addresses, have_left, .. } = memory;
     let (group, is_first) = (number / GROUP, number % 32 == 0);
     let agreed = addresses.agreed(group);
     let place = first_sum(number);
     let mut turn = Turn::FIRST;
     let mut results = [const { ProductSums::<D> { sums: [[0.0; 4]; 32], first: [0; 2] } }; R];
     (results[0].first, results[R - 1].first) = (place, place);
-    let a = left.tiles + (group * GROUP_ROWS * ROW) as u32;
+    let a = memory.left + (group * GROUP_ROWS * ROW) as u32;
     let a = [a, a + (M * D * 2) as u32];
     give_up_unless_whole(agreed, is_first, 0);
-    if !left.have_arrived.ends(0) {
+    if !have_left.ends(0) {
         give_up_at_once();
     }
     let mut p = ProductSums::<N> { sums: [[0.0; 4]; 32], first: place };
@@ -170,11 +221,22 @@ fn add<
             commit();
         }
     };
+    // What the thread that copies has said of a step, whose stage is not yet copied to again, in the thread that arrives at `empty`.
+    // SAFETY: written before the stage was full.
+    let said_of = |turn| unsafe { addresses.first_words(turn, is_first) };
     if steps == 0 {
         return results;
     }
     if !addresses.full(turn).ends(turn.phase) {
         give_up_at_once();
+    }
+    let mut third = ProductSums::<SIDE> { sums: [[0.0; 4]; 32], first: place };
+    if let Some(exchange) = exchange() {
+        // What is multiplied in the first step, and not added.
+        // SAFETY: nothing has read it.
+        unsafe { exchange.write(1, &[[0; 4]; 8], place) };
+        reconverge();
+        exchange.arrive(is_first);
     }
     // The zeros are in registers before products are in flight.
     wait_for::<D>(&mut results[0].sums);
@@ -182,16 +244,31 @@ fn add<
     multiply(&mut p, &mut q, turn);
     let mut last = turn;
     // Of each thread, with some 40 for all else.
-    let is_merged = const { (R * D + 2 * N) / 2 + R * N / 4 + 40 <= most_registers(M / GROUP_ROWS) };
+    let is_merged =
+        const { !X::ADDS && (R * D + 2 * N) / 2 + R * N / 4 + 40 <= most_registers(M / GROUP_ROWS) };
     for step in 0..steps {
         let b = tiles::<N, D>(addresses, turn);
         wait_until_pending::<1, N>(&mut p.sums);
+        let [row, _] = said_of(last);
         // So are those by the stage before.
         addresses.empty(last).arrive(is_first && step > 0);
-        first(step as usize, &mut p);
+        if X::ADDS {
+            wait_for_reads();
+        }
+        let values = values_of::<N>(memory, turn);
+        let tag = warp_first(said_of(turn)[1]);
+        let this = PairStep { number: step as usize, tag, values, step: PhantomData };
+        first(this, &mut p);
         wait_for::<N>(&mut q.sums);
-        second(step as usize, &p, &mut q);
+        second(this, &p, &mut q);
         let words = [rounded::<T, N>(&p), rounded::<T, N>(&q)];
+        if let Some(exchange) = exchange() {
+            if !exchange.ends(step) {
+                give_up_at_once();
+            }
+            // SAFETY: all warps have multiplied what is there, that of the step before the last one.
+            unsafe { exchange.write(step, &words[1], place) };
+        }
         reconverge();
         last = turn;
         turn.next::<S>();
@@ -201,6 +278,11 @@ fn add<
         if !is_whole(agreed, is_first, step + 1) || !addresses.full(next).ends(next.phase) {
             give_up_at_once();
         }
+        if let Some(exchange) = exchange() {
+            // SAFETY: all warps have arrived for the factor of the step before.
+            unsafe { exchange.multiply::<T>(&mut third, step + 1, memory.left) };
+            commit();
+        }
         // SAFETY: as above.
         unsafe {
             if R == 2 {
@@ -209,6 +291,11 @@ fn add<
             add_rows::<T, N, D>(&mut results[0], &words[1], b[0]);
         }
         commit();
+        if let Some(exchange) = exchange() {
+            wait_until_pending::<1, SIDE>(&mut third.sums);
+            exchange.arrive(is_first);
+            exchange.add(&third, step > 0, row);
+        }
         if !is_merged {
             wait_for::<D>(&mut results[0].sums);
             wait_for::<D>(&mut results[R - 1].sums);
@@ -217,5 +304,21 @@ fn add<
     }
     wait_for::<D>(&mut results[0].sums);
     wait_for::<D>(&mut results[R - 1].sums);
+    if let Some(exchange) = exchange() {
+        // Those that are not used, too.
+        wait_for::<N>(&mut p.sums);
+        wait_for::<N>(&mut q.sums);
+        wait_for_reads();
+        if !exchange.ends(steps) {
+            give_up_at_once();
+        }
+        reconverge();
+        // SAFETY: all warps have arrived for the factor of the last step.
+        unsafe { exchange.multiply::<T>(&mut third, steps + 1, memory.left) };
+        commit();
+        wait_for::<SIDE>(&mut third.sums);
+        exchange.add(&third, true, said_of(last)[0]);
+        wait_for_reads();
+    }
     results
 }
