@@ -66,7 +66,7 @@ pub struct AttentionGradients<'g, T> {
 ///
 /// Shapes, mask and scale are those of the attention; each tensor may have a pitch of its own. Scores are multiplied again, so no matrix of scores is in memory; a temporary one has 8
 /// bytes for each query. Weights, and gradients of scores, are rounded to `T` before they are multiplied; sums are `f32`, in the same order
-/// in every run, and rounded once.
+/// in every run unless [`Attention::any_order`] allows others, and rounded once.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};
