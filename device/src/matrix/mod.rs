@@ -14,8 +14,8 @@ mod steps;
 
 #[cfg(feature = "half")]
 pub use block::{
-    Added, AddedSums, AddedTiles, HalfElement, PairStep, PairedFactors, PairedPlace, PairedProducts,
-    Transposed, TransposedEach, TwoProducts,
+    Added, AddedSums, AddedTiles, ColumnValues, HalfElement, PairStep, PairedFactors, PairedPlace,
+    PairedProducts, Transposed, TransposedEach, TwoProducts,
 };
 pub use block::{
     Columns, EachProduct, GroupedRows, PartialProduct, ProductElement, ProductPlace, ProductResult,

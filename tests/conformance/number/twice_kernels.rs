@@ -166,8 +166,8 @@ pub mod twice {
     }
 
     /// (p v - q w) c and p v d, or the first of them, with p = a c^T and q = b d^T and numbers v and w of each row of c and d, the last tiles first
-    /// and then one far past the end, unless step `last` comes. The numbers begin four columns late, and so do the rows that third products are
-    /// added to.
+    /// and then one far past the end, unless there is a `last` step, and it comes. The numbers begin four columns late, and so do the rows that
+    /// third products are added to.
     #[inline(always)]
     fn compute_pairs<
         T: HalfElement,
@@ -182,27 +182,44 @@ pub mod twice {
         t: Thread<1>,
         [left, right]: [[TensorMap<T, 64, 64>; 2]; 2],
         values: TensorMap<f32, N, 2>,
-        last: u32,
+        last: Option<u32>,
         results: [&[DeviceAtomic<f32>]; R],
         added: X::Plane<'_>,
         memory: Shared<PairedProducts<T, M, N, D, S, X>, ID>,
     ) {
         let (height, width) = (left[0].height(), left[0].width());
         let row = t.block_idx()[0] as usize * M;
+        let is_past =
+            |step: PairStep<N>, more: usize| last.is_some_and(|last| step.number() >= last as usize + more);
         let first = |step: PairStep<N>, p: &mut ProductSums<N>| {
-            assert!(step.number() < last as usize || t.thread_rank() != 200, "the third step");
-            assert!(step.tag() as usize == 3 * step.number(), "the tag is that of the first thread");
-            p.map_places(|_, column, p| step.value(0, column) * p);
+            if is_past(step, 0) {
+                assert!(t.thread_rank() != 200, "the third step");
+            }
+            let is_tagged = step.tag() as usize == 3 * step.number();
+            let by = |p: f32, value: f32| if is_tagged { value * p } else { f32::NAN };
+            match last {
+                Some(_) => p.map_places(|_, column, p| by(p, step.value(0, column))),
+                None => p.map_columns(&step.column_values(0), by),
+            }
         };
         let second = |step: PairStep<N>, p: &ProductSums<N>, q: &mut ProductSums<N>| {
-            assert!(step.number() < last as usize + 1 || t.thread_rank() != 300, "the third second step");
-            q.zip_places(p, |_, column, [q, p]| p - step.value(1, column) * q);
+            if is_past(step, 1) {
+                assert!(t.thread_rank() != 300, "the third second step");
+            }
+            match last {
+                Some(_) => q.zip_places(p, |_, column, [q, p]| p - step.value(1, column) * q),
+                None => q.zip_columns(p, &step.column_values(1), |[q, p], value| p - value * q),
+            }
         };
         let store = |to: &[DeviceAtomic<f32>], sums: &ProductSums<D>| {
             sums.for_each_pair(|i, column, pair| {
                 for (column, sum) in (column..).zip(pair) {
-                    if row + i < height && column < width {
-                        to[(row + i) * width + column].store(sum, Relaxed);
+                    let place = (row + i) * width + column;
+                    if row + i < height
+                        && column < width
+                        && let Some(to) = to.get(place)
+                    {
+                        to.store(sum, Relaxed);
                     }
                 }
             });
@@ -235,7 +252,7 @@ pub mod twice {
         y: &[DeviceAtomic<f32>],
         memory: Shared<PairedProducts<f16, 64, 64, 64, 2>>,
     ) {
-        compute_pairs(t, [[a, b], [c, d]], values, last, [y], (), memory);
+        compute_pairs(t, [[a, b], [c, d]], values, Some(last), [y], (), memory);
     }
 
     /// Two groups.
@@ -253,7 +270,7 @@ pub mod twice {
         z: &[DeviceAtomic<f32>],
         memory: Shared<PairedProducts<bf16, 128, 64, 128, 2>>,
     ) {
-        compute_pairs(t, [[a, b], [c, d]], values, last, [y, z], (), memory);
+        compute_pairs(t, [[a, b], [c, d]], values, Some(last), [y, z], (), memory);
     }
 
     /// A third product by one group.
@@ -272,10 +289,10 @@ pub mod twice {
         sums: TensorMapMut<f32, 32, 16>,
         memory: Shared<PairedProducts<f16, 64, 64, 64, 2, AddedTiles<f16, 64, 64, 64>>>,
     ) {
-        compute_pairs(t, [[a, b], [c, d]], values, last, [y, z], &sums, memory);
+        compute_pairs(t, [[a, b], [c, d]], values, Some(last), [y, z], &sums, memory);
     }
 
-    /// By two groups, of which each has half of the columns.
+    /// By two groups, of which each has half of the columns; nothing panics, and values are read by columns.
     #[inline(always)]
     #[kernel(block = 384, min_blocks = 1)]
     pub fn deep_added(
@@ -285,13 +302,12 @@ pub mod twice {
         c: TensorMap<bf16, 64, 64>,
         d: TensorMap<bf16, 64, 64>,
         values: TensorMap<f32, 64, 2>,
-        last: u32,
         y: &[DeviceAtomic<f32>],
         z: &[DeviceAtomic<f32>],
         sums: TensorMapMut<f32, 32, 16>,
         memory: Shared<PairedProducts<bf16, 128, 64, 128, 2, AddedTiles<bf16, 128, 64, 128>>>,
     ) {
-        compute_pairs(t, [[a, b], [c, d]], values, last, [y, z], &sums, memory);
+        compute_pairs(t, [[a, b], [c, d]], values, None, [y, z], &sums, memory);
     }
 
     /// By two groups, of which each has half of the rows.
@@ -310,6 +326,6 @@ pub mod twice {
         sums: TensorMapMut<f32, 32, 16>,
         memory: Shared<PairedProducts<f16, 128, 128, 64, 2, AddedTiles<f16, 128, 128, 64>>>,
     ) {
-        compute_pairs(t, [[a, b], [c, d]], values, last, [y, z], &sums, memory);
+        compute_pairs(t, [[a, b], [c, d]], values, Some(last), [y, z], &sums, memory);
     }
 }

@@ -73,9 +73,6 @@ pub mod kernels {
             let number = work.head * queries + work.first + row;
             of_rows.map(|of| of.get(number).copied().unwrap_or_default())
         });
-        let value = |step: PairStep<N>, which: usize, row: usize, column: usize| {
-            if OF_KEYS { step.value(which, column) } else { of_rows.get(row)[which] }
-        };
         let weigh = |step: PairStep<N>, scores: &mut ProductSums<N>| {
             let most = step.tag().cast_signed();
             if most < if OF_KEYS { ROWS } else { N } as i32 {
@@ -85,14 +82,20 @@ pub mod kernels {
                     scores.mask_above(most, f32::NEG_INFINITY);
                 }
             }
-            scores.map_places(|row, column, score| {
-                weight(score, s.scale * LOG2_E, value(step, 0, row, column))
-            });
+            let weight = |score, log_sum| weight(score, s.scale * LOG2_E, log_sum);
+            if OF_KEYS {
+                scores.map_columns(&step.column_values(0), weight);
+            } else {
+                scores.map_rows(&of_rows, |score, [log_sum, _]| weight(score, log_sum));
+            }
         };
         let of_scores = |step: PairStep<N>, weights: &ProductSums<N>, products: &mut ProductSums<N>| {
-            products.zip_places(weights, |row, column, [of_weight, weight]| {
-                of_score(weight, of_weight, value(step, 1, row, column))
-            });
+            let of_score = |[of_weight, weight]: [f32; 2], mean| of_score(weight, of_weight, mean);
+            if OF_KEYS {
+                products.zip_columns(weights, &step.column_values(1), of_score);
+            } else {
+                products.zip_places(weights, |row, _, pair| of_score(pair, of_rows.get(row)[1]));
+            }
         };
         let finish = |mut sums: [ProductSums<D>; R]| {
             let rows = |pitch: u32| {
@@ -261,9 +264,9 @@ pub mod kernels {
         dk: &[DeviceAtomic<u64>],
         dv: &[DeviceAtomic<u64>],
         sums: TensorMapMut<f32, 32, 16>,
-        memory: Shared<PairedProducts<T, ROWS, QUERIES, 128, 2, AddedTiles<T, ROWS, QUERIES, 128>>>,
+        memory: Shared<PairedProducts<T, ROWS, QUERIES, 128, 3, AddedTiles<T, ROWS, QUERIES, 128>>>,
     ) {
-        differentiate::<T, AddedTiles<_, _, _, _>, true, QUERIES, 128, 2, 2, _>(
+        differentiate::<T, AddedTiles<_, _, _, _>, true, QUERIES, 128, 3, 2, _>(
             &t,
             s,
             [[k, v], [q, dy]],

@@ -27,7 +27,9 @@ pub use self::columns::Columns;
 pub use self::factor::TiledFactor;
 pub use self::order::{ProductTiles, ResultTile, RowGroups};
 #[cfg(feature = "half")]
-pub use self::pairs::{Added, AddedSums, AddedTiles, PairStep, PairedFactors, PairedPlace, PairedProducts};
+pub use self::pairs::{
+    Added, AddedSums, AddedTiles, ColumnValues, PairStep, PairedFactors, PairedPlace, PairedProducts,
+};
 use self::place::{Depth, Words};
 pub use self::place::{PartialProduct, ProductPlace};
 pub use self::result_rows::{GroupedRows, ResultRows, StoredGroup, StoredPair, WarpRows};

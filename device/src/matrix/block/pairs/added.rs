@@ -72,8 +72,9 @@ pub struct AddedTiles<T, const M: usize, const N: usize, const D: usize> {
     /// Sums on their way to the plane.
     pub(super) sums: [[f32; D]; N],
     /// Whether a step's factor is written, and that of the one before multiplied.
-    /// The first number alone is used: what follows begins at a multiple of 128 bytes again.
-    pub(super) exchanged: [u64; 16],
+    pub(super) exchanged: u64,
+    /// Whose turn it is to multiply, if there are two groups. What follows begins at a multiple of 128 bytes again.
+    pub(super) turns: [u64; 15],
 }
 
 /// The plane that third products of [`AddedTiles`] are added to.

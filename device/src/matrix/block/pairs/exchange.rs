@@ -32,6 +32,9 @@ pub(super) struct Exchange<const M: usize, const N: usize> {
     /// Of this warp.
     sums: u32,
     exchanged: Barrier,
+    /// That of the first group; that of the second one follows.
+    turns: Barrier,
+    group: usize,
     map: *const Encoded,
     /// The rows of the plane, if they have elements.
     rows: usize,
@@ -55,6 +58,8 @@ impl<const M: usize, const N: usize> Exchange<M, N> {
             factors: offset(offset_of!(AddedTiles<T, M, N, D>, factors)),
             sums: offset(offset_of!(AddedTiles<T, M, N, D>, sums) + warp * PARTS * PART),
             exchanged: Barrier(offset(offset_of!(AddedTiles<T, M, N, D>, exchanged))),
+            turns: Barrier(offset(offset_of!(AddedTiles<T, M, N, D>, turns))),
+            group,
             map: plane.map().0,
             rows: if plane.width() == 0 { 0 } else { plane.height() },
             part: [group % squares * SIDE, group / squares * SIDE],
@@ -67,7 +72,32 @@ impl<const M: usize, const N: usize> Exchange<M, N> {
     #[inline(always)]
     pub(super) unsafe fn begin(self) {
         // SAFETY: the caller's.
-        unsafe { self.exchanged.begin(M / GROUP_ROWS * WARPS) };
+        unsafe {
+            self.exchanged.begin(M / GROUP_ROWS * WARPS);
+            self.turn_of(0).begin(WARPS);
+            self.turn_of(1).begin(WARPS);
+        }
+    }
+
+    #[inline(always)]
+    fn turn_of(self, group: usize) -> Barrier {
+        Barrier(self.turns.0 + (group * size_of::<u64>()) as u32)
+    }
+
+    /// Waits until the other of two groups has multiplied, and returns whether it has: not if a thread has panicked. So one multiplies
+    /// while the other computes; if both did the same, tensor cores would wait for both.
+    #[inline(always)]
+    pub(super) fn has_turn(self, step: u32) -> bool {
+        // The first turn of the first group is the phase before a barrier's first one.
+        M == GROUP_ROWS || self.turn_of(self.group).ends(step & 1 ^ self.group as u32 ^ 1)
+    }
+
+    /// The warp has multiplied.
+    #[inline(always)]
+    pub(super) fn pass_turn(self, is_first: bool) {
+        if M > GROUP_ROWS {
+            self.turn_of(self.group ^ 1).arrive(is_first);
+        }
     }
 
     /// Waits for the exchange with that number, and returns whether it has been: not if a thread has panicked.
@@ -145,18 +175,17 @@ impl<const M: usize, const N: usize> Exchange<M, N> {
             }
         });
         let row = row as usize + self.part[0] + self.row;
-        let starts = is & (row < self.rows) & (own_row == 0) & (column == 0);
+        let starts = is & (row < self.rows);
         // SAFETY: the map is that of such parts in the plane, of which all accesses are additions; one of an empty plane is not used, nor a row beyond the last one. All threads of
-        // the warp have written; the next ones write after `wait_for_reads`. No branch: products are in flight.
+        // the warp have written; the next ones write after `wait_for_reads`. No branch: products are in flight, and hence all threads commit.
         unsafe {
             asm!(
                 "fence.proxy.async.shared::cta; bar.warp.sync 0xffffffff;",
-                "{{ .reg .pred %starts; setp.ne.b32 %starts, {starts}, 0;",
+                "{{ .reg .pred %starts; .reg .b32 %lane; elect.sync %lane|%starts, 0xffffffff;",
+                "setp.ne.and.b32 %starts, {starts}, 0, %starts;",
                 "@%starts cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [{map}, {{{left}, {row}}}], [{from}];",
                 "@%starts cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [{map}, {{{right}, {row}}}], [{behind}];",
-                "@%starts cp.async.bulk.commit_group; }}",
-                // The hardware starts these in a branch.
-                "bar.warp.sync 0xffffffff;",
+                "cp.async.bulk.commit_group; }}",
                 starts = in(reg32) u32::from(starts), map = in(reg64) self.map, row = in(reg32) row as u32,
                 left = in(reg32) self.part[1] as u32, right = in(reg32) (self.part[1] + ADDED[1]) as u32,
                 from = in(reg32) self.sums, behind = in(reg32) self.sums + PART as u32,

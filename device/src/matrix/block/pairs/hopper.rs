@@ -2,7 +2,6 @@
 //! factors of the second pair, from registers. `block/hopper.rs` says what the barriers are for.
 
 use core::arch::asm;
-use core::marker::PhantomData;
 use core::mem::offset_of;
 
 use super::super::hopper::{
@@ -15,7 +14,7 @@ use super::super::twice::hopper::{add_rows, commit, multiply_rows, rounded, star
 use super::super::{ALIGNMENT, GROUP, GROUP_ROWS, HalfElement, ProductSums, ROW, TiledFactor, first_sum};
 use super::added::{Added, SIDE};
 use super::exchange::{Exchange, wait_for_reads};
-use super::{PairStep, PairedFactors, PairedPlace, PairedProducts};
+use super::{ColumnValues, PairStep, PairedFactors, PairedPlace, PairedProducts};
 use crate::feedback::panic::give_up_at_once;
 use crate::shared::mbarrier::{Barrier, start_copy};
 use crate::shared::{Shared, within_shared};
@@ -248,19 +247,25 @@ fn add<
         const { !X::ADDS && (R * D + 2 * N) / 2 + R * N / 4 + 40 <= most_registers(M / GROUP_ROWS) };
     for step in 0..steps {
         let b = tiles::<N, D>(addresses, turn);
+        // What `first` needs of the stage, which is full and not yet released, and below what `second` needs: LLVM leaves out what is not used.
+        let values = values_of::<N>(memory, turn);
+        // SAFETY: as said.
+        let read = |which| unsafe { ColumnValues::<N>::read(values, which, place[1]) };
+        let columns = read(0);
         wait_until_pending::<1, N>(&mut p.sums);
-        let [row, _] = said_of(last);
+        let row = if X::ADDS { said_of(last)[0] } else { 0 };
         // So are those by the stage before.
         addresses.empty(last).arrive(is_first && step > 0);
         if X::ADDS {
             wait_for_reads();
         }
-        let values = values_of::<N>(memory, turn);
         let tag = warp_first(said_of(turn)[1]);
-        let this = PairStep { number: step as usize, tag, values, step: PhantomData };
-        first(this, &mut p);
+        // SAFETY: the stage is full, and not yet released.
+        let this = unsafe { PairStep::new(step as usize, tag, place[1], values) };
+        first(this.having(0, columns), &mut p);
+        let columns = read(1);
         wait_for::<N>(&mut q.sums);
-        second(this, &p, &mut q);
+        second(this.having(1, columns), &p, &mut q);
         let words = [rounded::<T, N>(&p), rounded::<T, N>(&q)];
         if let Some(exchange) = exchange() {
             if !exchange.ends(step) {
@@ -279,6 +284,9 @@ fn add<
             give_up_at_once();
         }
         if let Some(exchange) = exchange() {
+            if !exchange.has_turn(step) {
+                give_up_at_once();
+            }
             // SAFETY: all warps have arrived for the factor of the step before.
             unsafe { exchange.multiply::<T>(&mut third, step + 1, memory.left) };
             commit();
@@ -299,6 +307,9 @@ fn add<
         if !is_merged {
             wait_for::<D>(&mut results[0].sums);
             wait_for::<D>(&mut results[R - 1].sums);
+        }
+        if let Some(exchange) = exchange() {
+            exchange.pass_turn(is_first);
         }
         multiply(&mut p, &mut q, next);
     }

@@ -1,5 +1,5 @@
-//! Two products by a whole block, and two more of what comes of them with the same tiles: [`PairedProducts`]; `added` has the memory of a
-//! third one. `hopper` has the instructions of `sm_90a`, `exchange` those of the third product, `steps` what computes the same elsewhere.
+//! Two products by a whole block, and two more of what comes of them with the same tiles: [`PairedProducts`]; `values` has
+//! a step of them, `added` the memory of a third one. `hopper` has the instructions of `sm_90a`, `exchange` those of the third product, `steps` what computes the same elsewhere.
 
 mod added;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
@@ -8,11 +8,12 @@ mod exchange;
 mod hopper;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
 mod steps;
+mod values;
 
-use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 pub use self::added::{Added, AddedSums, AddedTiles};
+pub use self::values::{ColumnValues, PairStep};
 use super::{
     ALIGNMENT, Barriers, GROUP, GROUP_ROWS, HalfElement, MOST_GROUPS, MatrixElement, ProductSums,
     TiledFactor, has_whole_copies,
@@ -124,65 +125,6 @@ impl PairedPlace {
     fn within(self, end: usize) -> Self {
         let least = |it: usize| it.min(i32::MAX as usize);
         PairedPlace { row: self.row.min(end), column: least(self.column), number: least(self.number), ..self }
-    }
-}
-
-/// A step of [`multiply_pairs`](Thread::multiply_pairs): its number, and the values of its `N` rows.
-#[derive(Clone, Copy)]
-pub struct PairStep<'s, const N: usize> {
-    number: usize,
-    tag: u32,
-    /// Their address in shared memory.
-    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-    values: u32,
-    #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-    values: *const [[f32; N]; 2],
-    /// Until the step ends.
-    step: PhantomData<&'s ()>,
-}
-
-impl<const N: usize> PairStep<'_, N> {
-    /// Its number.
-    #[inline(always)]
-    pub fn number(self) -> usize {
-        self.number
-    }
-
-    /// What [`PairedPlace::tag`] is in the first thread.
-    #[inline(always)]
-    pub fn tag(self) -> u32 {
-        self.tag
-    }
-
-    /// The first or the second of the [`values`](PairedFactors::values) of a row of the right factors, a column of the sums; any number if there
-    /// are none.
-    ///
-    /// # Panics
-    /// Unless `which` is 0 or 1, and `row` less than `N`.
-    #[track_caller]
-    #[inline(always)]
-    pub fn value(self, which: usize, row: usize) -> f32 {
-        assert!(which < 2 && row < N, "a step of pairs of products has two values for each row");
-        #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        {
-            let (left, right): (f32, f32);
-            let pair = self.values + ((which * N + (row & !1)) * size_of::<f32>()) as u32;
-            // SAFETY: written before the stage was full, and not again in this step. Those of two columns are read at once: LLVM leaves out the
-            // second time.
-            unsafe {
-                core::arch::asm!(
-                    "ld.shared.v2.f32 {{{}, {}}}, [{}];",
-                    out(reg32) left, out(reg32) right, in(reg32) pair,
-                    options(pure, readonly, nostack, preserves_flags),
-                );
-            }
-            if row.is_multiple_of(2) { left } else { right }
-        }
-        #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        // SAFETY: written before a barrier of the block, and not again in this step.
-        unsafe {
-            (&raw const (*self.values)[which][row]).read()
-        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Pairs of products where there is no `wgmma`: all threads copy tiles, then groups multiply them.
 
-use core::marker::PhantomData;
-
 use super::super::twice::steps::{add, add_rounded, copy};
 use super::super::{GROUP, HalfElement, ProductSums, TiledFactor, first_sum};
 use super::added::{Added, AddedSums, AddedTiles};
@@ -74,8 +72,8 @@ pub(super) fn multiply<
         // SAFETY: written before the barrier.
         let [row, column, number, tag] = unsafe { (&raw const (*said)[2]).cast::<[u32; 4]>().read() };
         let [row, column, number] = [row, column, number].map(|it| it as usize);
-        let (from, this) =
-            ([row, column], PairStep { number: step, tag, values: of_rows, step: PhantomData });
+        // SAFETY: they are written before they are used, and not again in this step.
+        let (from, this) = ([row, column], unsafe { PairStep::new(step, tag, place[1], of_rows) });
         let [mut p, mut q] = [(); 2].map(|()| ProductSums::<N> { sums: [[0.0; 4]; 32], first: place });
         // SAFETY: the barriers are between the writes of each thread to elements of its own, and reads of them.
         unsafe {
