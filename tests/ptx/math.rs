@@ -38,7 +38,7 @@ mod kernels {
     }
 
     #[kernel]
-    pub fn fast(t: Thread<1>, x: &[f32], mut out: DisjointSlice<[f32; 9]>) {
+    pub fn fast(t: Thread<1>, x: &[f32], mut out: DisjointSlice<[f32; 10]>) {
         let i = t.index();
         let Some(out) = out.get_mut(i) else { return };
         let x = x[i.get()];
@@ -46,6 +46,7 @@ mod kernels {
             x.fast_sin(),
             x.fast_cos(),
             x.fast_exp2(),
+            x.fast_exp2_ftz(),
             x.fast_log2(),
             x.fast_recip(),
             x.fast_div(3.0),
@@ -164,6 +165,7 @@ fn nothing_is_contracted_that_was_not_asked_for() {
 fn fast_functions_are_the_approximations_of_the_hardware() {
     let once = ["sin", "cos", "lg2", "rcp", "div", "sqrt", "rsqrt"].map(|name| format!("{name}.approx.f32"));
     demand_once(kernels::fast::kernel(), &once.each_ref().map(String::as_str));
+    demand_once(kernels::fast::kernel(), &["ex2.approx.ftz.f32"]);
     for (architecture, lines) in code(kernels::fast::kernel()) {
         assert_eq!(count(&lines, "ex2.approx.f32"), 2, "{architecture}: {lines:#?}");
     }

@@ -420,6 +420,22 @@ fn a_second_product_is_in_flight_beside_a_closure_that_cannot_panic() {
     }
 }
 
+/// ptxas would wait for the second product before the closure's work, as nothing of that depends on it.
+#[test]
+fn a_closure_has_computed_its_sums_before_the_wait_for_the_second_product() {
+    for (architecture, lines) in code(kernels::twice::kernel()) {
+        if architecture == "sm_90a" {
+            let after = |start: usize, part: &str| {
+                start + lines[start..].iter().position(|line| line.contains(part)).expect(part)
+            };
+            let of_first = after(0, "wgmma.wait_group.sync.aligned 1;");
+            let [settled, of_second] =
+                ["@%never st.shared", "wgmma.wait_group.sync.aligned 0;"].map(|part| after(of_first, part));
+            assert!(settled < of_second, "{lines:#?}");
+        }
+    }
+}
+
 /// Calls are those to panic.
 #[test]
 fn functions_of_sums_are_inlined() {

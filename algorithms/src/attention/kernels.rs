@@ -55,6 +55,9 @@ pub mod steps {
         pub seen: usize,
     }
 
+    /// More than a tile has queries or keys.
+    const LONG: i64 = 1 << 30;
+
     impl Sizes {
         /// How many keys each query sees beyond its own number.
         #[inline(always)]
@@ -99,6 +102,13 @@ pub mod steps {
             // Of 32 bits: a longer division would be a call.
             let each = (steps as u32).div_ceil(self.slices.max(1)) as usize;
             [slice * each, (slice + 1) * each].map(|step| step.min(steps))
+        }
+
+        /// By how much the number of a key in a tile may exceed that of a query that sees it, if the tiles' first ones are these; with no causal
+        /// mask more than a tile has.
+        #[inline(always)]
+        pub fn most_ahead(self, query: usize, key: usize) -> i32 {
+            (query as i64 + self.ahead() - key as i64).clamp(-LONG, LONG) as i32
         }
 
         /// Whether all queries from `first` on see the keys before `end`.

@@ -25,7 +25,7 @@ pub use gradients::{AttentionGradients, AttentionPass, attention_gradients, atte
 use kernels::kernels::{attend_64, attend_128, attend_256};
 use kernels::steps::{self, Sizes};
 use slices::kernels::combine;
-use tiled::kernels::{self as tiles, attend_tiles_64, attend_tiles_128, attend_tiles_256};
+use tiled::kernels::{self as tiles, attend_many_64, attend_tiles_64, attend_tiles_128, attend_tiles_256};
 
 /// A number whose attention is computed: `f16` or `bf16`.
 #[diagnostic::on_unimplemented(
@@ -38,6 +38,7 @@ pub trait Attended:
     + attend_128::Instance
     + attend_256::Instance
     + combine::Instance
+    + attend_many_64::Instance
     + attend_tiles_64::Instance
     + attend_tiles_128::Instance
     + attend_tiles_256::Instance
@@ -358,6 +359,14 @@ impl<T: Attended> Work<'_, '_, T> {
         if self.attention.size <= 128 { tiles::KEYS } else { tiles::KEYS_OF_256 }
     }
 
+    /// The queries that a block of these kernels has. A tile of many takes some 5/6 of the time for each, but the last one may be empty for the most part.
+    fn queries_of_tile(&self) -> usize {
+        let in_tiles_of = |queries: usize| (self.sizes.queries as usize).next_multiple_of(queries);
+        let has_many = self.attention.size <= 64
+            && 5 * in_tiles_of(tiles::MANY_QUERIES) < 6 * in_tiles_of(tiles::QUERIES);
+        if has_many { tiles::MANY_QUERIES } else { tiles::QUERIES }
+    }
+
     /// Whether the kernels of tiles compute it.
     fn has_tiles(&self, stream: &Stream) -> bool {
         let keys = [(self.sizes.keys, self.keys_of_tile())];
@@ -370,8 +379,12 @@ impl<T: Attended> Work<'_, '_, T> {
             |queries: usize| attention.grid(attention.heads * sizes.slices as usize, sizes.queries, queries);
         let size = attention.size;
         if self.has_tiles(stream) {
-            let (grid, y) = (grid(tiles::QUERIES), y.cast::<u64>()?.into_atomic());
+            let queries = self.queries_of_tile();
+            let (grid, y) = (grid(queries), y.cast::<u64>()?.into_atomic());
             return match size {
+                ..=64 if queries == tiles::MANY_QUERIES => {
+                    attend_many_64::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums)
+                }
                 ..=64 => attend_tiles_64::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),
                 65..=128 => attend_tiles_128::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),
                 _ => attend_tiles_256::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),

@@ -4,7 +4,7 @@ use ferrogrid_host::__private::processors;
 use ferrogrid_host::PitchedViewMut;
 
 use super::kernels::steps::{self, Sizes};
-use super::{Attended, Attention, Work, tiles};
+use super::{Attended, Attention, Work};
 use crate::{DeviceAtomicView, DeviceViewMut, Grid, Result, Stream};
 use kernels::combine;
 
@@ -43,7 +43,7 @@ impl<T: Attended> Work<'_, '_, T> {
         let which = usize::from(attention.size > 128);
         // Queries and keys of a tile, and the blocks that fit into a multiprocessor.
         let (queries, keys, together) = if self.has_tiles(stream) {
-            (tiles::QUERIES, self.keys_of_tile(), 1)
+            (self.queries_of_tile(), self.keys_of_tile(), 1)
         } else {
             (steps::QUERIES[which], steps::KEYS[which], 2)
         };

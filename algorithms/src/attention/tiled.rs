@@ -12,6 +12,8 @@ pub mod kernels {
 
     /// The queries of a block.
     pub const QUERIES: usize = 128;
+    /// Those of heads of up to 64 elements that have more than [`QUERIES`]: with three groups of threads, tensor cores wait less for weights.
+    pub const MANY_QUERIES: usize = 192;
     /// The keys that are read at once.
     pub const KEYS: usize = 128;
     /// Those of heads of up to 256 elements, for whose sums a thread has the registers then.
@@ -24,7 +26,14 @@ pub mod kernels {
 
     /// As `steps::attend`; rows of the results are fours of elements.
     #[inline(always)]
-    fn attend_tiles<T: TiledElement, const KEYS: usize, const D: usize, const S: usize, const ID: usize>(
+    fn attend_tiles<
+        T: TiledElement,
+        const QUERIES: usize,
+        const KEYS: usize,
+        const D: usize,
+        const S: usize,
+        const ID: usize,
+    >(
         t: &Thread<1>,
         s: Sizes,
         [q, k, v]: [TensorMap<T, 64, 64>; 3],
@@ -50,10 +59,9 @@ pub mod kernels {
         let weigh =
             |(softmax, shrunk): &mut (OnlineSoftmax, _), step: usize, scores: &mut ProductSums<KEYS>| {
                 let step = first_step + step;
-                if !s.all_see(place.first, (step + 1) * KEYS) {
-                    scores.map_places(|row, column, score| {
-                        s.masked([place.first + row, step * KEYS + column], score)
-                    });
+                let most = s.most_ahead(place.first, step * KEYS);
+                if most < KEYS as i32 {
+                    scores.mask_above(most, f32::NEG_INFINITY);
                 }
                 *shrunk = softmax.step(&warp, scores);
             };
@@ -107,6 +115,23 @@ pub mod kernels {
         y: &[DeviceAtomic<u64>],
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, 64, 4>>,
+    ) {
+        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
+    }
+
+    /// The same with more queries.
+    #[inline(always)]
+    #[kernel(block = 512, min_blocks = 1, T = [f16, bf16])]
+    pub fn attend_many_64<T: TiledElement>(
+        t: Thread<1>,
+        s: Sizes,
+        pitch: u32,
+        q: TensorMap<T, 64, 64>,
+        k: TensorMap<T, 64, 64>,
+        v: TensorMap<T, 64, 64>,
+        y: &[DeviceAtomic<u64>],
+        log_sums: &[DeviceAtomic<f32>],
+        memory: Shared<TwoProducts<T, MANY_QUERIES, KEYS, 64, 4>>,
     ) {
         attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
     }

@@ -68,7 +68,7 @@ impl<const M: usize> OnlineSoftmax<M> {
     }
 
     /// Replaces the scores of further columns by their weights, `exp(scale * (score - greatest))` with the greatest score of the row so
-    /// far (PTX `ex2.approx`, `shfl.sync`), by all threads of the warp together. Returns what sums over earlier columns, by earlier
+    /// far (PTX `ex2.approx.ftz`, `shfl.sync`), by all threads of the warp together. Returns what sums over earlier columns, by earlier
     /// weights, are multiplied by.
     ///
     /// # Panics
@@ -80,7 +80,7 @@ impl<const M: usize> OnlineSoftmax<M> {
         self.greatest = scores.reduce(warp, f32::max).zip(&before, f32::max);
         // A row without scores has no greatest one.
         let base = self.greatest.map(|it| if it == f32::NEG_INFINITY { 0.0 } else { it * scale });
-        let weight = |score: f32, base: f32| Float::mul_add(score, scale, -base).fast_exp2();
+        let weight = |score: f32, base: f32| Float::mul_add(score, scale, -base).fast_exp2_ftz();
         let shrunk = before.zip(&base, weight);
         self.totals = self.totals.zip(&shrunk, |total, shrunk| total * shrunk);
         scores.map(&base, weight);

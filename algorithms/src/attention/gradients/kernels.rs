@@ -25,7 +25,7 @@ pub mod steps {
     /// scores as exponents of 2.
     #[inline(always)]
     pub fn weight(score: f32, scale: f32, log_sum: f32) -> f32 {
-        Float::mul_add(score, scale, -log_sum).fast_exp2()
+        Float::mul_add(score, scale, -log_sum).fast_exp2_ftz()
     }
 
     /// The gradient of a score, of which the weight's is given, and the mean of those of all weights of the query.

@@ -28,9 +28,6 @@ pub mod kernels {
     /// The queries that are read at once if gradients are added, of heads of up to 64 elements.
     pub const QUERIES_ADDED: usize = 128;
 
-    /// More than a block or a step has rows.
-    const LONG: i64 = 1 << 30;
-
     /// As `steps::differentiate`; rows of the results are fours of elements. If there are tiles for it, the gradients of queries are added, too.
     #[inline(always)]
     fn differentiate<
@@ -62,9 +59,8 @@ pub mod kernels {
         let places = |step: usize| {
             let [head, first] = work.others::<OF_KEYS>(s, N, step);
             let [row, group] = s.corner(1 - which, head, len_of_others);
-            // A query sees a key if the key's number in the block or the step exceeds its own by at most so many.
             let [query, key] = if OF_KEYS { [first, work.first] } else { [work.first, first] };
-            let most = (query as i64 + s.ahead() - key as i64).clamp(-LONG, LONG) as i32;
+            let most = s.most_ahead(query, key);
             let number = head * queries + first;
             PairedPlace { row: row + first, column: group * 8, number, tag: most.cast_unsigned() }
         };
@@ -73,6 +69,11 @@ pub mod kernels {
             let number = work.head * queries + work.first + row;
             of_rows.map(|of| of.get(number).copied().unwrap_or_default())
         });
+        let value = |step: PairStep<N>, which: usize, row: usize, column: usize| {
+            if OF_KEYS { step.value(which, column) } else { of_rows.get(row)[which] }
+        };
+        // Faster in this kernel alone; others have too few registers for it, or tensor cores that wait for less.
+        let by_columns = X::ADDS && D == 128;
         let weigh = |step: PairStep<N>, scores: &mut ProductSums<N>| {
             let most = step.tag().cast_signed();
             if most < if OF_KEYS { ROWS } else { N } as i32 {
@@ -82,19 +83,23 @@ pub mod kernels {
                     scores.mask_above(most, f32::NEG_INFINITY);
                 }
             }
-            let weight = |score, log_sum| weight(score, s.scale * LOG2_E, log_sum);
-            if OF_KEYS {
-                scores.map_columns(&step.column_values(0), weight);
+            let scale = s.scale * LOG2_E;
+            if by_columns {
+                // Not `weight`: with its shorter power this kernel takes 8 % longer, by ptxas's order of instructions.
+                let columns = step.column_values(0);
+                scores.map_columns(&columns, |score, log_sum| {
+                    Float::mul_add(score, scale, -log_sum).fast_exp2()
+                });
             } else {
-                scores.map_rows(&of_rows, |score, [log_sum, _]| weight(score, log_sum));
+                scores.map_places(|row, column, score| weight(score, scale, value(step, 0, row, column)));
             }
         };
         let of_scores = |step: PairStep<N>, weights: &ProductSums<N>, products: &mut ProductSums<N>| {
             let of_score = |[of_weight, weight]: [f32; 2], mean| of_score(weight, of_weight, mean);
-            if OF_KEYS {
+            if by_columns {
                 products.zip_columns(weights, &step.column_values(1), of_score);
             } else {
-                products.zip_places(weights, |row, _, pair| of_score(pair, of_rows.get(row)[1]));
+                products.zip_places(weights, |row, column, pair| of_score(pair, value(step, 1, row, column)));
             }
         };
         let finish = |mut sums: [ProductSums<D>; R]| {

@@ -323,30 +323,42 @@ fn gradients_that_do_not_fit_are_refused(device: &Device) -> Outcome {
 
 fn gradients_of_attention_are_recorded(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    let (x, sums) = (stream.fill(f16::ONE, 40 * 8)?, stream.zeros::<f32>(40)?);
-    let (y, dv) = (stream.zeros::<f16>(40 * 8)?, stream.zeros::<f16>(40 * 8)?);
-    let (graph, (x, dv)) = stream.capture(|capture| {
-        let (x, mut sums) = (capture.keep(x)?, capture.keep(sums)?);
-        let (mut y, mut dv) = (capture.keep(y)?, capture.keep(dv)?);
-        let (mut dq, mut dk) = (capture.zeros(40 * 8)?, capture.zeros(40 * 8)?);
-        let attention = Attention::new(1, 8);
-        let input = x.view_2d(8, 40)?.into();
-        let of_y = y.view_2d_mut(8, 40)?;
-        algorithms::attention_with_log_sums(capture, input, input, input, of_y, &mut sums, attention)?;
-        let (y, log_sums) = (y.view_2d(8, 40)?.into(), sums.view());
-        let pass = AttentionPass { q: input, k: input, v: input, y, log_sums, dy: input };
-        let (dq, dk) = (dq.view_2d_mut(8, 40)?.into(), dk.view_2d_mut(8, 40)?.into());
-        let gradients = AttentionGradients { dq, dk, dv: dv.view_2d_mut(8, 40)?.into() };
-        algorithms::attention_gradients(capture, pass, gradients, attention)?;
-        Ok((x.key(), dv.key()))
-    })?;
-    let mut graph = graph.instantiate()?;
-    for value in [f16::ONE, f16::from_f32(-2.0)] {
-        stream.fill_into(value, graph.view_mut(x)?)?;
-        graph.launch(&stream)?;
-        // All keys have the same weight, so values have the gradient of a result.
-        let is_near = |found: &f16| (found.to_f32() - value.to_f32()).abs() < 2e-3;
-        expect("recorded", stream.download(graph.view(dv)?)?.iter().all(is_near), true)?;
+    let shapes = [(Attention::new(1, 8), 8, 40), (Attention::new(1, 64).any_order(), 64, 128)];
+    for (attention, size, rows) in shapes {
+        let len = rows * size;
+        let ramp: Vec<f16> = (0..len).map(|i| f16::from_f32((i % 37) as f32 / 37.0)).collect();
+        let (x, keys, sums) =
+            (stream.fill(f16::ONE, len)?, stream.upload(&ramp)?, stream.zeros::<f32>(rows)?);
+        let [y, dq, dv] = [stream.zeros::<f16>(len)?, stream.zeros(len)?, stream.zeros(len)?];
+        let (graph, (x, dq, dv)) = stream.capture(|capture| {
+            let (x, keys, mut sums) = (capture.keep(x)?, capture.keep(keys)?, capture.keep(sums)?);
+            let (mut y, mut dq, mut dv) = (capture.keep(y)?, capture.keep(dq)?, capture.keep(dv)?);
+            let mut dk = capture.zeros(len)?;
+            let (q, k) = (x.view_2d(size, rows)?.into(), keys.view_2d(size, rows)?.into());
+            let of_y = y.view_2d_mut(size, rows)?;
+            algorithms::attention_with_log_sums(capture, q, k, k, of_y, &mut sums, attention)?;
+            let (y, log_sums) = (y.view_2d(size, rows)?.into(), sums.view());
+            let pass = AttentionPass { q, k, v: k, y, log_sums, dy: q };
+            let (dq_view, dk_view) = (dq.view_2d_mut(size, rows)?.into(), dk.view_2d_mut(size, rows)?.into());
+            let gradients =
+                AttentionGradients { dq: dq_view, dk: dk_view, dv: dv.view_2d_mut(size, rows)?.into() };
+            algorithms::attention_gradients(capture, pass, gradients, attention)?;
+            Ok((x.key(), dq.key(), dv.key()))
+        })?;
+        let mut graph = graph.instantiate()?;
+        for value in [f16::ONE, f16::from_f32(-2.0)] {
+            stream.fill_into(value, graph.view_mut(x)?)?;
+            graph.launch(&stream)?;
+            let first = stream.download(graph.view(dq)?)?;
+            graph.launch(&stream)?;
+            // Nothing is left of the launch before.
+            expect("queries, recorded", stream.download(graph.view(dq)?)?, first.clone())?;
+            expect("queries have gradients", first.iter().any(|it| it.to_f32() != 0.0), true)?;
+            // The weights of a query are 1 together, so values have the gradient of a result on average.
+            let mean =
+                stream.download(graph.view(dv)?)?.iter().map(|it| it.to_f32()).sum::<f32>() / len as f32;
+            expect("values, recorded", (mean - value.to_f32()).abs() < 2e-2, true)?;
+        }
     }
     Ok(())
 }

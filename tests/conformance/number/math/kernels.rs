@@ -143,7 +143,7 @@ pub mod fast {
     use ferrogrid::device::prelude::*;
 
     /// The number of functions that [`all`] computes.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// Each fast function of x, and of x and y where it takes two.
     #[kernel]
@@ -155,6 +155,7 @@ pub mod fast {
             x.fast_sin(),
             x.fast_cos(),
             x.fast_exp2(),
+            x.fast_exp2_ftz(),
             x.fast_exp(),
             x.fast_log2(),
             x.fast_ln(),

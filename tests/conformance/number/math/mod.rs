@@ -382,6 +382,7 @@ const FAST: [Fast; fast::COUNT] = {
         is("fast_sin", |x, _| x.sin(), 7.22e-7, f64::INFINITY),
         is("fast_cos", |x, _| x.cos(), 7.22e-7, f64::INFINITY),
         is("fast_exp2", |x, _| x.exp2(), 2.0 * ulp, 0.0),
+        is("fast_exp2_ftz", |x, _| x.exp2(), 2.0 * ulp, 0.0),
         // The product's rounding: 2^-24 of at most 2 pi log2(e), times ln(2).
         is("fast_exp", |x, _| x.exp(), 6.0 * ulp, 0.0),
         is("fast_log2", |x, _| x.log2(), 2.4e-7, 1.0),
@@ -420,7 +421,12 @@ fn fast_functions_are_within_their_bounds(device: &Device) -> Outcome {
         }
         report.add(function.name, &worst, 1.0);
     }
-    report.outcome()
+    report.outcome()?;
+    let (tiny, mut out) = (stream.upload(&[-130.0, -f32::INFINITY])?, stream.zeros(2)?);
+    fast::all(&stream, Grid::cover(2), &tiny, &tiny, &mut out)?;
+    let at = FAST.iter().position(|it| it.name == "fast_exp2_ftz").expect("it is listed");
+    let found: Vec<f32> = stream.download(&out)?.iter().map(|all: &[f32; fast::COUNT]| all[at]).collect();
+    expect("powers below 2^-126", found, vec![0.0; 2])
 }
 
 fn integer_operations_are_exact(device: &Device) -> Outcome {

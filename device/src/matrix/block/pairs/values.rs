@@ -111,6 +111,45 @@ unsafe fn pair_at<const N: usize>(values: Address<N>, which: usize, row: usize) 
 }
 
 /// A number for each column of a product that the thread has sums of: [`PairStep::column_values`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use atomic::Ordering::Relaxed;
+/// use ferrogrid::device::half::{HalfFloat, bf16};
+/// use ferrogrid::device::matrix::{PairStep, PairedFactors, PairedPlace, PairedProducts, ProductSums};
+///
+/// /// y <- (a c^T v + b d^T w) c, of 64 rows, with diagonal matrices v and w.
+/// #[kernel(block = 256)]
+/// pub fn weighed(
+///     t: Thread<1>, a: TensorMap<bf16, 64, 64>, b: TensorMap<bf16, 64, 64>, c: TensorMap<bf16, 64, 64>, d: TensorMap<bf16, 64, 64>,
+///     v_and_w: TensorMap<f32, 64, 2>, y: &[DeviceAtomic<u32>], memory: Shared<PairedProducts<bf16, 64, 64, 64, 2>>,
+/// ) {
+///     let (steps, values) = (c.height() / 64, Some(v_and_w));
+///     let factors = PairedFactors { left: [a, b], right: [c, d], row: 0, steps, values, added: () };
+///     let first = |step: PairStep<64>, p: &mut ProductSums<64>| p.map_columns(&step.column_values(0), |p, v| p * v);
+///     let second = |step: PairStep<64>, p: &ProductSums<64>, q: &mut ProductSums<64>| {
+///         q.zip_columns(p, &step.column_values(1), |[q, p], w| p + q * w)
+///     };
+///     t.multiply_pairs(memory, factors, |step| PairedPlace::of_row(64 * step), first, second, |[sums]| {
+///         sums.for_each_pair(|row, column, pair| y[row * 32 + column / 2].store(bf16::pair_to_bits(pair), Relaxed));
+///     });
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::device::half::{HalfFloat, bf16};
+///
+/// let ones = stream.fill(bf16::ONE, 64 * 64)?;
+/// let (values, mut y) = (stream.upload(&[[1.0; 64], [2.0; 64]].concat())?, stream.zeros(64 * 32)?);
+/// let x = ones.view_2d(64, 64)?;
+/// kernels::weighed(&stream, Grid::blocks(1), x, x, x, x, values.view_2d(64, 2)?, y.as_atomic())?;
+/// let expected = bf16::pair_to_bits([64.0 * (64.0 + 2.0 * 64.0); 2]);
+/// assert_eq!(stream.download(&y)?, [expected; 64 * 32]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnValues<const N: usize> {
     pairs: [[f32; 2]; 32],

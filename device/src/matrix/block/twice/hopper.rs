@@ -213,9 +213,31 @@ pub(in super::super) unsafe fn add_rows<T: HalfElement, const N: usize, const D:
     });
 }
 
-/// Whether the threads have registers for the sums of both products, and a rounded factor, at once: with some 40 for all else.
+/// Lets the sums be computed before what follows. ptxas waits for a product as soon as it may, even if the thread has much to do that does not
+/// depend on it; but not before this store, which depends on all sums. Sums of a softmax's weights, which it computes anyway, are these.
+#[inline(always)]
+pub(super) fn settle<const N: usize>(sums: &ProductSums<N>, memory: u32) {
+    let [a, b, c, d] = sums.sums[0];
+    let (mut upper, mut lower) = (a + b, c + d);
+    super::super::each_column!(n, N, {
+        if n > 0 {
+            let [a, b, c, d] = sums.sums[n];
+            upper += a + b;
+            lower += c + d;
+        }
+    });
+    // SAFETY: it writes nothing. These bits are a NaN, and the hardware's additions have no other one than 0x7fffffff.
+    unsafe {
+        asm!(
+            "{{ .reg .pred %never; setp.eq.b32 %never, {0}, 0x7fc12345; @%never st.shared.b32 [{1}], {0}; }}",
+            in(reg32) upper + lower, in(reg32) memory, options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Whether the threads have registers for the sums of both products, and a rounded factor, at once: with 32 for all else.
 const fn is_overlapped<const M: usize, const N: usize, const D: usize>() -> bool {
-    N / 2 + D / 2 + N / 4 + 40 <= most_registers(M / GROUP_ROWS)
+    N / 2 + D / 2 + N / 4 + 32 <= most_registers(M / GROUP_ROWS)
 }
 
 /// Copies the left factor, and then the tiles of both right ones in the order in which they are multiplied.
@@ -318,8 +340,12 @@ fn add<
         wait_until_pending::<1, N>(&mut scores.sums);
         addresses.empty(of_first).arrive(is_first);
         first(kept, step as usize, &mut scores);
-        wait_for::<D>(&mut sums.sums);
         let is_overlapped = const { is_overlapped::<M, N, D>() };
+        // Of three groups another one has a product in flight: these additions would cost more.
+        if is_overlapped && M < 3 * GROUP_ROWS {
+            settle(&scores, left.tile);
+        }
+        wait_for::<D>(&mut sums.sums);
         addresses.empty(of_second).arrive(is_first && is_overlapped && step > 0);
         second(kept, &mut sums);
         let words = rounded::<T, N>(&scores);
