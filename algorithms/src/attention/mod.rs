@@ -359,7 +359,7 @@ impl<T: Attended> Work<'_, '_, T> {
         if self.attention.size <= 128 { tiles::KEYS } else { tiles::KEYS_OF_256 }
     }
 
-    /// The queries that a block of these kernels has. A tile of many takes some 5/6 of the time for each, but the last one may be empty for the most part.
+    /// The queries that a block of these kernels has. In a tile of many each takes some 5/6 of the time, but more of the last tile may be empty.
     fn queries_of_tile(&self) -> usize {
         let in_tiles_of = |queries: usize| (self.sizes.queries as usize).next_multiple_of(queries);
         let has_many = self.attention.size <= 64

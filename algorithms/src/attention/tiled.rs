@@ -12,7 +12,8 @@ pub mod kernels {
 
     /// The queries of a block.
     pub const QUERIES: usize = 128;
-    /// Those of heads of up to 64 elements that have more than [`QUERIES`]: with three groups of threads, tensor cores wait less for weights.
+    /// Those of heads of up to 64 elements, unless too much of the last tile would be empty: with three groups of threads, tensor cores wait
+    /// less for weights.
     pub const MANY_QUERIES: usize = 192;
     /// The keys that are read at once.
     pub const KEYS: usize = 128;

@@ -247,9 +247,9 @@ fn add<
         const { !X::ADDS && (R * D + 2 * N) / 2 + R * N / 4 + 40 <= most_registers(M / GROUP_ROWS) };
     for step in 0..steps {
         let b = tiles::<N, D>(addresses, turn);
-        // What `first` needs of the stage, which is full and not yet released, and below what `second` needs: LLVM leaves out what is not used.
+        // What `first` may need, and below what `second` may: LLVM leaves out what is not used.
         let values = values_of::<N>(memory, turn);
-        // SAFETY: as said.
+        // SAFETY: the stage is full, and not yet released.
         let read = |which| unsafe { ColumnValues::<N>::read(values, which, place[1]) };
         let columns = read(0);
         wait_until_pending::<1, N>(&mut p.sums);
@@ -260,7 +260,7 @@ fn add<
             wait_for_reads();
         }
         let tag = warp_first(said_of(turn)[1]);
-        // SAFETY: the stage is full, and not yet released.
+        // SAFETY: as above.
         let this = unsafe { PairStep::new(step as usize, tag, place[1], values) };
         first(this.having(0, columns), &mut p);
         let columns = read(1);
