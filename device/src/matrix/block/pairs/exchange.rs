@@ -5,6 +5,7 @@ use core::arch::asm;
 use core::mem::offset_of;
 
 use super::super::hopper::{WARPS, swizzled};
+use super::super::twice::hopper::Turns;
 use super::super::{GROUP, GROUP_ROWS, HalfElement, Order, ProductElement, ProductSums, ROW, sealed};
 use super::added::{ADDED, AddedSums, AddedTiles, SIDE};
 use crate::matrix::block::result_rows::computed_anew;
@@ -32,9 +33,7 @@ pub(super) struct Exchange<const M: usize, const N: usize> {
     /// Of this warp.
     sums: u32,
     exchanged: Barrier,
-    /// That of the first group; that of the second one follows.
-    turns: Barrier,
-    group: usize,
+    turns: Turns<M>,
     map: *const Encoded,
     /// The rows of the plane, if they have elements.
     rows: usize,
@@ -58,8 +57,7 @@ impl<const M: usize, const N: usize> Exchange<M, N> {
             factors: offset(offset_of!(AddedTiles<T, M, N, D>, factors)),
             sums: offset(offset_of!(AddedTiles<T, M, N, D>, sums) + warp * PARTS * PART),
             exchanged: Barrier(offset(offset_of!(AddedTiles<T, M, N, D>, exchanged))),
-            turns: Barrier(offset(offset_of!(AddedTiles<T, M, N, D>, turns))),
-            group,
+            turns: Turns::of(offset(offset_of!(AddedTiles<T, M, N, D>, turns)), group),
             map: plane.map().0,
             rows: if plane.width() == 0 { 0 } else { plane.height() },
             part: [group % squares * SIDE, group / squares * SIDE],
@@ -74,29 +72,22 @@ impl<const M: usize, const N: usize> Exchange<M, N> {
         // SAFETY: the caller's.
         unsafe {
             self.exchanged.begin(M / GROUP_ROWS * WARPS);
-            self.turn_of(0).begin(WARPS);
-            self.turn_of(1).begin(WARPS);
+            self.turns.begin();
         }
-    }
-
-    #[inline(always)]
-    fn turn_of(self, group: usize) -> Barrier {
-        Barrier(self.turns.0 + (group * size_of::<u64>()) as u32)
     }
 
     /// Waits until the other of two groups has multiplied, and returns whether it has: not if a thread has panicked. So one multiplies
     /// while the other computes; if both did the same, tensor cores would wait for both.
     #[inline(always)]
     pub(super) fn has_turn(self, step: u32) -> bool {
-        // The first turn of the first group is the phase before a barrier's first one.
-        M == GROUP_ROWS || self.turn_of(self.group).ends(step & 1 ^ self.group as u32 ^ 1)
+        M == GROUP_ROWS || self.turns.wait(step)
     }
 
     /// The warp has multiplied.
     #[inline(always)]
     pub(super) fn pass_turn(self, is_first: bool) {
         if M > GROUP_ROWS {
-            self.turn_of(self.group ^ 1).arrive(is_first);
+            self.turns.pass(is_first);
         }
     }
 

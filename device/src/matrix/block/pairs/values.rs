@@ -61,9 +61,12 @@ impl<const N: usize> PairStep<'_, N> {
     #[inline(always)]
     pub fn value(self, which: usize, row: usize) -> f32 {
         assert!(which < 2 && row < N, "a step of pairs of products has two values for each row");
-        // Those of two columns are read at once: LLVM leaves out the second time.
+        // Those of two columns are read at once. LLVM leaves out the second time if it sees that the thread's own columns are a constant
+        // number behind its first one, which is even.
+        let behind = row.wrapping_sub(self.column) as isize >> 1;
+        let pair = (self.column / 2).wrapping_add_signed(behind);
         // SAFETY: both are below the limits, and the step has not ended.
-        unsafe { pair_at::<N>(self.values, which, row & !1)[row % 2] }
+        unsafe { pair_at::<N>(self.values, which, pair)[row % 2] }
     }
 
     /// The first or the second [`value`](Self::value)s of all columns that the thread has sums of. In `sm_90a`, the first ones are read while
@@ -84,12 +87,12 @@ impl<const N: usize> PairStep<'_, N> {
     }
 }
 
-/// The values of a row and of the next one.
+/// The values of two rows, of which the first is `2 * pair`.
 ///
 /// # Safety
-/// The values are written, and stay. `which` is less than 2, `row` even and less than `N`.
+/// The values are written, and stay. `which` is less than 2, and `pair` less than `N / 2`.
 #[inline(always)]
-unsafe fn pair_at<const N: usize>(values: Address<N>, which: usize, row: usize) -> [f32; 2] {
+unsafe fn pair_at<const N: usize>(values: Address<N>, which: usize, pair: usize) -> [f32; 2] {
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
     {
         let (left, right): (f32, f32);
@@ -97,7 +100,7 @@ unsafe fn pair_at<const N: usize>(values: Address<N>, which: usize, row: usize) 
         unsafe {
             core::arch::asm!(
                 "ld.shared.v2.f32 {{{}, {}}}, [{}];",
-                out(reg32) left, out(reg32) right, in(reg32) values + ((which * N + row) * size_of::<f32>()) as u32,
+                out(reg32) left, out(reg32) right, in(reg32) values + (which * size_of::<[f32; N]>() + pair * size_of::<[f32; 2]>()) as u32,
                 options(pure, readonly, nostack, preserves_flags),
             );
         }
@@ -106,7 +109,7 @@ unsafe fn pair_at<const N: usize>(values: Address<N>, which: usize, row: usize) 
     #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
     // SAFETY: within the values, by the caller.
     unsafe {
-        (&raw const (*values)[which][row]).cast::<[f32; 2]>().read()
+        (&raw const (*values)[which][2 * pair]).cast::<[f32; 2]>().read()
     }
 }
 
@@ -164,7 +167,9 @@ impl<const N: usize> ColumnValues<N> {
     pub(super) unsafe fn read(values: Address<N>, which: usize, column: usize) -> Self {
         let mut pairs = [[0.0; 2]; 32];
         // SAFETY: the caller's.
-        each_column!(n, N, { pairs[n] = unsafe { pair_at::<N>(values, which, column + n * COLUMNS) } });
+        each_column!(n, N, {
+            pairs[n] = unsafe { pair_at::<N>(values, which, column / 2 + n * (COLUMNS / 2)) }
+        });
         ColumnValues { pairs }
     }
 }

@@ -32,7 +32,8 @@ struct Left {
 
 /// The barriers of a group's own turn, and of the next group's.
 #[derive(Clone, Copy)]
-struct Turns<const M: usize> {
+pub(in super::super) struct Turns<const M: usize> {
+    barriers: u32,
     own: Barrier,
     next: Barrier,
     /// Whether the group has the first turn.
@@ -41,20 +42,30 @@ struct Turns<const M: usize> {
 
 impl<const M: usize> Turns<M> {
     #[inline(always)]
-    fn of(barriers: u32, group: usize) -> Self {
+    pub(in super::super) fn of(barriers: u32, group: usize) -> Self {
         let of = |group: usize| Barrier(barriers + (group * size_of::<u64>()) as u32);
         let next = if (group + 1) * GROUP_ROWS == M { 0 } else { group + 1 };
-        Turns { own: of(group), next: of(next), is_first: group == 0 }
+        Turns { barriers, own: of(group), next: of(next), is_first: group == 0 }
+    }
+
+    /// # Safety
+    /// As for `Barrier::begin`, for a barrier of each group.
+    #[inline(always)]
+    pub(in super::super) unsafe fn begin(self) {
+        for group in 0..M / GROUP_ROWS {
+            // SAFETY: the caller's.
+            unsafe { Barrier(self.barriers + (group * size_of::<u64>()) as u32).begin(WARPS) };
+        }
     }
 
     /// Waits for the turn of that number. Returns whether it has come: as `Barrier::ends`.
     #[inline(always)]
-    fn wait(self, number: u32) -> bool {
+    pub(in super::super) fn wait(self, number: u32) -> bool {
         self.own.ends((number & 1) ^ u32::from(self.is_first))
     }
 
     #[inline(always)]
-    fn pass(self, counts: bool) {
+    pub(in super::super) fn pass(self, counts: bool) {
         self.next.arrive(counts);
     }
 }
@@ -106,9 +117,7 @@ pub(super) fn multiply<
         unsafe {
             has_arrived.begin(1);
             asm!("st.shared.b32 [{}], {};", in(reg32) said, in(reg32) span.steps, options(nostack, preserves_flags));
-            for group in 0..M / GROUP_ROWS {
-                Barrier(turns + (group * size_of::<u64>()) as u32).begin(WARPS);
-            }
+            Turns::<M>::of(turns, 0).begin();
             begin_barriers::<S>(addresses, M / GROUP_ROWS);
         }
     }
