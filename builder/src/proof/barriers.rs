@@ -91,6 +91,12 @@ fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_,
          elements of `&[T]`, results of barriers\n  help: `t.broadcast(value)` gives all threads of a block what the first one holds; \
          where only you know that a value is the same in all of them, say so: `unsafe { t.assume_uniform(value) }`",
     );
+    if !function.is_entry {
+        message.push_str(
+            "\n  help: the function is compiled apart from what calls it, which may know more: `#[inline(always)]` above it, for the body of a \
+             kernel above `#[kernel]`, lets both be seen at once",
+        );
+    }
     Refusal { file, place, message }
 }
 
@@ -156,6 +162,7 @@ mod tests {
             ] {
                 assert!(refusal.message.contains(part), "{part} is not in\n{}", refusal.message);
             }
+            assert!(!refusal.message.contains("inline"), "a kernel is compiled alone: {}", refusal.message);
         }
     }
 
@@ -185,6 +192,7 @@ mod tests {
             |function: &str| format!("{function}.visible .entry k()\n{{\n\tcall.uni f;\n\tret;\n}}\n");
         let [refusal] = &checked(&calling(&function), &[])[..] else { panic!() };
         assert!(refusal.message.contains("this barrier, in `f`\n"), "{refusal:?}");
+        assert!(refusal.message.contains("`#[inline(always)]` above it"), "{refusal:?}");
         assert_eq!(checked(&calling(&function.replace("%tid.x", "%ntid.x")), &[]), []);
     }
 
