@@ -67,7 +67,7 @@
 //! | `cub::BlockRadixSort`, `cub::BlockMergeSort` | [`Thread::block_radix_sort`], [`Thread::block_merge_sort`] |
 //! | clusters, distributed shared memory | [`Thread::publish_cluster`] |
 //! | `nvcuda::wmma`, `mma.sync`, `ldmatrix` | the module [`matrix`] |
-//! | `CUtensorMap`, `cp.async.bulk.tensor`, `wgmma` | [`TensorMap`], [`TensorMapMut`], [`Thread::multiply_tiles`] |
+//! | `CUtensorMap`, `cp.async.bulk.tensor`, `wgmma` | [`TensorMap`], [`TensorMapMut`], [`BoxMap`], [`Thread::multiply_tiles`] |
 //! | `atomicAdd()`, `cuda::atomic_ref` | [`DeviceAtomic`] |
 //! | `sinf()`, `__sinf()` | [`math::Float`]: std's names; [`math::FastMath`] |
 //! | `__half`, `__nv_bfloat16`, `__half2` | the module `half` |
@@ -120,6 +120,7 @@ pub use feedback::output;
 pub use feedback::{failure, message};
 pub use ferrogrid_macros::{AtomicForm, DeviceCopy, SharedElement};
 pub use memory::at::At;
+pub use memory::box_map::{BoxMap, BoxMapMut};
 #[doc(hidden)]
 pub use memory::constant;
 pub use memory::constant::Constant;
@@ -173,8 +174,8 @@ pub mod prelude {
     pub use crate::math::{FastMath, Float};
     pub use crate::warp::Exchange;
     pub use crate::{
-        Aligned16, At, AtomicForm, BlockOrder, ClaimScratch, Constant, DeviceAtomic, DeviceCopy,
-        DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, EachThread,
+        Aligned16, At, AtomicForm, BlockOrder, BoxMap, BoxMapMut, ClaimScratch, Constant, DeviceAtomic,
+        DeviceCopy, DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, EachThread,
         ExchangeScratch, Index, MergeSortScratch, Padded, Plane, ScatterSlice, Scratch, Seen, Shared,
         SharedElement, SharedSlice, SortScratch, Stages, Surface, TensorMap, TensorMapMut, Texture, Thread,
         Tile, Volume, Warp, atomic, cache, fence, sort,

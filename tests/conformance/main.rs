@@ -76,6 +76,7 @@ fn main() -> std::process::ExitCode {
         block::sorts::CASES,
         block::stages::CASES,
         block::stages::outputs::CASES,
+        block::stages::boxes::CASES,
         block::stages::tiles::CASES,
         failure::failures::CASES,
         failure::faults::CASES,

@@ -16,7 +16,7 @@ mod kernels {
     };
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
-    use ferrogrid::device::shared::{OutputTile, TileStages};
+    use ferrogrid::device::shared::{BoxStages, OutputBox, OutputTile, TileStages};
 
     /// y <- the sums of `steps` tiles.
     #[kernel(block = [32, 8])]
@@ -52,6 +52,48 @@ mod kernels {
         let read = t.publish(tile);
         y.store(&t, &read, [8, 0]);
         y.add(&t, &read, [8, 32]);
+        t.reclaim(read);
+    }
+
+    /// Copies a box and stores it, and adds it to what is beside that.
+    #[kernel(block = 64)]
+    pub fn store_boxes(
+        t: Thread<1>,
+        x: BoxMap<[[[f32; 8]; 4]; 2]>,
+        y: BoxMapMut<[[[f32; 8]; 4]; 2]>,
+        boxes: Shared<BoxStages<[[[f32; 8]; 4]; 2], 2>>,
+        mut out: Shared<OutputBox<[[[f32; 8]; 4]; 2]>>,
+    ) {
+        let mut boxes = boxes.into_stages();
+        x.prefetch(&t, [0, 0, 8]);
+        boxes.copy(&t, x, [-1, 0, -4]);
+        t.advance(&mut boxes);
+        let x = boxes.current();
+        out.fill_with(&t, |place| x[place]);
+        let read = t.publish(out);
+        y.store(&t, &read, [1, 0, 8]);
+        y.add(&t, &read, [0, 0, 8]);
+        t.reclaim(read);
+    }
+
+    /// As `store_boxes`, of five axes.
+    #[kernel(block = 64)]
+    pub fn copy_of_five_axes(
+        t: Thread<1>,
+        x: BoxMap<[[[[[u32; 4]; 2]; 2]; 2]; 2]>,
+        y: BoxMapMut<[[[[[u32; 4]; 2]; 2]; 2]; 2]>,
+        boxes: Shared<BoxStages<[[[[[u32; 4]; 2]; 2]; 2]; 2], 2>>,
+        mut out: Shared<OutputBox<[[[[[u32; 4]; 2]; 2]; 2]; 2]>>,
+    ) {
+        let mut boxes = boxes.into_stages();
+        x.prefetch(&t, [0, 0, 0, 0, 8]);
+        boxes.copy(&t, x, [0, 0, 0, 0, 4]);
+        t.advance(&mut boxes);
+        let x = boxes.current();
+        out.fill_with(&t, |place| x[place]);
+        let read = t.publish(out);
+        y.store(&t, &read, [0, 0, 0, 0, 4]);
+        y.add(&t, &read, [0, 0, 0, 0, 8]);
         t.reclaim(read);
     }
 
@@ -345,6 +387,26 @@ fn a_tile_is_stored_at_once() {
         let found = words.map(|word| count(&lines, word));
         let expected = if architecture == "sm_90a" { [1, 1, 1, 2, 1, 2, 0] } else { [0, 0, 0, 0, 0, 2, 0] };
         assert_eq!(found, expected, "{architecture}: {lines:#?}");
+    }
+}
+
+/// One instruction each, that of the rank, whatever the length.
+#[test]
+fn boxes_are_copied_and_stored_at_once() {
+    for (kernel, rank) in [(kernels::store_boxes::kernel(), 3), (kernels::copy_of_five_axes::kernel(), 5)] {
+        for (architecture, lines) in code(kernel) {
+            let words = [
+                &format!("cp.async.bulk.prefetch.tensor.{rank}d"),
+                &format!("cp.async.bulk.tensor.{rank}d.shared"),
+                &format!("cp.async.bulk.tensor.{rank}d.global"),
+                &format!("cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.add"),
+                ".local",
+                "div",
+            ];
+            let found = words.map(|word| count(&lines, word));
+            let each = usize::from(architecture == "sm_90a");
+            assert_eq!(found, [each, each, each, each, 0, 0], "{architecture}, rank {rank}: {lines:#?}");
+        }
     }
 }
 

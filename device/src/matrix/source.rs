@@ -7,7 +7,7 @@ use super::ptx;
 use super::{MatrixElement, assert_whole};
 use crate::element::aligned::Aligned16;
 use crate::element::device_copy::DeviceCopy;
-use crate::shared::{CopiedTile, PaddedRow};
+use crate::shared::{ArrayElement, CopiedTile, PaddedRow};
 use crate::warp::Warp;
 
 /// A matrix in shared memory whose parts are loaded: rows, as a slice, or a [`CopiedTile`].
@@ -115,7 +115,7 @@ impl<T, R: MatrixRow<T>, const H: usize> sealed::Source<T> for &[R; H] {
     }
 }
 
-impl<T, const W: usize, const H: usize> sealed::Source<T> for CopiedTile<'_, T, W, H> {
+impl<T: ArrayElement, const W: usize, const H: usize> sealed::Source<T> for CopiedTile<'_, T, W, H> {
     #[inline(always)]
     fn extent(&self) -> [usize; 2] {
         [H, W]

@@ -1,9 +1,11 @@
-//! [`TensorMap`]: a plane of which blocks copy whole tiles to shared memory.
+//! [`TensorMap`]: a plane of which blocks copy whole tiles to shared memory; what it shares with the maps of other ranks.
 
 use core::ops::Deref;
 
 use super::plane::Plane;
 use crate::element::device_copy::DeviceCopy;
+use crate::shared::tiles::array::AXES;
+use crate::shared::{ArrayElement, BoxArray};
 use crate::thread::Thread;
 
 /// Copies begin at multiples of so many bytes of a row, of which tiles have a multiple, too. Others are illegal instructions to the hardware.
@@ -42,12 +44,12 @@ pub struct TensorMap<'a, T, const W: usize, const H: usize> {
     map: *const Encoded,
 }
 
-/// What a launch makes a tensor map of, beside the plane.
+/// What a launch makes a tensor map of, beside the elements.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MapForm {
-    /// The width and the height of a tile.
-    pub tile: [u32; 2],
+    /// The lengths of a box, the rows' first; 1 along axes that there are not.
+    pub lengths: [u32; AXES],
     /// Whether tiles are stored, which the hardware does by 16 bytes.
     pub is_output: bool,
     /// Whether elements are added as floats.
@@ -55,33 +57,150 @@ pub struct MapForm {
 }
 
 impl MapForm {
-    /// That of tiles of `height` rows with `width` elements.
-    pub(crate) const fn new<T>(width: usize, height: usize) -> Self {
-        assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8), "elements of a `TensorMap` have 1, 2, 4 or 8 bytes");
+    /// That of boxes of such elements.
+    pub(crate) const fn new<T>(lengths: [usize; AXES]) -> Self {
+        assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8), "elements of a tensor map have 1, 2, 4 or 8 bytes");
         assert!(
-            (width * size_of::<T>()).is_multiple_of(COPY_STEP),
-            "a row of a `TensorMap`'s tile has a multiple of 16 bytes"
+            (lengths[0] * size_of::<T>()).is_multiple_of(COPY_STEP),
+            "a row of a tensor map's tile has a multiple of 16 bytes"
         );
-        assert!(width >= 1 && width <= 256, "a row of a `TensorMap`'s tile has 1 to 256 elements");
-        assert!(height >= 1 && height <= 256, "a tile of a `TensorMap` has 1 to 256 rows");
-        MapForm { tile: [width as u32, height as u32], is_output: false, is_float: false }
+        let (mut numbers, mut axis) = ([1; AXES], 0);
+        while axis < AXES {
+            assert!(
+                lengths[axis] >= 1 && lengths[axis] <= 256,
+                "a tile of a tensor map has 1 to 256 rows, of 1 to 256 elements, and so along further axes"
+            );
+            numbers[axis] = lengths[axis] as u32;
+            axis += 1;
+        }
+        MapForm { lengths: numbers, is_output: false, is_float: false }
     }
 }
 
-/// The place of a tile's first element, as the hardware takes it.
+/// The place of a box's first element, the rows' axis first, as the hardware takes it.
 ///
 /// # Panics
-/// If the column is no multiple of 16 bytes, or the place is 2^31 or more.
+/// If a row would not begin at a multiple of 16 bytes, or the place is 2^31 or more.
 #[track_caller]
 #[inline(always)]
-pub(crate) fn tile_place<T>([row, column]: [isize; 2]) -> [i32; 2] {
-    let place = [row as i32, column as i32];
-    assert!(place.map(|it| it as isize) == [row, column], "a tile's place is less than 2^31");
+pub(crate) fn box_place<A: BoxArray>(corner: [isize; AXES]) -> [i32; AXES] {
+    let place = corner.map(|axis| axis as i32);
+    // Without branches, and no comparison of memory.
+    let is_near = (0..AXES).fold(true, |is_near, axis| is_near & (place[axis] as isize == corner[axis]));
+    assert!(is_near, "a tile's place is less than 2^31");
     assert!(
-        (column * size_of::<T>() as isize) % COPY_STEP as isize == 0,
+        (corner[0] * size_of::<A::Element>() as isize) % COPY_STEP as isize == 0,
         "a tile begins at a multiple of 16 bytes of its rows"
     );
     place
+}
+
+/// An instruction that takes a tensor map and a place, the rows' axis first: its name up to the rank, what is between rank and place, what
+/// follows, and the operands but for the place.
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+macro_rules! by_rank {
+    ($rank:expr, $place:expr, [$name:expr, $between:expr, $after:expr], $($operands:tt)*) => {{
+        let [x, y, z, u, v] = $place;
+        match $rank {
+            1 => core::arch::asm!(concat!($name, ".1d", $between, "{{{x}}}", $after), x = in(reg32) x, $($operands)*),
+            2 => core::arch::asm!(
+                concat!($name, ".2d", $between, "{{{x}, {y}}}", $after),
+                x = in(reg32) x, y = in(reg32) y, $($operands)*
+            ),
+            3 => core::arch::asm!(
+                concat!($name, ".3d", $between, "{{{x}, {y}, {z}}}", $after),
+                x = in(reg32) x, y = in(reg32) y, z = in(reg32) z, $($operands)*
+            ),
+            4 => core::arch::asm!(
+                concat!($name, ".4d", $between, "{{{x}, {y}, {z}, {u}}}", $after),
+                x = in(reg32) x, y = in(reg32) y, z = in(reg32) z, u = in(reg32) u, $($operands)*
+            ),
+            _ => core::arch::asm!(
+                concat!($name, ".5d", $between, "{{{x}, {y}, {z}, {u}, {v}}}", $after),
+                x = in(reg32) x, y = in(reg32) y, z = in(reg32) z, u = in(reg32) u, v = in(reg32) v, $($operands)*
+            ),
+        }
+    }};
+}
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+pub(crate) use by_rank;
+
+/// What boxes are copied from: a [`TensorMap`], or a [`BoxMap`](crate::BoxMap), of such boxes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no boxes `{A}`",
+    label = "expected a map of `{A}`",
+    note = "the stages and the `TensorMap` or `BoxMap` that is copied to them have elements of one type, and tiles of one size"
+)]
+pub trait BoxSource<'a, A: BoxArray>: Copy + sealed::Source {
+    /// The element at a place, the rows' axis first.
+    #[doc(hidden)]
+    fn element(self, place: [usize; AXES]) -> Option<&'a A::Element>;
+
+    #[doc(hidden)]
+    fn is_empty(self) -> bool;
+
+    /// The driver's tensor map.
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    #[doc(hidden)]
+    fn encoded(self) -> *const Encoded;
+}
+
+mod sealed {
+    pub trait Source {}
+
+    impl<T, const W: usize, const H: usize> Source for super::TensorMap<'_, T, W, H> {}
+    impl<A: crate::shared::BoxArray> Source for crate::BoxMap<'_, A> {}
+}
+
+impl<'a, T: DeviceCopy + ArrayElement, const W: usize, const H: usize> BoxSource<'a, [[T; W]; H]>
+    for TensorMap<'a, T, W, H>
+{
+    #[inline(always)]
+    fn element(self, [column, row, ..]: [usize; AXES]) -> Option<&'a T> {
+        self.plane.get(row, column)
+    }
+
+    #[inline(always)]
+    fn is_empty(self) -> bool {
+        (self.width() == 0) | (self.height() == 0)
+    }
+
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    #[inline(always)]
+    fn encoded(self) -> *const Encoded {
+        self.map
+    }
+}
+
+/// Asks for a box to be brought into the L2 cache; the first thread's call counts.
+///
+/// # Panics
+/// As [`box_place`].
+#[track_caller]
+#[inline(always)]
+#[allow(unused_variables)]
+pub(crate) fn prefetch<'a, A: BoxArray, const R: usize>(
+    thread: &Thread<'_, R>,
+    from: impl BoxSource<'a, A>,
+    corner: A::Corner,
+) {
+    let place = box_place::<A>(A::of_corner(corner));
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    // SAFETY: the map is that of such boxes, if there are elements; what is fetched changes nothing. There is no branch, which might hide
+    // that all threads come to a barrier behind it.
+    unsafe {
+        by_rank!(
+            A::RANK,
+            place,
+            [
+                "{{ .reg .pred %asks; setp.ne.b32 %asks, {asks}, 0; @%asks cp.async.bulk.prefetch.tensor",
+                ".L2.global.tile [{map}, ",
+                "]; }}"
+            ],
+            asks = in(reg32) u32::from((thread.thread_rank() == 0) & !from.is_empty()), map = in(reg64) from.encoded(),
+            options(nostack, preserves_flags),
+        );
+    }
 }
 
 /// What `cuTensorMapEncodeTiled()` writes.
@@ -101,7 +220,7 @@ impl<T, const W: usize, const H: usize> Copy for TensorMap<'_, T, W, H> {}
 
 impl<'a, T: DeviceCopy, const W: usize, const H: usize> TensorMap<'a, T, W, H> {
     #[doc(hidden)]
-    pub const FORM: MapForm = MapForm::new::<T>(W, H);
+    pub const FORM: MapForm = MapForm::new::<T>([W, H, 1, 1, 1]);
 
     /// For the code that `#[kernel]` generates.
     ///
@@ -112,7 +231,7 @@ impl<'a, T: DeviceCopy, const W: usize, const H: usize> TensorMap<'a, T, W, H> {
     #[inline(always)]
     #[allow(unused_variables)]
     pub unsafe fn from_raw_parts(plane: Plane<'a, T>, map: *const Encoded) -> Self {
-        const { assert!(Self::FORM.tile[0] > 0) };
+        const { assert!(Self::FORM.lengths[0] > 0) };
         TensorMap {
             plane,
             #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
@@ -160,21 +279,11 @@ impl<'a, T: DeviceCopy, const W: usize, const H: usize> TensorMap<'a, T, W, H> {
     /// If the column is no multiple of 16 bytes, or the place is 2^31 or more.
     #[track_caller]
     #[inline(always)]
-    #[allow(unused_variables)]
-    pub fn prefetch<const R: usize>(&self, thread: &Thread<'_, R>, place: [isize; 2]) {
-        let [row, column] = tile_place::<T>(place);
-        #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        // SAFETY: the map is that of the plane, if that is not empty; what is fetched changes nothing. There is no branch, which might hide
-        // that all threads come to a barrier behind it.
-        unsafe {
-            let asks = (thread.thread_rank() == 0) & (self.width() > 0) & (self.height() > 0);
-            core::arch::asm!(
-                "{{ .reg .pred %asks; setp.ne.b32 %asks, {}, 0;",
-                "@%asks cp.async.bulk.prefetch.tensor.2d.L2.global.tile [{}, {{{}, {}}}]; }}",
-                in(reg32) u32::from(asks), in(reg64) self.map, in(reg32) column, in(reg32) row,
-                options(nostack, preserves_flags),
-            );
-        }
+    pub fn prefetch<const R: usize>(&self, thread: &Thread<'_, R>, place: [isize; 2])
+    where
+        T: ArrayElement,
+    {
+        prefetch::<[[T; W]; H], R>(thread, *self, place);
     }
 
     /// The driver's tensor map.

@@ -6,8 +6,13 @@ use core::marker::PhantomData;
 use crate::half::{bf16, f16};
 
 use super::tensor_map::{Encoded, MapForm};
-use crate::atomic::{AtomicLoadStore, DeviceAtomic};
-use crate::shared::SharedElement;
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+use crate::atomic::DeviceAtomic;
+use crate::atomic::{AtomicLoadStore, AtomicValue};
+use crate::shared::tiles::array::AXES;
+use crate::shared::tiles::output::{self, BoxTarget};
+use crate::shared::{OutputTile, Published, SharedElement};
+use crate::thread::Thread;
 
 /// An output plane to which blocks store tiles of `H` rows with `W` elements from shared memory
 /// ([`OutputTile`](crate::shared::OutputTile)), or add them: [`store`](Self::store), [`add`](Self::add). As a kernel's parameter,
@@ -100,7 +105,8 @@ numbers!(f16 bf16, true);
 
 impl<T: MapNumber, const W: usize, const H: usize> TensorMapMut<'_, T, W, H> {
     #[doc(hidden)]
-    pub const FORM: MapForm = MapForm { is_output: true, is_float: T::IS_FLOAT, ..MapForm::new::<T>(W, H) };
+    pub const FORM: MapForm =
+        MapForm { is_output: true, is_float: T::IS_FLOAT, ..MapForm::new::<T>([W, H, 1, 1, 1]) };
 
     /// For the code that `#[kernel]` generates: `height` rows of `width` elements, which begin `pitch` elements after each other.
     ///
@@ -116,7 +122,7 @@ impl<T: MapNumber, const W: usize, const H: usize> TensorMapMut<'_, T, W, H> {
         [width, height, pitch]: [usize; 3],
         map: *const Encoded,
     ) -> Self {
-        const { assert!(Self::FORM.tile[0] > 0) };
+        const { assert!(Self::FORM.lengths[0] > 0) };
         TensorMapMut {
             start,
             width,
@@ -140,13 +146,43 @@ impl<T: MapNumber, const W: usize, const H: usize> TensorMapMut<'_, T, W, H> {
         self.height
     }
 
-    /// The element at a place, if there is one.
-    #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+    /// Stores the tile, its first element at `[row, column]`; what would lie beyond the edges of the plane is left out. The column is a
+    /// multiple of 16 bytes. All threads of the block make the call together, with the same place; the first one's counts. The tile stays
+    /// readable; when it is reclaimed, it has been read. The plane has the elements when the kernel has ended.
+    ///
+    /// PTX `cp.async.bulk.tensor` from shared to global memory.
+    ///
+    /// # Panics
+    /// If the column is no multiple of 16 bytes, or the place is 2^31 or more.
+    #[track_caller]
     #[inline(always)]
-    pub(crate) fn get(&self, [row, column]: [usize; 2]) -> Option<&DeviceAtomic<T>> {
-        let is_inside = row < self.height && column < self.width;
-        // SAFETY: an element of the plane, as `from_raw_parts` vouches. All threads reach it by atomic operations.
-        is_inside.then(|| unsafe { &*self.start.add(row * self.pitch + column).cast::<DeviceAtomic<T>>() })
+    pub fn store<const R: usize, const ID: usize>(
+        &self,
+        thread: &Thread<'_, R>,
+        tile: &Published<'_, OutputTile<T, W, H>, ID>,
+        place: [usize; 2],
+    ) {
+        output::store(self, thread, tile, place);
+    }
+
+    /// Adds the tile to the plane's elements, as [`store`](Self::store) stores it: those of several blocks, too, each element at once
+    /// (`fetch_add`), in any order.
+    ///
+    /// PTX `cp.reduce.async.bulk.tensor`, `.add`.
+    ///
+    /// # Panics
+    /// As [`store`](Self::store).
+    #[track_caller]
+    #[inline(always)]
+    pub fn add<const R: usize, const ID: usize>(
+        &self,
+        thread: &Thread<'_, R>,
+        tile: &Published<'_, OutputTile<T, W, H>, ID>,
+        place: [usize; 2],
+    ) where
+        T: AtomicValue,
+    {
+        output::add(self, thread, tile, place);
     }
 
     /// The driver's tensor map, and whether there is one: not if the plane is empty.
@@ -154,5 +190,21 @@ impl<T: MapNumber, const W: usize, const H: usize> TensorMapMut<'_, T, W, H> {
     #[inline(always)]
     pub(crate) fn map(&self) -> (*const Encoded, bool) {
         (self.map, (self.width > 0) & (self.height > 0))
+    }
+}
+
+impl<T: MapNumber, const W: usize, const H: usize> BoxTarget<[[T; W]; H]> for TensorMapMut<'_, T, W, H> {
+    #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+    #[inline(always)]
+    fn element(&self, [column, row, ..]: [usize; AXES]) -> Option<&DeviceAtomic<T>> {
+        let is_inside = row < self.height && column < self.width;
+        // SAFETY: an element of the plane, as `from_raw_parts` vouches. All threads reach it by atomic operations.
+        is_inside.then(|| unsafe { &*self.start.add(row * self.pitch + column).cast::<DeviceAtomic<T>>() })
+    }
+
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    #[inline(always)]
+    fn encoded(&self) -> (*const Encoded, bool) {
+        self.map()
     }
 }

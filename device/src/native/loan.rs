@@ -1,5 +1,6 @@
 //! What a launch lends to its kernel: memory that the body may use while its block runs, and no longer.
 
+use crate::memory::box_map::{BoxMap, BoxMapMut};
 use crate::memory::disjoint::{
     DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, ScatterSlice,
 };
@@ -8,7 +9,7 @@ use crate::memory::tensor_map::TensorMap;
 use crate::memory::tensor_map_mut::TensorMapMut;
 use crate::memory::volume::Volume;
 use crate::order::{BlockOrder, OrderValue};
-use crate::shared::{Shared, SharedSlice};
+use crate::shared::{BoxArray, Shared, SharedSlice};
 use crate::surface::Surface;
 use crate::texture::Texture;
 
@@ -40,6 +41,8 @@ impl<'l, T> Lent<'l> for Plane<'l, T> {}
 impl<'l, T, const W: usize, const H: usize> Lent<'l> for TensorMap<'l, T, W, H> {}
 impl<'l, T, const W: usize, const H: usize> Lent<'l> for TensorMapMut<'l, T, W, H> {}
 impl<'l, T> Lent<'l> for Volume<'l, T> {}
+impl<'l, A: BoxArray> Lent<'l> for BoxMap<'l, A> {}
+impl<'l, A: BoxArray> Lent<'l> for BoxMapMut<'l, A> {}
 impl<'l, T, const R: usize> Lent<'l> for DisjointSlice<'l, T, R> {}
 impl<'l, T> Lent<'l> for DisjointRows<'l, T> {}
 impl<'l, T> Lent<'l> for ScatterSlice<'l, T> {}

@@ -6,7 +6,7 @@ use core::ops::Index;
 use super::element::SharedElement;
 use crate::thread::Thread;
 
-/// An array that shared memory may hold: `[T; N]`, `[[T; W]; H]`, `[[[T; W]; H]; D]`, or a [`Padded`].
+/// An array that shared memory may hold: `[T; N]`, `[[T; W]; H]`, and so on up to five axes, or a [`Padded`].
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -58,12 +58,12 @@ use crate::thread::Thread;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be shared memory",
     label = "expected an array",
-    note = "`Shared` holds an array of one, two or three dimensions, `Shared<[f32; 256]>` or `Shared<[[f32; 16]; 16]>`, or a `Padded` one"
+    note = "`Shared` holds an array of one to five dimensions, `Shared<[f32; 256]>` or `Shared<[[f32; 16]; 16]>`, or a `Padded` one"
 )]
 pub unsafe trait SharedArray: 'static {
     /// The type of its elements: a [`SharedElement`], which is checked of each region that a kernel has.
     type Element: ArrayElement;
-    /// The index of an element: `usize`, `[row, column]`, or `[layer, row, column]`, as in
+    /// The index of an element: `usize`, `[row, column]`, `[layer, row, column]` and so on, as in
     /// `array[row][column]`.
     type Place: Copy;
     /// The number of elements, not counting padding.
@@ -186,6 +186,36 @@ unsafe impl<T: ArrayElement, const W: usize, const H: usize, const D: usize> Sha
         unsafe { start.cast::<T>().add((layer * H + row) * W + column) }
     }
 }
+
+/// Arrays of more axes, the outermost first.
+macro_rules! of_more_axes {
+    ($rank:literal, $array:ty, [$outer:ident $($inner:ident)*]) => {
+        // SAFETY: elements lie one after the other.
+        unsafe impl<T: ArrayElement, const $outer: usize, $(const $inner: usize),*> SharedArray for $array {
+            type Element = T;
+            type Place = [usize; $rank];
+            const LEN: usize = $outer $(* $inner)*;
+
+            #[inline(always)]
+            fn place(number: usize) -> [usize; $rank] {
+                let (lengths, mut place, mut rest) = ([$outer, $($inner),*], [0; $rank], number);
+                for axis in (0..$rank).rev() {
+                    (place[axis], rest) = (rest % lengths[axis], rest / lengths[axis]);
+                }
+                place
+            }
+
+            #[inline(always)]
+            unsafe fn element(start: *mut Self, place: [usize; $rank]) -> *mut T {
+                let number = place.iter().zip([$outer, $($inner),*]).fold(0, |number, (place, length)| number * length + place);
+                // SAFETY: in bounds, as the caller vouches.
+                unsafe { start.cast::<T>().add(number) }
+            }
+        }
+    };
+}
+of_more_axes!(4, [[[[T; W]; H]; D]; E], [E D H W]);
+of_more_axes!(5, [[[[[T; W]; H]; D]; E]; F], [F E D H W]);
 
 /// Makes a type shared memory in which no thread owns an element: scratch memory that only its own operations
 /// reach.

@@ -21,7 +21,7 @@ pub(crate) mod mbarrier;
 mod phase;
 mod slice;
 mod stages;
-mod tiles;
+pub(crate) mod tiles;
 
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -39,10 +39,11 @@ pub(crate) use phase::sealed;
 pub use phase::{ByBlock, ByCluster, Publish, Reclaim, Retyped};
 pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};
 pub use stages::{Advance, StagedShared, Stages};
+pub use tiles::array::BoxArray;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a", not(feature = "panic-trap")))]
 pub(crate) use tiles::hopper::__ferrogrid_end_tiles;
-pub use tiles::output::OutputTile;
-pub use tiles::{CopiedTile, StagedTiles, TileStages};
+pub use tiles::output::{OutputBox, OutputTile};
+pub use tiles::{BoxStages, CopiedBox, CopiedTile, StagedBoxes, StagedTiles, TileStages};
 
 use crate::thread::Thread;
 
@@ -50,7 +51,7 @@ use crate::thread::Thread;
 /// own elements.
 ///
 /// A kernel takes it as a parameter, `tile: Shared<[[f32; 16]; 16]>`; the launch passes nothing for it. `A`
-/// is an array of one, two or three dimensions, or a [`Padded`] one. Element `i`, in memory order without
+/// is an array of one to five dimensions, or a [`Padded`] one. Element `i`, in memory order without
 /// padding, belongs to thread `i % threads` of the block. Its initial content is arbitrary bits; the CPU
 /// device writes a recognisable pattern.
 ///
@@ -322,7 +323,7 @@ impl<'b, A: SharedArray, const ID: usize> Published<'b, A, ID> {
             assert!(align_of::<B>() <= address::ALIGNMENT);
             assert!(
                 !A::HAS_STATE && !B::HAS_STATE,
-                "`TileStages` and `OutputTile` are types of a parameter's whole region"
+                "stages and outputs of tensor maps, such as `TileStages` and `OutputTile`, are types of a parameter's whole region"
             );
         };
         // SAFETY: `Retyped` is for `reclaim` only; after that barrier no thread reads the region as `A`, and

@@ -141,7 +141,7 @@ pub enum LaunchError {
         /// Tiles of the output along it; the last one may be incomplete.
         tiles: usize,
     },
-    /// The rows of a plane that is copied by a tensor map (`TensorMap`) do not all begin at a multiple of 16 bytes.
+    /// The rows of what is copied by a tensor map (`TensorMap`, `BoxMap`) do not all begin at a multiple of 16 bytes.
     #[error(
         "kernel `{kernel}`: rows of `{argument}` begin {row} bytes after each other, and the first one {start} bytes after a multiple of 16: \
          a tensor map needs rows that begin at multiples of 16 bytes"
@@ -156,9 +156,9 @@ pub enum LaunchError {
         /// The bytes from a multiple of 16 to the first row.
         start: usize,
     },
-    /// The rows of a plane to which tiles are stored by a tensor map (`TensorMapMut`) do not end at a multiple of 16 bytes.
+    /// The rows to which a tensor map (`TensorMapMut`, `BoxMapMut`) stores do not end at a multiple of 16 bytes.
     #[error(
-        "kernel `{kernel}`: rows of `{argument}` have {row} bytes: a `TensorMapMut` stores to rows with multiples of 16 bytes, because \
+        "kernel `{kernel}`: rows of `{argument}` have {row} bytes: a tensor map stores to rows with multiples of 16 bytes, because \
          what is next to them would change, too"
     )]
     TensorMapPartial {
@@ -169,17 +169,17 @@ pub enum LaunchError {
         /// The bytes of a row.
         row: usize,
     },
-    /// A plane that is copied by a tensor map (`TensorMap`) has too many elements along an axis.
+    /// A plane or a tensor that is copied by a tensor map (`TensorMap`, `BoxMap`) has too many elements along an axis.
     #[error(
-        "kernel `{kernel}`: `{argument}` has {value} elements along {axis}, and a `TensorMap` at most {limit}"
+        "kernel `{kernel}`: `{argument}` has {value} elements along axis {axis}, and a tensor map at most {limit}"
     )]
     TensorMapTooLarge {
         /// The kernel's name.
         kernel: &'static str,
         /// The parameter's name.
         argument: &'static str,
-        /// The axis.
-        axis: Axis,
+        /// The axis: 0 is that of the elements of a row.
+        axis: usize,
         /// Elements along it.
         value: usize,
         /// The most that there may be.

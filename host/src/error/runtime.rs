@@ -419,6 +419,14 @@ pub enum Error {
         /// The available elements.
         length: usize,
     },
+    /// A view of other than two or three axes needs more elements than are available.
+    #[error("a view of {extent:?} elements is larger than the {length} elements that there are")]
+    TensorTooLarge {
+        /// The elements along each axis, the rows' first.
+        extent: Vec<usize>,
+        /// The available elements.
+        length: usize,
+    },
     /// A `#[constant]` has another size on the device than on the host.
     #[error(
         "constant `{constant}` has {bytes} bytes on the host, but {found} on the device: check for a `cfg` that differs between the two"

@@ -281,6 +281,13 @@ macro_rules! shapes {
             pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Shaped<Self, 3> {
                 Shaped { slice: self, extent: [width, height, depth] }
             }
+
+            /// The first elements in a shape of one to five axes, `[width, height, depth, ..]`. The launch is refused as
+            /// [`DeviceView::into_nd`](crate::DeviceView::into_nd) if there are fewer.
+            pub fn into_nd<const R: usize>(self, extent: [usize; R]) -> Shaped<Self, R> {
+                const { assert!(R >= 1 && R <= 5, "a view has one to five axes") };
+                Shaped { slice: self, extent }
+            }
         }
     };
 }

@@ -70,6 +70,24 @@ macro_rules! parts_to_read {
                 self.view().into_3d(width, height, depth)
             }
 
+            /// The first elements in a shape of one to five axes, `[width, height, depth, ..]`: for a kernel's `BoxMap`.
+            ///
+            /// ```
+            /// # fn main() -> ferrogrid_host::Result<()> {
+            /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+            /// let heads = stream.zeros::<f32>(2 * 3 * 5 * 4)?; // 2 batches of 3 heads of 5 tokens of 4 elements
+            /// assert_eq!(heads.view_nd([4, 5, 3, 2])?.extent(), [4, 5, 3, 2]);
+            /// let error = heads.view_nd([4, 5, 3, 3]).unwrap_err();
+            /// assert_eq!(error.to_string(), "a view of [4, 5, 3, 3] elements is larger than the 120 elements that there are");
+            /// # Ok(()) }
+            /// ```
+            ///
+            /// # Errors
+            /// As [`DeviceView::into_nd`](crate::DeviceView::into_nd).
+            pub fn view_nd<const R: usize>(&self, extent: [usize; R]) -> $crate::Result<$crate::DeviceView<'_, T, R>> {
+                self.view().into_nd(extent)
+            }
+
             /// The elements in parts of `size`, to read; see [`DeviceView::chunks`](crate::DeviceView::chunks).
             ///
             /// ```
@@ -195,6 +213,25 @@ macro_rules! parts_to_write {
                 depth: usize,
             ) -> $crate::Result<$crate::DeviceViewMut<'_, T, 3>> {
                 self.view_mut().into_3d(width, height, depth)
+            }
+
+            /// The first elements in a shape of one to five axes, `[width, height, depth, ..]`: for a kernel's `BoxMapMut`.
+            ///
+            /// ```
+            /// # fn main() -> ferrogrid_host::Result<()> {
+            /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+            /// let mut heads = stream.zeros::<f32>(2 * 3 * 5 * 4)?;
+            /// assert_eq!(heads.view_nd_mut([4, 5, 3, 2])?.len(), 120);
+            /// # Ok(()) }
+            /// ```
+            ///
+            /// # Errors
+            /// As [`DeviceView::into_nd`](crate::DeviceView::into_nd).
+            pub fn view_nd_mut<const R: usize>(
+                &mut self,
+                extent: [usize; R],
+            ) -> $crate::Result<$crate::DeviceViewMut<'_, T, R>> {
+                self.view_mut().into_nd(extent)
             }
 
             /// The elements in parts of `size`, to write independently; see [`DeviceViewMut::chunks`](crate::DeviceViewMut::chunks).

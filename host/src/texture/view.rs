@@ -138,7 +138,7 @@ impl<'a, V, const R: usize> TextureView<'a, V, R> {
     /// The host addresses of the kernel parameters that it becomes; as many extents count as there are.
     #[doc(hidden)]
     pub fn params(&self) -> [*const c_void; 5] {
-        let [x, y, z] = addresses(&self.extent);
+        let [x, y, z, ..] = addresses(&self.extent);
         [from_ref(&self.handle).cast(), from_ref(&self.reading).cast(), x, y, z]
     }
 }
@@ -152,7 +152,7 @@ impl<'a, T, const R: usize> SurfaceViewMut<'a, T, R> {
     /// The host addresses of the kernel parameters that it becomes; as many extents count as there are.
     #[doc(hidden)]
     pub fn params(&self) -> [*const c_void; 4] {
-        let [x, y, z] = addresses(&self.extent);
+        let [x, y, z, ..] = addresses(&self.extent);
         [from_ref(&self.handle).cast(), x, y, z]
     }
 }

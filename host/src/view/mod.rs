@@ -123,13 +123,13 @@ macro_rules! view_methods {
         // Without `DeviceCopy`: generated code calls these, and a kernel over other elements is to be reported
         // once, at its signature.
         impl<T, const R: usize> $View<'_, T, R> {
-            /// The host addresses of the kernel parameters that this view becomes: pointer, width, height, depth. As many
-            /// count as the rank says.
+            /// The host addresses of the kernel parameters that this view becomes: pointer, width, height, depth and so on. As
+            /// many count as the rank says.
             #[doc(hidden)]
             #[inline]
-            pub fn params(&self) -> [*const c_void; 4] {
-                let [width, height, depth] = addresses(&self.extent);
-                [from_ref(&self.start).cast(), width, height, depth]
+            pub fn params(&self) -> [*const c_void; 6] {
+                let [x, y, z, u, v] = addresses(&self.extent);
+                [from_ref(&self.start).cast(), x, y, z, u, v]
             }
 
             pub(crate) fn extents(&self) -> &[usize; R] {
@@ -211,7 +211,7 @@ macro_rules! view_methods {
             /// # Errors
             /// [`Error::ViewTooLarge`] if that is more than the view has.
             pub fn into_2d(self, width: usize, height: usize) -> Result<$View<'a, T, 2>> {
-                self.into_shape([width, height])
+                self.into_nd([width, height])
             }
 
             /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`: for a kernel's
@@ -220,11 +220,16 @@ macro_rules! view_methods {
             /// # Errors
             /// [`Error::VolumeTooLarge`] if that is more than the view has.
             pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<$View<'a, T, 3>> {
-                self.into_shape([width, height, depth])
+                self.into_nd([width, height, depth])
             }
 
-            /// `into_2d` or `into_3d`.
-            pub(crate) fn into_shape<const S: usize>(self, extent: [usize; S]) -> Result<$View<'a, T, S>> {
+            /// The first elements in another shape of one to five axes, `[width, height, depth, ..]`: for a kernel's `BoxMap` or
+            /// `BoxMapMut`.
+            ///
+            /// # Errors
+            /// [`Error::ViewTooLarge`], [`Error::VolumeTooLarge`] or [`Error::TensorTooLarge`] if those are more than the view has.
+            pub fn into_nd<const S: usize>(self, extent: [usize; S]) -> Result<$View<'a, T, S>> {
+                const { assert!(S >= 1 && S <= 5, "a view has one to five axes") };
                 check_extent(extent, self.extent[0])?;
                 Ok(self.shaped(extent))
             }
@@ -349,17 +354,18 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
 }
 
 /// The addresses of the extents along x, y and z; above the rank, that along x.
-pub(crate) fn addresses<N, const R: usize>(extent: &[N; R]) -> [*const c_void; 3] {
+pub(crate) fn addresses<N, const R: usize>(extent: &[N; R]) -> [*const c_void; 5] {
     std::array::from_fn(|axis| from_ref(&extent[if axis < R { axis } else { 0 }]).cast())
 }
 
-/// That a view of `length` elements has those of rank 2 or 3.
+/// That a view of `length` elements has those of another shape.
 pub(crate) fn check_extent<const R: usize>(extent: [usize; R], length: usize) -> Result<()> {
     let size = extent.iter().try_fold(1_usize, |size, &extent| size.checked_mul(extent));
     match extent[..] {
         _ if size.is_some_and(|size| size <= length) => Ok(()),
         [width, height, depth] => Err(Error::VolumeTooLarge { width, height, depth, length }),
-        _ => Err(Error::ViewTooLarge { width: extent[0], height: extent[R - 1], length }),
+        [width, height] => Err(Error::ViewTooLarge { width, height, length }),
+        _ => Err(Error::TensorTooLarge { extent: extent.to_vec(), length }),
     }
 }
 

@@ -68,8 +68,8 @@ fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
     name_bodies(&function.sig, &mut function.block, kernels);
     quote! {
         #[doc(hidden)]
-        // A kernel's parameters are those of its launch: by value, and any number of them.
-        #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
+        // A kernel's parameters are those of its launch: by value, any number of them, and boxes of five axes written out.
+        #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value, clippy::type_complexity)]
         #function
     }
 }

@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Item};
 
-use super::{block, constants, extent_type, externs, generic, layout, shared};
+use super::{block, box_extents, constants, extent_type, externs, generic, layout, shared};
 
 /// The module with its entry points, or without them for a library's device crate.
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
@@ -206,8 +206,9 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
     let start = part(position, "start");
     let extent = extent_type(kernel);
     let map = parameter.kind.is_mapped().then(|| {
-        let (pitch, map) = (pitch(position), tensor_map(position));
-        quote!(#pitch: #extent, #map: ::ferrogrid::device::Encoded,)
+        let (pitch, map) = (parameter.kind.has_pitch().then(|| pitch(position)), tensor_map(position));
+        let pitch = pitch.map(|pitch| quote!(#pitch: #extent,));
+        quote!(#pitch #map: ::ferrogrid::device::Encoded,)
     });
     match &parameter.kind {
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => TokenStream::new(),
@@ -300,6 +301,10 @@ fn argument(
             let handle = object(&start);
             quote!(::ferrogrid::device::Surface::from_raw_parts(#handle, [#(#extents),*]))
         }
+        ParameterKind::Input { rank, is_mapped: true, .. } if *rank != 2 => {
+            let (extents, address) = (box_extents(&shape(*rank)), map_address());
+            quote!(::ferrogrid::device::BoxMap::from_raw_parts(#start.as_ptr(), #extents, #address))
+        }
         ParameterKind::Input { rank: 1, .. } => {
             let length = shape(1);
             quote!(::core::slice::from_raw_parts(#start.as_ptr(), #(#length)* as usize))
@@ -314,13 +319,17 @@ fn argument(
             let ty = format_ident!("{}", if *rank == 2 { "Plane" } else { "Volume" });
             quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow)
         }
+        ParameterKind::Output { rank, division: Division::Mapped, .. } if *rank != 2 => {
+            let (extents, address) = (box_extents(&shape(*rank)), map_address());
+            quote!(::ferrogrid::device::BoxMapMut::from_raw_parts(#start.as_mut_ptr(), #extents, #address))
+        }
         ParameterKind::Output { rank, division: Division::Mapped, .. } => {
             let (extents, pitch, address) = (shape(*rank), pitch(position), map_address());
             let shape = quote!([#(#extents as usize,)* #pitch as usize]);
             quote!(::ferrogrid::device::TensorMapMut::from_raw_parts(#start.as_mut_ptr(), #shape, #address))
         }
         ParameterKind::Output { rank, division, .. } => {
-            let ty = format_ident!("{}", division.type_name());
+            let ty = format_ident!("{}", division.type_name(*rank));
             let (extents, claims) = (shape(*rank), claims(position, *division).into_iter());
             quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents as usize),*] #(, #claims)*)#narrow)
         }

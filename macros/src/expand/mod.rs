@@ -29,7 +29,7 @@ mod tests;
 use code::{Code, Variants};
 use ferrogrid_syntax::{Kernel, Module, ModuleOptions};
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, ItemMod, Meta, Result, Token, parse_quote};
 
@@ -91,4 +91,10 @@ fn conditions<'m>(module: &'m Module, cfg: Option<&'m Attribute>) -> impl Iterat
 /// kernel is `wide`.
 fn extent_type(kernel: &Kernel) -> TokenStream {
     if kernel.bounds.wide { quote!(usize) } else { quote!(u32) }
+}
+
+/// The extents of a `BoxMap`, of which there are five: 1 along axes that it does not have.
+fn box_extents<T: ToTokens>(extents: &[T]) -> TokenStream {
+    let others = std::iter::repeat_n(quote!(1), 5 - extents.len());
+    quote!([#(#extents as usize,)* #(#others),*])
 }

@@ -36,13 +36,13 @@ pub enum Division {
     Warps,
     /// `ScatterSlice<T>`: one to the thread that claims it.
     Claimed,
-    /// `TensorMapMut<T, W, H>`: to no thread; blocks store tiles.
+    /// `TensorMapMut<T, W, H>`, in ranks but 2 `BoxMapMut<[[[T; W]; H]; D]>`: to no thread; blocks store tiles.
     Mapped,
 }
 
 impl Division {
-    /// The name of the type.
-    pub fn type_name(self) -> &'static str {
+    /// The name of the type of an output of that rank.
+    pub fn type_name(self, rank: usize) -> &'static str {
         match self {
             Division::Elements => "DisjointSlice",
             Division::Tiles => "DisjointTiles",
@@ -50,7 +50,8 @@ impl Division {
             Division::Chunks => "DisjointChunks",
             Division::Warps => "DisjointWarps",
             Division::Claimed => "ScatterSlice",
-            Division::Mapped => "TensorMapMut",
+            Division::Mapped if rank == 2 => "TensorMapMut",
+            Division::Mapped => "BoxMapMut",
         }
     }
 }
@@ -69,20 +70,21 @@ pub enum ParameterKind {
         /// Its members.
         members: Members,
     },
-    /// `&[T]`, in rank 2 `Plane<T>` or `TensorMap<T, W, H>`, in rank 3 `Volume<T>`: read-only elements.
+    /// `&[T]`, in rank 2 `Plane<T>` or `TensorMap<T, W, H>`, in rank 3 `Volume<T>`, in ranks but 2 `BoxMap<[[[T; W]; H]; D]>`:
+    /// read-only elements.
     Input {
         /// The element type `T`.
         element: Type,
-        /// 1 to 3.
+        /// 1 to 3; of a `BoxMap` 1 to 5.
         rank: usize,
-        /// Whether it is a `TensorMap`.
+        /// Whether it is a `TensorMap` or a `BoxMap`.
         is_mapped: bool,
     },
     /// `DisjointSlice<T, R>`: elements that each belong to one thread.
     Output {
         /// The element type `T`.
         element: Type,
-        /// 1, 2 or 3.
+        /// 1, 2 or 3; of a `BoxMapMut` 1 to 5.
         rank: usize,
         /// How the elements belong to threads: the type of the parameter.
         division: Division,
@@ -140,6 +142,12 @@ impl ParameterKind {
         )
     }
 
+    /// Whether the rows of its elements may be apart: those of a `TensorMap` or a `TensorMapMut`.
+    pub fn has_pitch(&self) -> bool {
+        self.is_mapped()
+            && matches!(self, ParameterKind::Input { rank: 2, .. } | ParameterKind::Output { rank: 2, .. })
+    }
+
     /// The parameters of the entry point for this one, if values have bytes.
     pub fn flattened(&self) -> usize {
         match self {
@@ -149,9 +157,9 @@ impl ParameterKind {
             ParameterKind::SharedSlice { .. } => 2,
             // One more for the claims.
             ParameterKind::Output { rank, division: Division::Claimed, .. } => 2 + rank,
-            // Two more for the pitch and the tensor map.
+            // One more for the tensor map, and one for a pitch.
             ParameterKind::Input { rank, .. } | ParameterKind::Output { rank, .. } if self.is_mapped() => {
-                3 + rank
+                2 + rank + usize::from(self.has_pitch())
             }
             // One more for how the CPU device reads it.
             ParameterKind::Texture { rank, .. } => 2 + rank,
@@ -286,6 +294,9 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
             return Ok(ParameterKind::Input { element, rank, is_mapped });
         }
     }
+    if let Some(kind) = boxes(last)? {
+        return Ok(kind);
+    }
     if last.ident == "DisjointSlice" {
         let element = element_argument(&last.arguments).ok_or_else(|| {
             Error::new(
@@ -313,13 +324,55 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         (Division::Claimed, 1, "`ScatterSlice<f32>`"),
         (Division::Mapped, 2, "`TensorMapMut<f32, 32, 32>`"),
     ] {
-        if last.ident == division.type_name() {
+        if last.ident == division.type_name(rank) {
             let missing = || Error::new(last.span(), format!("its element type is missing: {example}"));
             let element = element_argument(&last.arguments).ok_or_else(missing)?;
             return Ok(ParameterKind::Output { element, rank, division });
         }
     }
     Ok(ParameterKind::Scalar)
+}
+
+/// A `BoxMap` or a `BoxMapMut`, whose argument is an array of one axis, or of three to five.
+fn boxes(segment: &PathSegment) -> Result<Option<ParameterKind>> {
+    let is_input = segment.ident == "BoxMap";
+    if !is_input && segment.ident != "BoxMapMut" {
+        return Ok(None);
+    }
+    let Some(array) = element_argument(&segment.arguments) else {
+        // A type of the user with that name.
+        return Ok(None);
+    };
+    let (mut element, mut rank) = (&array, 0);
+    loop {
+        (element, rank) = match element {
+            Type::Array(of) => (&of.elem, rank + 1),
+            Type::Paren(inner) => (&inner.elem, rank),
+            Type::Group(inner) => (&inner.elem, rank),
+            _ => break,
+        };
+    }
+    let element = element.clone();
+    match rank {
+        0 => Err(Error::new(
+            array.span(),
+            format!(
+                "the boxes of a `{0}` are arrays, written out: `{0}<[[[f32; 32]; 8]; 4]>`",
+                segment.ident
+            ),
+        )),
+        2 => Err(Error::new(
+            array.span(),
+            if is_input {
+                "boxes of two axes are the tiles of a `TensorMap<f32, 32, 8>`"
+            } else {
+                "boxes of two axes are the tiles of a `TensorMapMut<f32, 32, 8>`"
+            },
+        )),
+        1..=5 if is_input => Ok(Some(ParameterKind::Input { element, rank, is_mapped: true })),
+        1..=5 => Ok(Some(ParameterKind::Output { element, rank, division: Division::Mapped })),
+        _ => Err(Error::new(array.span(), format!("a box has at most 5 axes, and this one {rank}"))),
+    }
 }
 
 /// The rank behind the element type; 1 if there is none.

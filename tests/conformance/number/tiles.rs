@@ -469,7 +469,7 @@ fn long_axes_of_a_tensor_map_are_refused(device: &Device) -> Outcome {
     let is_too_large =
         |error: &Error| matches!(error, Error::Launch(LaunchError::TensorMapTooLarge { argument: "a", .. }));
     for (width, height, words) in
-        [(1 << 31, 0, "2147483648 elements along x"), (0, 1 << 31, "2147483648 elements along y")]
+        [(1 << 31, 0, "2147483648 elements along axis 0"), (0, 1 << 31, "2147483648 elements along axis 1")]
     {
         let (a, b) = (a.view_2d(width, height)?, b.view_2d(64, 32)?);
         let refused = tiling::multiply::<bf16, 32>(&stream, Grid::new(1, 256), a, b, c.as_atomic());

@@ -7,12 +7,13 @@
 use core::arch::asm;
 use core::mem::offset_of;
 
-use super::super::mbarrier::{Barrier, is_panicking, start_copy};
+use super::super::mbarrier::{Barrier, is_panicking};
 use super::super::{address, within_shared};
-use super::{Arrivals, Mark, STEP, StagedTiles, TileStages};
+use super::array::{AXES, BoxArray};
+use super::{Arrivals, BoxStages, Mark, STEP, StagedBoxes};
 use crate::element::device_copy::DeviceCopy;
 use crate::feedback::panic::give_up;
-use crate::memory::tensor_map::TensorMap;
+use crate::memory::tensor_map::{BoxSource, by_rank};
 use crate::shared::SharedElement;
 use crate::thread::Thread;
 
@@ -37,12 +38,10 @@ fn arrivals(mark: *const Mark) -> *const Arrivals {
 /// # Safety
 /// The calling thread is the first of the block, and nothing has used the region.
 #[inline(always)]
-pub(super) unsafe fn begin<T, const W: usize, const H: usize, const S: usize>(
-    memory: *mut TileStages<T, W, H, S>,
-) {
+pub(super) unsafe fn begin<A, const S: usize>(memory: *mut BoxStages<A, S>) {
     const {
-        let behind = offset_of!(TileStages<T, W, H, S>, mark) + size_of::<Mark>();
-        assert!(behind == offset_of!(TileStages<T, W, H, S>, arrivals) && behind.is_multiple_of(STEP));
+        let behind = offset_of!(BoxStages<A, S>, mark) + size_of::<Mark>();
+        assert!(behind == offset_of!(BoxStages<A, S>, arrivals) && behind.is_multiple_of(STEP));
     }
     // SAFETY: the caller's. The fences let the hardware that copies see the barriers. The other threads use them after a barrier of the
     // block, that of an earlier turn.
@@ -111,19 +110,19 @@ pub(crate) extern "C" fn __ferrogrid_end_tiles() {
     }
 }
 
-impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S: usize, const ID: usize>
-    StagedTiles<'b, T, W, H, S, ID>
+impl<'b, A: BoxArray<Element: SharedElement + DeviceCopy>, const S: usize, const ID: usize>
+    StagedBoxes<'b, A, S, ID>
 {
-    /// Starts to copy the tile of `plane` at `[row, column]` to the stage that is written; all threads of the block.
+    /// Starts to copy the box at a place, the rows' axis first, to the stage that is written; all threads of the block.
     #[inline(always)]
     pub(super) fn copy_by_map<const R: usize>(
         &self,
         thread: &Thread<'_, R>,
-        plane: TensorMap<'b, T, W, H>,
-        [row, column]: [i32; 2],
+        from: impl BoxSource<'b, A>,
+        place: [i32; AXES],
     ) {
         let is_first = thread.thread_rank() == 0;
-        if plane.width() == 0 || plane.height() == 0 {
+        if from.is_empty() {
             // SAFETY: elements of this thread alone, which take any bits.
             self.for_own_places(thread, |to, _| unsafe { to.write(core::mem::zeroed()) });
             // SAFETY: a later copy must not overtake the zeros. The first thread arrives once in the phase.
@@ -134,12 +133,22 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
                 }
             }
         } else if is_first {
-            let to = within_shared(self.tile(self.written).start.cast_mut());
+            let to = within_shared(self.stage(self.written).start.cast_mut());
             // SAFETY: all threads have read the stage before the last turn's barrier, and nothing uses it before they have waited for the
-            // phase. The map is that of such tiles.
+            // phase. The map is that of such boxes.
             unsafe {
-                self.arrive(size_of::<[[T; W]; H]>());
-                start_copy(to, plane.map(), [column, row], full(self.arrivals(self.written)));
+                self.arrive(size_of::<A>());
+                by_rank!(
+                    A::RANK,
+                    place,
+                    [
+                        "cp.async.bulk.tensor",
+                        ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [{to}], [{map}, ",
+                        "], [{full}];"
+                    ],
+                    to = in(reg32) to, map = in(reg64) from.encoded(), full = in(reg32) full(self.arrivals(self.written)).0,
+                    options(nostack, preserves_flags),
+                );
             }
         }
     }

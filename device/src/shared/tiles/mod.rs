@@ -1,17 +1,20 @@
-//! [`TileStages`]: tiles of planes in stages that take turns, which tensor maps fill; `hopper` has their instructions of `sm_90a`. `output`
-//! has the tile that a tensor map stores.
+//! [`BoxStages`]: boxes of tensors, tiles of planes among them, in stages that take turns, which tensor maps fill; `array` says what boxes
+//! there are, `hopper` has the instructions of `sm_90a`. `output` has the box that a tensor map stores.
 
+pub(crate) mod array;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 pub(crate) mod hopper;
-pub(super) mod output;
+pub(crate) mod output;
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::Index;
 
+use array::{AXES, BoxArray};
+
 use super::{Advance, Shared, SharedElement, sealed, without_elements};
 use crate::element::device_copy::DeviceCopy;
-use crate::memory::tensor_map::{TensorMap, tile_place};
+use crate::memory::tensor_map::{BoxSource, MapForm, box_place};
 use crate::thread::Thread;
 
 /// The alignment of a tile.
@@ -19,8 +22,11 @@ const ALIGNMENT: usize = 128;
 /// Regions and rows of tiles begin at multiples of so many bytes.
 const STEP: usize = super::ALIGNMENT;
 
-/// Memory for [`StagedTiles`], `S` tiles of `H` rows with `W` elements: `tiles: Shared<TileStages<f32, 32, 8, 2>>`. No thread reads any
-/// of it until [`Shared::into_stages`].
+/// Memory for `S` tiles of `H` rows with `W` elements, as [`BoxStages`] of boxes with two axes: `tiles: Shared<TileStages<f32, 32, 8, 2>>`.
+pub type TileStages<T, const W: usize, const H: usize, const S: usize> = BoxStages<[[T; W]; H], S>;
+
+/// Memory for [`StagedBoxes`], `S` boxes `A`: `boxes: Shared<BoxStages<[[[f32; 32]; 8]; 4], 2>>`. No thread reads any of it until
+/// [`Shared::into_stages`].
 ///
 /// A row has a multiple of 16 bytes. There are at least two stages: one is read while another is copied to.
 ///
@@ -35,25 +41,25 @@ const STEP: usize = super::ALIGNMENT;
 /// # assert!(used as usize != 0);
 /// ```
 #[repr(C)]
-pub struct TileStages<T, const W: usize, const H: usize, const S: usize> {
-    stages: [Stage<T, W, H>; S],
+pub struct BoxStages<A, const S: usize> {
+    stages: [Stage<A>; S],
     mark: Mark,
     arrivals: [Arrivals; S],
 }
 
-/// A tile, which begins at the first multiple of 128 bytes.
+/// A box, which begins at the first multiple of 128 bytes.
 #[repr(C)]
-struct Stage<T, const W: usize, const H: usize> {
-    rows: MaybeUninit<[[T; W]; H]>,
+struct Stage<A> {
+    array: MaybeUninit<A>,
     after: MaybeUninit<[u8; ALIGNMENT - STEP]>,
 }
 
-impl<T, const W: usize, const H: usize> Stage<T, W, H> {
-    /// The tile of a stage in memory that is borrowed for `'a`.
+impl<A> Stage<A> {
+    /// The box of a stage in memory that is borrowed for `'a`.
     #[inline(always)]
-    fn tile<'a>(stage: *const Self) -> CopiedTile<'a, T, W, H> {
+    fn copied<'a>(stage: *const Self) -> CopiedBox<'a, A> {
         let bytes = stage.addr().wrapping_neg() % ALIGNMENT;
-        CopiedTile { start: stage.cast::<T>().wrapping_byte_add(bytes), region: PhantomData }
+        CopiedBox { start: stage.cast::<A>().wrapping_byte_add(bytes), region: PhantomData }
     }
 }
 
@@ -67,13 +73,13 @@ struct Mark {
 /// What threads wait for at a stage, in code for `sm_90a`.
 #[repr(C)]
 struct Arrivals {
-    /// Ends a phase when a tile has arrived (`mbarrier`).
+    /// Ends a phase when a box has arrived (`mbarrier`).
     full: u64,
     /// The phases that will have ended when all copies have arrived.
     begun: u64,
 }
 
-without_elements!([T: SharedElement, const W: usize, const H: usize, const S: usize] TileStages<T, W, H, S>, T, {
+without_elements!([A: BoxArray<Element: SharedElement>, const S: usize] BoxStages<A, S>, A::Element, {
     const HAS_STATE: bool = true;
 
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
@@ -91,11 +97,15 @@ without_elements!([T: SharedElement, const W: usize, const H: usize, const S: us
     }
 });
 
-/// Tiles of planes in shared memory, in stages, a software pipeline: one stage is copied to while all threads read another. Both are the
-/// next ones in turn after [`Thread::advance`], a barrier. So a tile that is copied is read `S - 1` turns later, and has `S - 2` further
-/// turns to arrive.
+/// [`StagedBoxes`] of two axes: tiles of planes.
+pub type StagedTiles<'b, T, const W: usize, const H: usize, const S: usize, const ID: usize = 0> =
+    StagedBoxes<'b, [[T; W]; H], S, ID>;
+
+/// Boxes of tensors in shared memory, tiles of planes above all, in stages, a software pipeline: one stage is copied to while all threads
+/// read another. Both are the next ones in turn after [`Thread::advance`], a barrier. So a box that is copied is read `S - 1` turns later,
+/// and has `S - 2` further turns to arrive.
 ///
-/// On GPUs of compute capability 9.0, in code for `sm_90a`, the block's first thread starts the copy of a whole tile (TMA, PTX
+/// On GPUs of compute capability 9.0, in code for `sm_90a`, the block's first thread starts the copy of a whole box (TMA, PTX
 /// `cp.async.bulk.tensor`), and no thread computes addresses or edges; `advance` waits for its arrival (PTX `mbarrier`). Elsewhere
 /// each thread copies its elements as [`StagedShared::copy_with`](super::StagedShared::copy_with) does.
 ///
@@ -156,8 +166,8 @@ without_elements!([T: SharedElement, const W: usize, const H: usize, const S: us
 ///     }
 /// }
 /// ```
-pub struct StagedTiles<'b, T, const W: usize, const H: usize, const S: usize, const ID: usize = 0> {
-    memory: *mut TileStages<T, W, H, S>,
+pub struct StagedBoxes<'b, A, const S: usize, const ID: usize = 0> {
+    memory: *mut BoxStages<A, S>,
     /// The stage that is copied to: the same in all threads of the block, because all of them make each turn.
     written: usize,
     /// How often all stages have been that one.
@@ -165,20 +175,20 @@ pub struct StagedTiles<'b, T, const W: usize, const H: usize, const S: usize, co
     round: u64,
     /// Whether it has been copied to in this turn.
     is_copied: bool,
-    block: PhantomData<&'b mut T>,
+    block: PhantomData<&'b mut A>,
 }
 
-impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S: usize, const ID: usize>
-    Shared<'b, TileStages<T, W, H, S>, ID>
+impl<'b, A: BoxArray<Element: SharedElement + DeviceCopy>, const S: usize, const ID: usize>
+    Shared<'b, BoxStages<A, S>, ID>
 {
     /// The stages, of which the first is copied to first. All start with arbitrary bits.
     #[inline(always)]
-    pub fn into_stages(self) -> StagedTiles<'b, T, W, H, S, ID> {
+    pub fn into_stages(self) -> StagedBoxes<'b, A, S, ID> {
         const {
-            assert!(S >= 2, "one stage is copied to while another is read: `TileStages` has at least two");
-            assert!(TensorMap::<T, W, H>::FORM.tile[0] > 0);
+            assert!(S >= 2, "one stage is copied to while another is read: there are at least two");
+            assert!(MapForm::new::<A::Element>(A::EXTENT).lengths[0] > 0);
         }
-        StagedTiles {
+        StagedBoxes {
             memory: self.start,
             written: 0,
             #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
@@ -189,14 +199,15 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
     }
 }
 
-impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S: usize, const ID: usize>
-    StagedTiles<'b, T, W, H, S, ID>
+impl<'b, A: BoxArray<Element: SharedElement + DeviceCopy>, const S: usize, const ID: usize>
+    StagedBoxes<'b, A, S, ID>
 {
-    /// Copies the tile of `plane` whose first element is at `[row, column]` to the stage that is written. The column is a multiple of 16
-    /// bytes, so a tile with a halo begins at least that much before. Elements beyond the edges, above the first row too, are zeros. All
-    /// threads of the block make the call together, with the same place; the first one's counts.
+    /// Copies the box of `from`, a [`TensorMap`](crate::TensorMap) or a [`BoxMap`](crate::BoxMap), whose first element is at `corner`,
+    /// `[row, column]` of a plane, to the stage that is written. The column is a multiple of 16 bytes, so a tile with a halo begins at
+    /// least that much before. Elements beyond the edges, above the first row too, are zeros. All threads of the block make the call
+    /// together, with the same place; the first one's counts.
     ///
-    /// The plane is borrowed as long as the stages are used, so nothing changes it under a copy. The block does not end, by a panic
+    /// What is copied is borrowed as long as the stages are used, so nothing changes it under a copy. The block does not end, by a panic
     /// neither, before its copies have arrived.
     ///
     /// # Panics
@@ -206,20 +217,22 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
     pub fn copy<const R: usize>(
         &mut self,
         thread: &Thread<'_, R>,
-        plane: TensorMap<'b, T, W, H>,
-        place: [isize; 2],
+        from: impl BoxSource<'b, A>,
+        corner: A::Corner,
     ) {
         assert!(!self.is_copied, "a stage is copied to once in a turn");
-        let place = tile_place::<T>(place);
+        let first = box_place::<A>(A::of_corner(corner));
         thread.agree_on(&&mut *self);
         self.is_copied = true;
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        self.copy_by_map(thread, plane, place);
+        self.copy_by_map(thread, from, first);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        self.for_own_places(thread, |to, [in_tile, across]| {
+        self.for_own_places(thread, |to, place| {
+            let place = A::of_place(place);
             // Below 0 becomes large.
-            let [row, column] = place.map(|it| it as isize as usize);
-            let source = plane.get(row.wrapping_add(in_tile), column.wrapping_add(across));
+            let in_source: [usize; AXES] =
+                core::array::from_fn(|axis| (first[axis] as isize as usize).wrapping_add(place[axis]));
+            let source = from.element(in_source);
             // SAFETY: an element that belongs to this thread alone in this turn. The thread waits for the copy before a barrier of the
             // block, after which others read it. Sources are borrowed as long as the region; if its value is forgotten before that, no
             // thread reads what was copied.
@@ -229,21 +242,25 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
 
     /// Calls `f` with address and place of each element of the stage that is written that belongs to the thread.
     #[inline(always)]
-    fn for_own_places<const R: usize>(&self, thread: &Thread<'_, R>, mut f: impl FnMut(*mut T, [usize; 2])) {
-        let tile = self.tile(self.written);
-        super::for_own_places::<[[T; W]; H], R>(thread, |place| f(tile.address(place).cast_mut(), place));
+    fn for_own_places<const R: usize>(
+        &self,
+        thread: &Thread<'_, R>,
+        mut f: impl FnMut(*mut A::Element, A::Place),
+    ) {
+        let written = self.stage(self.written);
+        super::for_own_places::<A, R>(thread, |place| f(written.address(place).cast_mut(), place));
     }
 
-    /// The tile that all threads read: the one that was copied `S - 1` turns before.
+    /// The box that all threads read: the one that was copied `S - 1` turns before.
     #[inline(always)]
-    pub fn current(&self) -> CopiedTile<'_, T, W, H> {
-        self.tile(Self::after(self.written))
+    pub fn current(&self) -> CopiedBox<'_, A> {
+        self.stage(Self::after(self.written))
     }
 
     #[inline(always)]
-    fn tile(&self, stage: usize) -> CopiedTile<'_, T, W, H> {
+    fn stage(&self, stage: usize) -> CopiedBox<'_, A> {
         // SAFETY: one of the stages.
-        Stage::tile(unsafe { (&raw const (*self.memory).stages).cast::<Stage<T, W, H>>().add(stage) })
+        Stage::copied(unsafe { (&raw const (*self.memory).stages).cast::<Stage<A>>().add(stage) })
     }
 
     /// The stage after `stage`.
@@ -253,17 +270,15 @@ impl<'b, T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S:
     }
 }
 
-impl<T, const W: usize, const H: usize, const S: usize, const ID: usize> sealed::Region
-    for &mut StagedTiles<'_, T, W, H, S, ID>
-{
+impl<A, const S: usize, const ID: usize> sealed::Region for &mut StagedBoxes<'_, A, S, ID> {
     #[inline(always)]
     fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
         visitor(self.memory.cast_const().cast());
     }
 }
 
-impl<T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S: usize, const ID: usize> Advance
-    for &mut StagedTiles<'_, T, W, H, S, ID>
+impl<A: BoxArray<Element: SharedElement + DeviceCopy>, const S: usize, const ID: usize> Advance
+    for &mut StagedBoxes<'_, A, S, ID>
 {
     const LAG: usize = S - 2;
 
@@ -276,55 +291,64 @@ impl<T: SharedElement + DeviceCopy, const W: usize, const H: usize, const S: usi
             unsafe { self.arrive(0) };
         }
         self.is_copied = false;
-        self.written = StagedTiles::<T, W, H, S, ID>::after(self.written);
+        self.written = StagedBoxes::<A, S, ID>::after(self.written);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
         self.wait();
     }
 }
 
-/// A tile of a plane in shared memory, which all threads of the block read: `tile[[row, column]]`. Its layout is that of the copy: if a
-/// row has 128 bytes, the parts of 16 bytes of eight rows are swizzled, so that fragments
-/// ([`FragmentA::load`](crate::matrix::FragmentA::load)) are loaded without bank conflicts.
-pub struct CopiedTile<'a, T, const W: usize, const H: usize> {
-    start: *const T,
-    region: PhantomData<&'a T>,
+/// A [`CopiedBox`] of two axes: a tile of a plane, `tile[[row, column]]`.
+pub type CopiedTile<'a, T, const W: usize, const H: usize> = CopiedBox<'a, [[T; W]; H]>;
+
+/// A box of a tensor in shared memory, which all threads of the block read: `tile[[row, column]]`, `copied[[layer, row, column]]`. Its
+/// layout is that of the copy: if a row has 128 bytes, the parts of 16 bytes of eight rows are swizzled, so that fragments
+/// ([`FragmentA::load`](crate::matrix::FragmentA::load)) are loaded from tiles without bank conflicts.
+pub struct CopiedBox<'a, A> {
+    start: *const A,
+    region: PhantomData<&'a A>,
 }
 
-impl<T, const W: usize, const H: usize> Clone for CopiedTile<'_, T, W, H> {
+impl<A> Clone for CopiedBox<'_, A> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T, const W: usize, const H: usize> Copy for CopiedTile<'_, T, W, H> {}
+impl<A> Copy for CopiedBox<'_, A> {}
 
-impl<'a, T, const W: usize, const H: usize> CopiedTile<'a, T, W, H> {
-    /// The element at a place of a tile that has been written.
+impl<'a, A: BoxArray> CopiedBox<'a, A> {
+    /// The element at a place of a box that has been written.
     #[track_caller]
     #[inline(always)]
-    fn element(self, [row, column]: [usize; 2]) -> &'a T {
-        assert!(row < H && column < W, "a place lies within the tile");
-        // SAFETY: within the tile, which no thread writes while it is borrowed. Elements take any bits.
-        unsafe { &*self.address([row, column]) }
+    fn element(self, place: A::Place) -> &'a A::Element {
+        let axes = A::of_place(place);
+        // Without branches.
+        let is_inside = (0..AXES).fold(true, |is_inside, axis| is_inside & (axes[axis] < A::EXTENT[axis]));
+        assert!(is_inside, "a place lies within the tile");
+        // SAFETY: within the box, which no thread writes while it is borrowed. Elements take any bits.
+        unsafe { &*self.address(place) }
     }
 
-    /// The address of an element within the tile.
+    /// The address of an element within the box.
     #[inline(always)]
-    pub(crate) fn address(&self, [row, column]: [usize; 2]) -> *const T {
-        let (row, bytes) = (self.start.wrapping_add(row * W), column * size_of::<T>());
-        let is_swizzled = const { W * size_of::<T>() == ALIGNMENT };
+    pub(crate) fn address(&self, place: A::Place) -> *const A::Element {
+        let ([column, row, z, u, v], [width, height, depth, further, _]) = (A::of_place(place), A::EXTENT);
+        let row = ((v * further + u) * depth + z) * height + row;
+        let row = self.start.cast::<A::Element>().wrapping_add(row * width);
+        let bytes = column * size_of::<A::Element>();
+        let is_swizzled = const { A::EXTENT[0] * size_of::<A::Element>() == ALIGNMENT };
         let swizzle = if is_swizzled { row.addr() / ALIGNMENT % 8 * STEP } else { 0 };
         row.wrapping_byte_add(bytes ^ swizzle)
     }
 }
 
-impl<T, const W: usize, const H: usize> Index<[usize; 2]> for CopiedTile<'_, T, W, H> {
-    type Output = T;
+impl<A: BoxArray> Index<A::Place> for CopiedBox<'_, A> {
+    type Output = A::Element;
 
     #[track_caller]
     #[inline(always)]
-    fn index(&self, place: [usize; 2]) -> &T {
+    fn index(&self, place: A::Place) -> &A::Element {
         self.element(place)
     }
 }

@@ -1,20 +1,26 @@
-//! [`OutputTile`]: a tile of results in shared memory, which a [`TensorMapMut`] stores or adds to a plane.
+//! [`OutputBox`]: a box of results in shared memory, a tile of two axes above all, which a tensor map stores or adds.
 
 use core::ops::Index;
 
 use super::Stage;
+use super::array::{AXES, BoxArray};
 use crate::atomic::AtomicValue;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
 use crate::atomic::{DeviceAtomic, Ordering::Relaxed};
-use crate::memory::tensor_map::tile_place;
-use crate::memory::tensor_map_mut::{MapNumber, TensorMapMut};
-use crate::shared::array::ArrayElement;
+use crate::memory::tensor_map::box_place;
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+use crate::memory::tensor_map::{Encoded, by_rank};
+use crate::memory::tensor_map_mut::MapNumber;
 use crate::shared::{Published, SharedArray};
 use crate::thread::Thread;
 
-/// `H` rows of `W` elements in shared memory, from which a [`TensorMapMut`] stores: `tile: Shared<OutputTile<f32, 32, 8>>`. Threads
-/// write it as any other region; [`Thread::publish`] makes it readable, as `tile[[row, column]]`, and
-/// [`TensorMapMut::store`] and [`TensorMapMut::add`] take it then. [`Thread::reclaim`] waits until it has been read.
+/// `H` rows of `W` elements in shared memory, from which a [`TensorMapMut`](crate::TensorMapMut) stores, an [`OutputBox`] of two axes:
+/// `tile: Shared<OutputTile<f32, 32, 8>>`.
+pub type OutputTile<T, const W: usize, const H: usize> = OutputBox<[[T; W]; H]>;
+
+/// An array in shared memory from which a [`TensorMapMut`](crate::TensorMapMut) or a [`BoxMapMut`](crate::BoxMapMut) stores. Threads
+/// write it as any other region; [`Thread::publish`] makes it readable, as `tile[[row, column]]`, and the map's `store` and `add`
+/// take it then. [`Thread::reclaim`] waits until it has been read.
 ///
 /// If a row has 128 bytes, the parts of 16 bytes of eight rows are swizzled, so that threads which write a column
 /// use more banks.
@@ -36,28 +42,28 @@ use crate::thread::Thread;
 /// }
 /// ```
 #[repr(C)]
-pub struct OutputTile<T, const W: usize, const H: usize>(Stage<T, W, H>);
+pub struct OutputBox<A>(Stage<A>);
 
-// SAFETY: the places of a tile are different elements within its stage.
-unsafe impl<T: ArrayElement, const W: usize, const H: usize> SharedArray for OutputTile<T, W, H> {
-    type Element = T;
-    type Place = [usize; 2];
-    const LEN: usize = W * H;
+// SAFETY: the places of a box are different elements within its stage.
+unsafe impl<A: BoxArray> SharedArray for OutputBox<A> {
+    type Element = A::Element;
+    type Place = A::Place;
+    const LEN: usize = A::LEN;
     const HAS_STATE: bool = true;
 
     #[inline(always)]
-    fn place(number: usize) -> [usize; 2] {
-        [number / W, number % W]
+    fn place(number: usize) -> A::Place {
+        A::place(number)
     }
 
     #[inline(always)]
-    fn own_place<const R: usize>(thread: &Thread<'_, R>, first: usize) -> [usize; 2] {
-        thread.place_in_rows::<W>(first)
+    fn own_place<const R: usize>(thread: &Thread<'_, R>, first: usize) -> A::Place {
+        A::place_of_thread(thread, first)
     }
 
     #[inline(always)]
-    unsafe fn element(start: *mut Self, place: [usize; 2]) -> *mut T {
-        Stage::tile(start.cast::<Stage<T, W, H>>()).address(place).cast_mut()
+    unsafe fn element(start: *mut Self, place: A::Place) -> *mut A::Element {
+        Stage::copied(start.cast::<Stage<A>>()).address(place).cast_mut()
     }
 
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
@@ -90,22 +96,25 @@ unsafe impl<T: ArrayElement, const W: usize, const H: usize> SharedArray for Out
     }
 }
 
-impl<T, const W: usize, const H: usize> Index<[usize; 2]> for OutputTile<T, W, H> {
-    type Output = T;
+impl<A: BoxArray> Index<A::Place> for OutputBox<A> {
+    type Output = A::Element;
 
     #[track_caller]
     #[inline(always)]
-    fn index(&self, place: [usize; 2]) -> &T {
-        Stage::tile(&raw const self.0).element(place)
+    fn index(&self, place: A::Place) -> &A::Element {
+        Stage::copied(&raw const self.0).element(place)
     }
 }
 
-/// The place of a tile that is stored, as the hardware takes it: one before the first row or column is an illegal instruction.
+/// The place of a box that is stored, the rows' axis first, as the hardware takes it: one before the first element is an illegal
+/// instruction.
 #[track_caller]
 #[inline(always)]
-fn stored_place<T>([row, column]: [usize; 2]) -> [i32; 2] {
-    assert!(row.max(column) <= i32::MAX as usize, "a tile's place is less than 2^31");
-    tile_place::<T>([row as isize, column as isize])
+fn stored_place<A: BoxArray>(place: A::Place) -> [i32; AXES] {
+    let place = A::of_place(place);
+    let is_near = (0..AXES).fold(true, |is_near, axis| is_near & (place[axis] <= i32::MAX as usize));
+    assert!(is_near, "a tile's place is less than 2^31");
+    box_place::<A>(place.map(|axis| axis as isize))
 }
 
 /// Waits until all that the thread has started to store has been read.
@@ -116,22 +125,35 @@ pub(super) fn wait_for_reads() {
     unsafe { core::arch::asm!("cp.async.bulk.wait_group.read 0;", options(nostack, preserves_flags)) };
 }
 
-/// Starts to store a tile or, with another instruction, to add it. There is no branch: behind one, LLVM would not see that all threads
+/// Where boxes are stored: a `TensorMapMut` or a `BoxMapMut`.
+pub(crate) trait BoxTarget<A: BoxArray<Element: MapNumber>> {
+    /// The element at a place, the rows' axis first, if there is one.
+    #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+    fn element(&self, place: [usize; AXES]) -> Option<&DeviceAtomic<A::Element>>;
+
+    /// The driver's tensor map, and whether there is one: not if there are no elements.
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    fn encoded(&self) -> (*const Encoded, bool);
+}
+
+/// Starts to store a box or, with another instruction, to add it. There is no branch: behind one, LLVM would not see that all threads
 /// come to the next call.
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 macro_rules! start {
-    ($instruction:literal, $plane:expr, $thread:expr, $tile:expr, $place:expr) => {{
-        let (from, [row, column]) = (Stage::tile(&raw const $tile.0), $place);
-        let (map, is_full) = $plane.map();
-        // SAFETY: the map is that of such tiles in the plane, of which all accesses are like this one; one of an empty plane is not used. The
-        // tile has been published; before it is reclaimed, and before the block ends, this thread waits until it has been read.
+    ($name:literal, $kind:literal, $target:expr, $thread:expr, $output:expr, $place:expr) => {{
+        let (from, (map, is_full)) = (Stage::copied(&raw const $output.0), $target.encoded());
+        // SAFETY: the map is that of such boxes in the target, of which all accesses are like this one; one without elements is not used. The
+        // box has been published; before it is reclaimed, and before the block ends, this thread waits until it has been read.
         unsafe {
-            core::arch::asm!(
-                "{{ .reg .pred %starts; setp.ne.b32 %starts, {starts}, 0;",
-                concat!("@%starts ", $instruction, " [{map}, {{{column}, {row}}}], [{from}];"),
-                "@%starts cp.async.bulk.commit_group; }}",
+            by_rank!(
+                A::RANK,
+                $place,
+                [
+                    concat!("{{ .reg .pred %starts; setp.ne.b32 %starts, {starts}, 0; @%starts ", $name),
+                    concat!(".global.shared::cta", $kind, ".tile.bulk_group [{map}, "),
+                    "], [{from}]; @%starts cp.async.bulk.commit_group; }}"
+                ],
                 starts = in(reg32) u32::from(is_full & ($thread.thread_rank() == 0)), map = in(reg64) map,
-                column = in(reg32) column, row = in(reg32) row,
                 from = in(reg32) crate::shared::within_shared(from.start.cast_mut()),
                 options(nostack, preserves_flags),
             );
@@ -139,79 +161,58 @@ macro_rules! start {
     }};
 }
 
-impl<T: MapNumber, const W: usize, const H: usize> TensorMapMut<'_, T, W, H> {
-    /// Stores the tile, its first element at `[row, column]`; what would lie beyond the edges of the plane is left out. The column is a
-    /// multiple of 16 bytes. All threads of the block make the call together, with the same place; the first one's counts. The tile stays
-    /// readable; when it is reclaimed, it has been read. The plane has the elements when the kernel has ended.
-    ///
-    /// PTX `cp.async.bulk.tensor` from shared to global memory.
-    ///
-    /// # Panics
-    /// If the column is no multiple of 16 bytes, or the place is 2^31 or more.
-    #[track_caller]
-    #[inline(always)]
-    pub fn store<const R: usize, const ID: usize>(
-        &self,
-        thread: &Thread<'_, R>,
-        tile: &Published<'_, OutputTile<T, W, H>, ID>,
-        place: [usize; 2],
-    ) {
-        let place = stored_place::<T>(place);
-        thread.agree_on(tile);
-        #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        start!("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group", self, thread, tile, place);
-        #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        self.for_own_places(thread, tile, place, |element, value| element.store(value, Relaxed));
-    }
-
-    /// Adds the tile to the plane's elements, as [`store`](Self::store) stores it: those of several blocks, too, each element at once
-    /// (`fetch_add`), in any order.
-    ///
-    /// PTX `cp.reduce.async.bulk.tensor`, `.add`.
-    ///
-    /// # Panics
-    /// As [`store`](Self::store).
-    #[track_caller]
-    #[inline(always)]
-    pub fn add<const R: usize, const ID: usize>(
-        &self,
-        thread: &Thread<'_, R>,
-        tile: &Published<'_, OutputTile<T, W, H>, ID>,
-        place: [usize; 2],
-    ) where
-        T: AtomicValue,
-    {
-        let place = stored_place::<T>(place);
-        thread.agree_on(tile);
-        #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        start!(
-            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group",
-            self,
-            thread,
-            tile,
-            place
-        );
-        #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        self.for_own_places(thread, tile, place, |element, value| {
-            element.fetch_add(value, Relaxed);
-        });
-    }
-
-    /// Calls `f` with each element of the plane that belongs to the thread, and its value in the tile.
+/// Stores a box at a place, as [`TensorMapMut::store`](crate::TensorMapMut::store).
+#[track_caller]
+#[inline(always)]
+pub(crate) fn store<A: BoxArray<Element: MapNumber>, const R: usize, const ID: usize>(
+    target: &impl BoxTarget<A>,
+    thread: &Thread<'_, R>,
+    output: &Published<'_, OutputBox<A>, ID>,
+    place: A::Place,
+) {
+    let place = stored_place::<A>(place);
+    thread.agree_on(output);
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    start!("cp.async.bulk.tensor", "", target, thread, output, place);
     #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-    #[inline(always)]
-    fn for_own_places<const R: usize, const ID: usize>(
-        &self,
-        thread: &Thread<'_, R>,
-        tile: &Published<'_, OutputTile<T, W, H>, ID>,
-        place: [i32; 2],
-        f: impl Fn(&DeviceAtomic<T>, T),
-    ) {
-        let [row, column] = place.map(|it| it as usize);
-        crate::shared::for_own_places::<OutputTile<T, W, H>, R>(thread, |[in_tile, across]| {
-            if let Some(element) = self.get([row + in_tile, column + across]) {
-                f(element, tile[[in_tile, across]]);
-            }
-        });
-    }
+    for_own_places(target, thread, output, place, |element, value| element.store(value, Relaxed));
+}
+
+/// Adds it, as [`TensorMapMut::add`](crate::TensorMapMut::add).
+#[track_caller]
+#[inline(always)]
+pub(crate) fn add<A: BoxArray<Element: MapNumber + AtomicValue>, const R: usize, const ID: usize>(
+    target: &impl BoxTarget<A>,
+    thread: &Thread<'_, R>,
+    output: &Published<'_, OutputBox<A>, ID>,
+    place: A::Place,
+) {
+    let place = stored_place::<A>(place);
+    thread.agree_on(output);
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
+    start!("cp.reduce.async.bulk.tensor", ".add", target, thread, output, place);
+    #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+    for_own_places(target, thread, output, place, |element, value| {
+        element.fetch_add(value, Relaxed);
+    });
+}
+
+/// Calls `f` with each element of the target that belongs to the thread, and its value in the box.
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+#[inline(always)]
+fn for_own_places<A: BoxArray<Element: MapNumber>, const R: usize, const ID: usize>(
+    target: &impl BoxTarget<A>,
+    thread: &Thread<'_, R>,
+    output: &Published<'_, OutputBox<A>, ID>,
+    first: [i32; AXES],
+    f: impl Fn(&DeviceAtomic<A::Element>, A::Element),
+) {
+    crate::shared::for_own_places::<OutputBox<A>, R>(thread, |place| {
+        let in_box = A::of_place(place);
+        if let Some(element) =
+            target.element(core::array::from_fn(|axis| first[axis] as usize + in_box[axis]))
+        {
+            f(element, output[place]);
+        }
+    });
 }

@@ -5,7 +5,7 @@ use ferrogrid::prelude::*;
 #[ferrogrid::module]
 mod kernels {
     use ferrogrid::device::prelude::*;
-    use ferrogrid::device::shared::{OutputTile, TileStages};
+    use ferrogrid::device::shared::{BoxStages, OutputTile, TileStages};
 
     // ANCHOR: reverse
     /// Reverses each block of 256 elements.
@@ -186,6 +186,28 @@ mod kernels {
         }
     }
     // ANCHOR_END: stored
+
+    // ANCHOR: boxes
+    /// y <- the sum of each element's six neighbours; 0 counts beyond the faces. A block has 4 layers of 8 x 8.
+    #[kernel(block = [8, 8, 4])]
+    pub fn neighbours(
+        t: Thread<3>,
+        x: BoxMap<[[[f32; 16]; 10]; 6]>,
+        mut y: DisjointSlice<f32, 3>,
+        boxes: Shared<BoxStages<[[[f32; 16]; 10]; 6], 2>>,
+    ) {
+        let [across, down, deep] = t.block_idx().map(|block| block as isize);
+        let mut boxes = boxes.into_stages();
+        boxes.copy(&t, x, [4 * deep - 1, 8 * down - 1, 8 * across - 4]); // layer, row and column of its first element
+        t.advance(&mut boxes);
+        let (x, [i, j, k]) = (boxes.current(), t.thread_idx().map(|axis| axis as usize));
+        let [k, j, i] = [k + 1, j + 1, i + 4];
+        if let Some(y) = y.get_mut(t.index()) {
+            let in_layer = x[[k, j, i - 1]] + x[[k, j, i + 1]] + x[[k, j - 1, i]] + x[[k, j + 1, i]];
+            *y = in_layer + x[[k - 1, j, i]] + x[[k + 1, j, i]];
+        }
+    }
+    // ANCHOR_END: boxes
 
     // ANCHOR: claims
     /// The Walsh-Hadamard transform of each row of 512 elements, in place: a thread changes both elements of its pair.
@@ -400,6 +422,22 @@ fn tiles_have_what_is_around() -> ferrogrid::Result<()> {
     let mut y = stream.fill(7.0_f32, width * height)?;
     kernels::sums_by_tiles(&stream, strips, x.view_2d(width, height)?, y.view_2d_mut(width, height)?)?;
     assert_eq!(stream.download(&y)?, (0..width * height).map(expected).collect::<Vec<f32>>());
+    Ok(())
+}
+
+#[test]
+fn boxes_have_what_is_around() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let [width, height, depth] = [20, 13, 6];
+    let x = stream.fill(1.0_f32, width * height * depth)?;
+    let mut y = stream.fill(7.0_f32, width * height * depth)?;
+    let (grid, of_y) = (Grid::new([3, 2, 2], [8, 8, 4]), y.view_3d_mut(width, height, depth)?);
+    kernels::neighbours(&stream, grid, x.view_3d(width, height, depth)?, of_y)?;
+    let beside = |place: usize, end: usize| if place == 0 || place + 1 == end { 1.0 } else { 2.0 };
+    let expected = |i: usize| {
+        beside(i % width, width) + beside(i / width % height, height) + beside(i / width / height, depth)
+    };
+    assert_eq!(stream.download(&y)?, (0..width * height * depth).map(expected).collect::<Vec<f32>>());
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Tensor maps, by which GPUs of compute capability 9.0 and more copy tiles of a plane to shared memory and back.
+//! Tensor maps, by which GPUs of compute capability 9.0 and more copy tiles of a plane, or boxes of a tensor, to shared memory and back.
 
 use ferrogrid_device::MapForm;
 
@@ -12,21 +12,25 @@ impl Encoded {
     pub(crate) const UNUSED: Encoded = Encoded([0; 16]);
 }
 
-/// The bytes of which the start of a plane and the length of its rows are multiples.
+/// The most axes of a tensor.
+pub(crate) const AXES: usize = 5;
+
+/// The bytes of which the start of a tensor and the lengths of its rows are multiples.
 pub(crate) const ALIGNMENT: usize = 16;
 
 /// The most elements along an axis: their places are positive 32-bit numbers.
 pub(crate) const LONGEST: usize = i32::MAX as usize;
 
-/// A plane and its tiles.
+/// A tensor and its boxes: a plane and its tiles.
 pub(crate) struct Tiled {
     pub(crate) start: *const u8,
     /// The size of an element in bytes.
     pub(crate) element: usize,
-    /// Elements of a row, and rows.
-    pub(crate) extent: [usize; 2],
+    pub(crate) rank: usize,
+    /// The elements along each axis, the rows' first; 1 along axes that there are not.
+    pub(crate) extent: [usize; AXES],
     /// The elements from the start of a row to that of the next.
     pub(crate) pitch: usize,
-    /// If the rows of a tile have 128 bytes, its layout is swizzled.
+    /// If the rows of a box have 128 bytes, its layout is swizzled.
     pub(crate) form: MapForm,
 }

@@ -99,8 +99,7 @@ impl<'a, T: DeviceCopy> GraphIn<'a, T> {
     /// # Errors
     /// [`Error::ViewTooLarge`](crate::Error::ViewTooLarge) if that is more than the memory has.
     pub fn into_2d(self, width: usize, height: usize) -> Result<GraphIn<'a, T, 2>> {
-        self.source.into_2d(width, height)?;
-        Ok(GraphIn { source: self.source, extent: [width, height] })
+        self.into_nd([width, height])
     }
 
     /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`: for a kernel's `Volume<T>`.
@@ -108,8 +107,16 @@ impl<'a, T: DeviceCopy> GraphIn<'a, T> {
     /// # Errors
     /// [`Error::VolumeTooLarge`](crate::Error::VolumeTooLarge) if that is more than the memory has.
     pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<GraphIn<'a, T, 3>> {
-        self.source.into_3d(width, height, depth)?;
-        Ok(GraphIn { source: self.source, extent: [width, height, depth] })
+        self.into_nd([width, height, depth])
+    }
+
+    /// The first elements in a shape of one to five axes, `[width, height, depth, ..]`: for a kernel's `BoxMap`.
+    ///
+    /// # Errors
+    /// As [`DeviceView::into_nd`](crate::DeviceView::into_nd).
+    pub fn into_nd<const R: usize>(self, extent: [usize; R]) -> Result<GraphIn<'a, T, R>> {
+        self.source.into_nd(extent)?;
+        Ok(GraphIn { source: self.source, extent })
     }
 }
 
@@ -119,8 +126,7 @@ impl<'a, T: DeviceCopy> GraphOut<'a, T> {
     /// # Errors
     /// As [`GraphIn::into_2d`].
     pub fn into_2d(self, width: usize, height: usize) -> Result<GraphOut<'a, T, 2>> {
-        self.target.view().into_2d(width, height)?;
-        Ok(GraphOut { target: self.target, is_read: self.is_read, extent: [width, height] })
+        self.into_nd([width, height])
     }
 
     /// As [`GraphIn::into_3d`], for a kernel of rank 3 to write.
@@ -128,8 +134,16 @@ impl<'a, T: DeviceCopy> GraphOut<'a, T> {
     /// # Errors
     /// As [`GraphIn::into_3d`].
     pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<GraphOut<'a, T, 3>> {
-        self.target.view().into_3d(width, height, depth)?;
-        Ok(GraphOut { target: self.target, is_read: self.is_read, extent: [width, height, depth] })
+        self.into_nd([width, height, depth])
+    }
+
+    /// As [`GraphIn::into_nd`], for a kernel's `BoxMapMut`.
+    ///
+    /// # Errors
+    /// As [`GraphIn::into_nd`].
+    pub fn into_nd<const R: usize>(self, extent: [usize; R]) -> Result<GraphOut<'a, T, R>> {
+        self.target.view().into_nd(extent)?;
+        Ok(GraphOut { target: self.target, is_read: self.is_read, extent })
     }
 }
 

@@ -1,13 +1,13 @@
 //! [`MapInput`] and [`MapOutput`]: the arguments for a `TensorMap<T, W, H>` and a `TensorMapMut<T, W, H>`; [`LaunchMap`]: the tensor map that
-//! a launch makes for them.
+//! a launch makes for them, and for a `BoxMap` and a `BoxMapMut`.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
 
 use ferrogrid_device::{DeviceCopy, MapForm};
 
-use crate::backend::memory::tensor_map::{ALIGNMENT, Encoded, LONGEST, Tiled};
-use crate::error::{Axis, Error, LaunchError, Result};
+use crate::backend::memory::tensor_map::{ALIGNMENT, AXES, Encoded, LONGEST, Tiled};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::extent::Extents;
 use crate::launch::host_slice::{In, InOut, Out, Shaped};
@@ -251,24 +251,63 @@ macro_rules! dense {
 dense!(read: [] DeviceView<'a, T, 2>, ['v] &'a DeviceViewMut<'v, T, 2>, [] Shaped<In<'a, T>, 2>, [] GraphIn<'a, T, 2>);
 dense!(write: DeviceViewMut<'a, T, 2>, Shaped<Out<'a, T>, 2>, Shaped<InOut<'a, T>, 2>, GraphOut<'a, T, 2>);
 
+/// What a tensor map is made of.
+#[doc(hidden)]
+pub struct Tensor {
+    start: *const u8,
+    /// The size of an element in bytes.
+    element: usize,
+    rank: usize,
+    extent: [usize; AXES],
+    /// The elements from the start of a row to that of the next.
+    pitch: usize,
+}
+
+/// The elements of an argument that a tensor map describes.
+#[doc(hidden)]
+pub trait Mapped {
+    fn tensor(&self) -> Tensor;
+}
+
+impl<T> Mapped for MapView<'_, T> {
+    fn tensor(&self) -> Tensor {
+        let [pitch, height] = self.spaced;
+        let extent = [self.width, height, 1, 1, 1];
+        Tensor { start: self.start.cast(), element: size_of::<T>(), rank: 2, extent, pitch }
+    }
+}
+
+macro_rules! mapped {
+    ($($View:ident)*) => { $(
+        impl<T: DeviceCopy, const R: usize> Mapped for $View<'_, T, R> {
+            fn tensor(&self) -> Tensor {
+                let mut extent = [1; AXES];
+                extent[..R].copy_from_slice(self.extents());
+                Tensor { start: self.start().cast(), element: size_of::<T>(), rank: R, extent, pitch: extent[0] }
+            }
+        }
+    )* };
+}
+mapped!(DeviceView DeviceViewMut);
+
 /// A kernel parameter: the driver's tensor map, or zeros where no device code reads it.
 #[doc(hidden)]
 pub struct LaunchMap(Encoded);
 
 impl LaunchMap {
-    /// That of `view`, the argument of that name, for tiles of that form.
+    /// That of `mapped`, the argument of that name, for boxes of that form.
     ///
     /// # Errors
     /// [`LaunchError::TensorMapUnaligned`], [`LaunchError::TensorMapPartial`] and [`LaunchError::TensorMapTooLarge`]; and if the driver refuses.
-    pub fn new<T: DeviceCopy>(
+    pub fn new(
         kernel: &'static Kernel,
         stream: &Stream,
         argument: &'static str,
-        view: &MapView<'_, T>,
+        mapped: &impl Mapped,
         form: MapForm,
     ) -> Result<Self> {
-        let (kernel, width, [pitch, height]) = (kernel.name(), view.width, view.spaced);
-        for (axis, value) in [(Axis::X, width), (Axis::Y, height)] {
+        let (kernel, Tensor { start, element, rank, extent, pitch }) = (kernel.name(), mapped.tensor());
+        for (axis, value) in extent.into_iter().enumerate() {
             if value > LONGEST {
                 return Err(Error::Launch(LaunchError::TensorMapTooLarge {
                     kernel,
@@ -280,22 +319,21 @@ impl LaunchMap {
             }
         }
         // Nothing is read of what is empty, wherever it is said to begin.
-        let start = if width == 0 || height == 0 { 0 } else { view.start.addr() };
-        let row = pitch * size_of::<T>();
-        if !row.is_multiple_of(ALIGNMENT) || !start.is_multiple_of(ALIGNMENT) {
+        let first = if extent.contains(&0) { 0 } else { start.addr() % ALIGNMENT };
+        let row = pitch * element;
+        if rank > 1 && !row.is_multiple_of(ALIGNMENT) || first > 0 {
             return Err(Error::Launch(LaunchError::TensorMapUnaligned {
                 kernel,
                 argument,
                 row,
-                start: start % ALIGNMENT,
+                start: first,
             }));
         }
-        let row = width * size_of::<T>();
+        let row = extent[0] * element;
         if form.is_output && !row.is_multiple_of(ALIGNMENT) {
             return Err(Error::Launch(LaunchError::TensorMapPartial { kernel, argument, row }));
         }
-        let tiled =
-            Tiled { start: view.start.cast(), element: size_of::<T>(), extent: [width, height], pitch, form };
+        let tiled = Tiled { start, element, rank, extent, pitch, form };
         stream.device().backend().encode(&tiled).map(LaunchMap)
     }
 

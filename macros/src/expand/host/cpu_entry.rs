@@ -8,7 +8,7 @@ use syn::Index;
 use super::cpu_entry_name;
 use super::launch::{claims, is_claimed};
 use crate::expand::bodies::body_name;
-use crate::expand::{extent_type, generic, shared};
+use crate::expand::{box_extents, extent_type, generic, shared};
 
 /// The function by which the CPU device runs one block.
 pub(super) fn function(kernel: &Kernel) -> TokenStream {
@@ -81,9 +81,13 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             }
             ParameterKind::Input { element, rank, is_mapped } => {
                 let start = read(quote!(*const #element));
-                // With the pitch.
-                let extents = (0..*rank + usize::from(*is_mapped)).map(|_| read(extent.clone()));
-                reads.push(if *rank == 1 {
+                let has_pitch = parameter.kind.has_pitch();
+                let extents = (0..*rank + usize::from(has_pitch)).map(|_| read(extent.clone()));
+                let is_box = *is_mapped && !has_pitch;
+                reads.push(if is_box {
+                    let extents = box_extents(&extents.collect::<Vec<_>>());
+                    quote!(let #local: (*const #element, [usize; 5]) = (#start, #extents);)
+                } else if *rank == 1 {
                     quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #(#extents)* as usize);)
                 } else {
                     let ty = format_ident!("{}", if *rank == 2 { "Plane" } else { "Volume" });
@@ -94,23 +98,28 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                 arguments[number] = Some(if *is_mapped {
                     let map = read(encoded.clone());
                     reads.push(quote!(let _: #encoded = #map;));
-                    borrowed(
-                        &quote!(::ferrogrid::__private::device::TensorMap::from_raw_parts(#local, ::core::ptr::null())),
-                    )
+                    let made = if is_box {
+                        quote!(BoxMap::from_raw_parts(#local.0, #local.1, ::core::ptr::null()))
+                    } else {
+                        quote!(TensorMap::from_raw_parts(#local, ::core::ptr::null()))
+                    };
+                    borrowed(&quote!(::ferrogrid::__private::device::#made))
                 } else {
                     borrowed(&quote!(#local))
                 });
             }
             ParameterKind::Output { element, rank, division } => {
-                let ty = format_ident!("{}", division.type_name());
+                let ty = format_ident!("{}", division.type_name(*rank));
                 let start = read(quote!(*mut #element));
                 let is_mapped = parameter.kind.is_mapped();
-                // With the pitch.
-                let count = *rank + usize::from(is_mapped);
-                let extents = (0..count).map(|_| read(extent.clone()));
-                reads.push(
-                    quote!(let #local: (*mut #element, [usize; #count]) = (#start, [#(#extents as usize),*]);),
-                );
+                let has_pitch = parameter.kind.has_pitch();
+                let extents: Vec<_> =
+                    (0..*rank + usize::from(has_pitch)).map(|_| read(extent.clone())).collect();
+                let (count, extents) = match is_mapped && !has_pitch {
+                    true => (5, box_extents(&extents)),
+                    false => (extents.len(), quote!([#(#extents as usize),*])),
+                };
+                reads.push(quote!(let #local: (*mut #element, [usize; #count]) = (#start, #extents);));
                 let map = is_mapped.then(|| {
                     let map = read(encoded.clone());
                     reads.push(quote!(let _: #encoded = #map;));

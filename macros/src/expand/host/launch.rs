@@ -162,13 +162,13 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
             let ty = &parameter.ty;
             quote!(#ty)
         }
-        ParameterKind::Input { element, is_mapped: true, .. } => {
+        ParameterKind::Input { element, .. } if parameter.kind.has_pitch() => {
             quote!(impl ::ferrogrid::__private::MapInput<#lifetime, #element>)
         }
         ParameterKind::Input { element, rank, .. } => {
             quote!(impl ::ferrogrid::__private::LaunchInput<#lifetime, #element, #rank>)
         }
-        ParameterKind::Output { element, division: Division::Mapped, .. } => {
+        ParameterKind::Output { element, .. } if parameter.kind.has_pitch() => {
             quote!(impl ::ferrogrid::__private::MapOutput<#lifetime, #element>)
         }
         ParameterKind::Output { element, rank, .. } => {
@@ -243,7 +243,7 @@ fn prepare((number, parameter): (usize, &Parameter), stream: &Ident) -> TokenStr
             let places = members.tuple(|member, _| member_local(number, member).into_token_stream());
             quote!(let #places = #name;)
         }
-        ParameterKind::Input { is_mapped: true, .. } => {
+        ParameterKind::Input { .. } if parameter.kind.has_pitch() => {
             let staged = staged(number);
             quote! {
                 let #staged = ::ferrogrid::__private::MapInput::stage(#name, #stream)?;
@@ -257,7 +257,7 @@ fn prepare((number, parameter): (usize, &Parameter), stream: &Ident) -> TokenStr
                 let #local = ::ferrogrid::__private::StagedInput::input(&#staged);
             }
         }
-        ParameterKind::Output { division: Division::Mapped, .. } => {
+        ParameterKind::Output { .. } if parameter.kind.has_pitch() => {
             let staged = staged(number);
             quote! {
                 let mut #staged = ::ferrogrid::__private::MapOutput::stage(#name, #stream)?;

@@ -413,6 +413,31 @@ fn an_output_has_a_tensor_map_as_an_input_has() {
     );
 }
 
+/// In other ranks there is no pitch; the axes of the array are those of the view.
+#[test]
+fn boxes_have_tensor_maps_of_their_rank() {
+    let module = "mod m { #[kernel] pub fn k(t: Thread<1>, x: BoxMap<[[[f32; 8]; 4]; 2]>, y: BoxMapMut<[u32; 8]>) {} }";
+    let host = on_host(module);
+    has(&host, "x:implp::LaunchInput<'p1,f32,3usize>,y:implp::LaunchOutput<'p2,u32,1usize>");
+    has(&host, "\"x\",&__p1,<BoxMap<[[[f32;8];4];2]>>::FORM)?;");
+    has(
+        &host,
+        "__p1.params()[3usize],__map1.param(),__p2.params()[0usize],__p2.params()[1usize],__map2.param()",
+    );
+    has(&host, "__loan.lend(p::device::BoxMap::from_raw_parts(__p1.0,__p1.1,::core::ptr::null()))");
+    has(&host, "__loan.lend(p::device::BoxMapMut::from_raw_parts(__p2.0,__p2.1,::core::ptr::null()))");
+    let device = on_device(module);
+    has(
+        &device,
+        "p1_start:&[f32;0],p1_extent0:u32,p1_extent1:u32,p1_extent2:u32,p1_map:d::Encoded,p2_start:&mut[u32;0],p2_extent0:u32,p2_map:d::Encoded,",
+    );
+    has(
+        &device,
+        "d::BoxMap::from_raw_parts(p1_start.as_ptr(),[p1_extent0asusize,p1_extent1asusize,p1_extent2asusize,1,1],",
+    );
+    has(&device, "d::BoxMapMut::from_raw_parts(p2_start.as_mut_ptr(),[p2_extent0asusize,1,1,1,1],");
+}
+
 /// Regions follow one another; slices begin at offsets that the launch gives.
 #[test]
 fn regions_of_shared_memory_do_not_overlap() {

@@ -1,7 +1,9 @@
 //! Shared memory in stages that take turns, filled by threads or by asynchronous copies.
 //!
-//! `kernels` has the kernels; `tiles` are stages that hold tiles of planes, and `outputs` tiles that are stored.
+//! `kernels` has the kernels; `tiles` are stages that hold tiles of planes, `outputs` tiles that are stored, and `boxes` both in other ranks.
 
+pub(crate) mod box_kernels;
+pub(crate) mod boxes;
 pub(crate) mod kernels;
 pub(crate) mod output_kernels;
 pub(crate) mod outputs;

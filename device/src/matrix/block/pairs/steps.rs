@@ -6,6 +6,7 @@ use super::added::{Added, AddedSums, AddedTiles};
 use super::{PairStep, PairedFactors, PairedPlace, PairedProducts};
 use crate::atomic::Ordering::Relaxed;
 use crate::shared::Shared;
+use crate::shared::tiles::output::BoxTarget;
 use crate::thread::Thread;
 
 #[track_caller]
@@ -124,7 +125,7 @@ fn add_transposed<T: HalfElement, const M: usize, const N: usize, const D: usize
 ) {
     for number in thread.block_stride(N * D) {
         let [down, across] = [number / D, number % D];
-        if let Some(to) = plane.get([row + down, across]) {
+        if let Some(to) = plane.element([across, row + down, 0, 0, 0]) {
             let products =
                 left.iter().zip(right).map(|(left, right)| left[down].to_f32() * right[across].to_f32());
             to.fetch_add(products.sum(), Relaxed);

@@ -166,8 +166,8 @@ impl<const N: usize> ColumnValues<N> {
     #[inline(always)]
     pub(super) unsafe fn read(values: Address<N>, which: usize, column: usize) -> Self {
         let mut pairs = [[0.0; 2]; 32];
-        // SAFETY: the caller's.
         each_column!(n, N, {
+            // SAFETY: the caller's.
             pairs[n] = unsafe { pair_at::<N>(values, which, column / 2 + n * (COLUMNS / 2)) }
         });
         ColumnValues { pairs }

@@ -8,15 +8,15 @@ use cudarc::driver::sys::{
 };
 
 use crate::backend::cuda::device::CudaDevice;
-use crate::backend::memory::tensor_map::{Encoded, Tiled};
+use crate::backend::memory::tensor_map::{AXES, Encoded, Tiled};
 use crate::error::Result;
 
 impl CudaDevice {
-    /// The tensor map of a plane; one that is not used if nothing could read it.
+    /// The tensor map of a tensor; one that is not used if nothing could read it.
     pub(crate) fn encode(&self, tiled: &Tiled) -> Result<Encoded> {
         let mut encoded = Encoded::UNUSED;
-        let Tiled { start, element, extent: [width, height], pitch, form } = *tiled;
-        if self.capability() < (9, 0) || width == 0 || height == 0 {
+        let Tiled { start, element, rank, extent, pitch, form } = *tiled;
+        if self.capability() < (9, 0) || extent.contains(&0) {
             return Ok(encoded);
         }
         self.bind()?;
@@ -30,30 +30,35 @@ impl CudaDevice {
             _ => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT64,
         };
         // What reads a tile knows its layout by the same rule.
-        let swizzle = if form.tile[0] as usize * element == 128 {
+        let swizzle = if form.lengths[0] as usize * element == 128 {
             CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B
         } else {
             CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE
         };
-        let (extent, pitch) = ([width as u64, height as u64], [(pitch * element) as u64]);
-        // SAFETY: all are valid for the call, with the lengths of rank 2.
+        let lengths = extent.map(|axis| axis as u64);
+        // The bytes from one row to the next, from one layer to the next, and so on.
+        let mut strides = [(pitch * element) as u64; AXES - 1];
+        for axis in 1..AXES - 1 {
+            strides[axis] = strides[axis - 1] * lengths[axis];
+        }
+        // SAFETY: all are valid for the call, with lengths of at least that rank.
         let code = unsafe {
             self.driver().tensor_map_encode(
                 (&raw mut encoded).cast(),
                 kind as c_uint,
-                2,
+                rank as c_uint,
                 start.cast_mut().cast(),
-                extent.as_ptr(),
-                pitch.as_ptr(),
-                form.tile.as_ptr(),
-                [1; 2].as_ptr(),
+                lengths.as_ptr(),
+                strides.as_ptr(),
+                form.lengths.as_ptr(),
+                [1; AXES].as_ptr(),
                 CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE as c_uint,
                 swizzle as c_uint,
                 CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B as c_uint,
                 CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE as c_uint,
             )?
         };
-        self.check(code, &format_args!("{width} x {height} elements of {element} bytes"))?;
+        self.check(code, &format_args!("{:?} elements of {element} bytes", &extent[..rank]))?;
         Ok(encoded)
     }
 }
