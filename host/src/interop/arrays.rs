@@ -1,7 +1,7 @@
 //! Arrays of the crate ndarray: in launches, and copied to buffers and back.
 
 use ferrogrid_device::DeviceCopy;
-use ndarray::{Array, ArrayBase, Data, DataMut, Dimension, IntoDimension, Ix1, Ix2, Ix3};
+use ndarray::{Array, ArrayBase, Data, DataMut, Dimension, IntoDimension, Ix1, Ix2, Ix3, Ix4, Ix5};
 
 use crate::error::{Error, Result};
 use crate::launch::host_slice::{In, InOut, Out, Shaped};
@@ -10,7 +10,7 @@ use crate::stream::Stream;
 use crate::view::argument::DeviceInput;
 
 /// An array of ndarray as the input of one launch: in rank 1 for a kernel's `&[T]`, in rank 2 for a `Plane<T>`, in rank 3 for a
-/// `Volume<T>`. The last axis is x, so that the elements of a row are neighbours.
+/// `Volume<T>`, in ranks but 2 for a `BoxMap`. The last axis is x, so that the elements of a row are neighbours.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -25,23 +25,37 @@ use crate::view::argument::DeviceInput;
 ///         *y = x[i.x()][i.y()];
 ///     }
 /// }
+///
+/// /// y <- the element at [1, 2, 3] of each of the first axis
+/// #[kernel]
+/// pub fn of_each(t: Thread<1>, x: BoxMap<[[[[f32; 4]; 1]; 1]; 1]>, mut y: DisjointSlice<f32>) {
+///     let i = t.index();
+///     if let (Some(y), Some(x)) = (y.get_mut(i), x.get([i.get(), 1, 2, 3])) {
+///         *y = *x;
+///     }
+/// }
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
 /// use ferrogrid::interop::{HostArray, HostArrayMut};
-/// use ndarray::{Array2, array};
+/// use ndarray::{Array2, Array4, array};
 ///
 /// let x = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
 /// let mut y = Array2::zeros((3, 2));
 /// kernels::transpose(&stream, Grid::cover([2, 3]), x.as_in()?, y.as_out()?)?;
 /// assert_eq!(y, x.t());
+///
+/// let x = Array4::from_shape_fn((2, 3, 5, 4), |(n, c, h, w)| (1000 * n + 100 * c + 10 * h + w) as f32);
+/// let mut y = array![0.0, 0.0];
+/// kernels::of_each(&stream, Grid::cover(2), x.as_in()?, y.as_out()?)?;
+/// assert_eq!(y, array![123.0, 1123.0]);
 /// # Ok(()) }
 /// ```
 ///
 /// Only arrays in standard layout are arguments: with the elements of each row beside each other, the rows one after the other, and
 /// nothing in between. Of others, make a copy by `as_standard_layout()`.
 pub trait HostArray {
-    /// [`In`], in rank 2 and 3 [`Shaped`].
+    /// [`In`], from rank 2 on [`Shaped`].
     type In<'a>
     where
         Self: 'a;
@@ -55,11 +69,11 @@ pub trait HostArray {
 
 /// An array of ndarray as the output of one launch, for a kernel's `DisjointSlice<T, R>`; otherwise as [`HostArray`].
 pub trait HostArrayMut: HostArray {
-    /// [`Out`], in rank 2 and 3 [`Shaped`].
+    /// [`Out`], from rank 2 on [`Shaped`].
     type Out<'a>
     where
         Self: 'a;
-    /// [`InOut`], in rank 2 and 3 [`Shaped`].
+    /// [`InOut`], from rank 2 on [`Shaped`].
     type InOut<'a>
     where
         Self: 'a;
@@ -91,7 +105,7 @@ fn layout<T, D: Dimension>(array: &ArrayBase<impl Data<Elem = T>, D>) -> Error {
     Error::ArrayLayout { shape: array.shape().into(), strides: array.strides().into() }
 }
 
-/// The rank of an array that is an argument: 1, 2 or 3.
+/// The rank of an array that is an argument: 1 to 5.
 pub trait ArrayRank: Dimension {
     /// How the host's elements, an [`In`], [`Out`] or [`InOut`], become an argument of that rank.
     type Of<A>;
@@ -108,21 +122,21 @@ impl ArrayRank for Ix1 {
     }
 }
 
-impl ArrayRank for Ix2 {
-    type Of<A> = Shaped<A, 2>;
+macro_rules! shaped {
+    ($($Dimension:ident $rank:literal),*) => { $(
+        impl ArrayRank for $Dimension {
+            type Of<A> = Shaped<A, $rank>;
 
-    fn shape<A>(self, elements: A) -> Shaped<A, 2> {
-        Shaped::new(elements, [self[1], self[0]])
-    }
+            fn shape<A>(self, elements: A) -> Shaped<A, $rank> {
+                let mut extent = [0; $rank];
+                extent.copy_from_slice(self.slice());
+                extent.reverse();
+                Shaped::new(elements, extent)
+            }
+        }
+    )* };
 }
-
-impl ArrayRank for Ix3 {
-    type Of<A> = Shaped<A, 3>;
-
-    fn shape<A>(self, elements: A) -> Shaped<A, 3> {
-        Shaped::new(elements, [self[2], self[1], self[0]])
-    }
-}
+shaped!(Ix2 2, Ix3 3, Ix4 4, Ix5 5);
 
 impl<T, S: Data<Elem = T>, D: ArrayRank> HostArray for ArrayBase<S, D> {
     type In<'a>
