@@ -113,12 +113,21 @@ fn sources(cli: &Path) -> Option<&Path> {
     cli.parent().filter(|root| root.join("builder/Cargo.toml").is_file())
 }
 
+/// A string, which replaces that of a folder above, as in the sources themselves; cargo splits it at spaces, though. An array is joined to that
+/// of a folder above, and an error where that is a string.
 fn alias(root: &Path) -> String {
     let manifest = root.join("Cargo.toml").display().to_string();
+    let [before, after] = [
+        &["run", "--release", "--manifest-path"][..],
+        &["--package", "cargo-ferrogrid", "--bin", "cargo-ferrogrid", "--"],
+    ];
+    let words = [before, &[&manifest], after].concat();
+    let command = match manifest.contains(char::is_whitespace) {
+        true => format!("{words:?}"),
+        false => format!("{:?}", words.join(" ")),
+    };
     format!(
-        "# `cargo ferrogrid`, by the sources that this package depends on.\n[alias]\nferrogrid = [\n    \"run\", \"--release\", \
-         \"--manifest-path\", {manifest:?},\n    \"--package\", \"cargo-ferrogrid\", \"--bin\", \
-         \"cargo-ferrogrid\", \"--\",\n]\n"
+        "# `cargo ferrogrid`, by the sources that this package depends on.\n[alias]\nferrogrid = {command}\n"
     )
 }
 
@@ -277,16 +286,48 @@ mod tests {
         assert!(read("Cargo.toml").contains("[lib]\nname = \"my_kernels\"\n"));
     }
 
+    /// What cargo runs as `cargo ferrogrid` in `folder`.
+    fn command_in(folder: &Path) -> String {
+        let mut cargo = std::process::Command::new(env!("CARGO"));
+        let listed = cargo.args(["--list"]).current_dir(folder).output().unwrap();
+        let errors = String::from_utf8_lossy(&listed.stderr);
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        let mut lines = listed.lines().map(str::trim);
+        lines.find(|line| line.starts_with("ferrogrid ")).expect(&errors).to_owned()
+    }
+
     #[test]
     fn the_command_of_the_sources_works_inside_of_the_package() {
         let folder = tempfile::tempdir().unwrap();
         configure(folder.path(), Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
-        let mut cargo = std::process::Command::new(env!("CARGO"));
-        cargo.args(["--list"]).current_dir(folder.path());
-        let listed = String::from_utf8(cargo.output().unwrap().stdout).unwrap();
-        let line = listed.lines().find(|line| line.trim_start().starts_with("ferrogrid ")).expect(&listed);
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("Cargo.toml");
-        assert!(line.contains(&manifest.display().to_string()) && line.ends_with("--"), "{line}");
+        let command = command_in(folder.path());
+        assert!(command.contains(&manifest.display().to_string()) && command.ends_with("--"), "{command}");
+        let below = folder.path().join("below");
+        fs::create_dir(&below).unwrap();
+        configure(&below, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert_eq!(command_in(&below), command, "it replaces that of the folder above");
+    }
+
+    #[test]
+    fn it_works_in_a_folder_of_the_sources_too() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name(".cargo").join("config.toml");
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join(".cargo")).unwrap();
+        fs::copy(sources, folder.path().join(".cargo/config.toml")).unwrap();
+        let package = folder.path().join("package");
+        fs::create_dir(&package).unwrap();
+        configure(&package, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert!(command_in(&package).contains("--manifest-path"), "{}", command_in(&package));
+    }
+
+    #[test]
+    fn a_path_with_spaces_is_one_argument() {
+        let text = alias(Path::new("/a folder/ferrogrid"));
+        assert!(
+            text.contains("\"--manifest-path\", \"/a folder/ferrogrid/Cargo.toml\", \"--package\""),
+            "{text}"
+        );
     }
 
     #[test]
