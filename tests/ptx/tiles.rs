@@ -12,7 +12,7 @@ mod kernels {
     use ferrogrid::device::half::{HalfFloat, bf16, f16};
     use ferrogrid::device::matrix::{
         AddedTiles, HalfElement, MatrixElement, PairStep, PairedFactors, PairedPlace, PairedProducts,
-        ProductElement, ProductSums, Products, TiledFactor, TwoProducts,
+        ProductElement, ProductSums, Products, TiledFactor, TwicePlace, TwoProducts,
     };
     use ferrogrid::device::narrow::{f8e4m3, f8e5m2, tf32};
     use ferrogrid::device::prelude::*;
@@ -308,6 +308,29 @@ mod kernels {
         });
     }
 
+    /// (a b^T - the greatest of each row in a tile) c, of 128 rows after the other: closures that exchange numbers in a warp.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn places(
+        t: Thread<1>,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: TensorMap<bf16, 64, 64>,
+        y: &[DeviceAtomic<u32>],
+        memory: Shared<TwoProducts<bf16, 128, 64, 64, 4>>,
+    ) {
+        let (steps, warp) = (b.height() / 64, t.warp());
+        let tiles = (t.block_idx()[0]..a.height() as u32 / 128).step_by(t.grid_dim()[0].max(1) as usize);
+        let places =
+            tiles.map(|tag| TwicePlace { row: tag as usize * 128, steps, tag, ..Default::default() });
+        let first = |_: &mut u32, _, units: &mut ProductSums<64>| {
+            let greatest = units.reduce_rows(&warp, f32::max);
+            units.map_rows(&greatest, |unit, greatest| unit - greatest);
+        };
+        let finish = |tag: u32, sums| store(tag as usize * 128, &sums, y);
+        t.multiply_tiles_twice(memory, [a, b, c], places, |tag| tag, first, |_, _| (), finish);
+    }
+
     #[inline(always)]
     fn multiply<T: HalfElement, const N: usize, const ID: usize>(
         t: &Thread<1>,
@@ -495,6 +518,17 @@ fn a_closure_has_computed_its_sums_before_the_wait_for_the_second_product() {
                 ["@%never st.shared", "wgmma.wait_group.sync.aligned 0;"].map(|part| after(of_first, part));
             assert!(settled < of_second, "{lines:#?}");
         }
+    }
+}
+
+/// Where lanes might be missing, the closures would panic, and the registers stay with the threads that copy.
+#[test]
+fn warps_are_whole_at_all_places() {
+    for (architecture, lines) in code(kernels::places::kernel()) {
+        let found = ["wgmma.mma_async", "setmaxnreg"].map(|word| count(&lines, word));
+        // Each product is in the code twice: before and in the loop over steps, in it and behind it.
+        let expected = if architecture == "sm_90a" { [2 * 4 + 2 * 4, 2] } else { [0, 0] };
+        assert_eq!(found, expected, "{architecture}: {lines:#?}");
     }
 }
 

@@ -65,13 +65,6 @@ pub mod steps {
             if self.is_causal { i64::from(self.keys) - i64::from(self.queries) } else { i64::from(u32::MAX) }
         }
 
-        /// The place of block number `block`, which has so many queries.
-        #[inline(always)]
-        pub fn place(self, block: u32, queries: usize) -> Place {
-            let (block, tiles) = (block as usize, (self.queries as usize).div_ceil(queries));
-            self.place_of_tile(block / tiles, block % tiles, queries)
-        }
-
         /// The last queries of a head come first: with a causal mask, they see most keys.
         #[inline(always)]
         pub fn place_of_tile(self, head: usize, tile: usize, queries: usize) -> Place {

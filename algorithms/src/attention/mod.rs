@@ -9,6 +9,7 @@ pub(crate) mod tiled;
 use ferrogrid_device::Aligned16;
 use ferrogrid_device::half::{bf16, f16};
 use ferrogrid_device::matrix::RowGroups;
+use ferrogrid_host::__private::processors;
 use ferrogrid_host::{PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
@@ -251,6 +252,8 @@ fn pitch(elements: usize, what: &'static str) -> Result<u32> {
 
 /// The greatest size of a head.
 const MOST: usize = 256;
+/// The bytes of keys and values that are read again and again: a third of the cache (L2) of an H100 or H200.
+const CACHED: usize = 16 << 20;
 
 fn argument_error(argument: &'static str, value: Box<str>, expected: &'static str) -> Error {
     Error::Argument { function: "attention", argument, value, expected }
@@ -373,21 +376,45 @@ impl<T: Attended> Work<'_, '_, T> {
         self.offsets[0].is_empty() && has_tiles(stream, self.sizes, &keys, [self.q, self.k])
     }
 
+    /// The tiles of so many queries, of all heads and slices of the keys.
+    fn blocks(&self, queries: usize) -> usize {
+        let Work { attention, sizes, .. } = self;
+        attention.heads * sizes.slices as usize * (sizes.queries as usize).div_ceil(queries)
+    }
+
+    /// What the kernels of tiles take. With a causal mask, tiles differ in length: blocks end together if they take the longest ones first, of as
+    /// many heads as have their keys and values in the cache.
+    fn tiles(&self) -> tiles::Tiles {
+        let Work { attention: Attention { heads, key_heads, size, .. }, sizes, .. } = *self;
+        let of_keys = 2 * sizes.keys as usize * size * size_of::<T>();
+        let most = if sizes.is_causal { (CACHED / of_keys.max(1)).clamp(1, key_heads) } else { 1 };
+        // As many each time: if few were left, long tiles would come last.
+        let of_these = (1..=most).rev().find(|it| key_heads.is_multiple_of(*it)).unwrap_or(1);
+        tiles::Tiles { sizes, heads: heads as u32, together: of_these as u32 * sizes.sharing }
+    }
+
     fn launch(self, stream: &Stream, y: DeviceViewMut<T>, log_sums: DeviceAtomicView<f32>) -> Result<()> {
         let Work { attention, sizes, offsets: [of_queries, of_keys], q, k, v, pitch } = self;
-        let grid =
-            |queries: usize| attention.grid(attention.heads * sizes.slices as usize, sizes.queries, queries);
         let size = attention.size;
         if self.has_tiles(stream) {
+            // One block fits on a multiprocessor, and takes a tile after the other: the next one is copied while the last is computed.
             let queries = self.queries_of_tile();
-            let (grid, y) = (grid(queries), y.cast::<u64>()?.into_atomic());
+            let (blocks, tiles) = (processors(stream)?, self.blocks(queries));
+            let mut counter = (tiles > blocks).then(|| stream.temporary::<u32>(1)).transpose()?;
+            if let Some(counter) = &mut counter {
+                stream.fill_into(0, counter.view_mut())?;
+            }
+            let (none, y) = y.cast::<u64>()?.split_at(0)?;
+            let taken = counter.as_mut().map_or_else(|| none.cast(), |counter| Ok(counter.view_mut()))?;
+            let (grid, tiles) = (Grid::blocks(blocks.min(tiles)), self.tiles());
+            let (taken, y) = (taken.into_atomic(), y.into_atomic());
             return match size {
                 ..=64 if queries == tiles::MANY_QUERIES => {
-                    attend_many_64::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums)
+                    attend_many_64::<T>(stream, grid, tiles, taken, pitch, q, k, v, y, log_sums)
                 }
-                ..=64 => attend_tiles_64::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),
-                65..=128 => attend_tiles_128::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),
-                _ => attend_tiles_256::<T>(stream, grid, sizes, pitch, q, k, v, y, log_sums),
+                ..=64 => attend_tiles_64::<T>(stream, grid, tiles, taken, pitch, q, k, v, y, log_sums),
+                65..=128 => attend_tiles_128::<T>(stream, grid, tiles, taken, pitch, q, k, v, y, log_sums),
+                _ => attend_tiles_256::<T>(stream, grid, tiles, taken, pitch, q, k, v, y, log_sums),
             };
         }
         let ((q, of_q), (k, of_k), (v, of_v)) = (
@@ -396,6 +423,8 @@ impl<T: Attended> Work<'_, '_, T> {
             groups(v, "the pitch of the values")?,
         );
         let pitches = [of_q, of_k, of_v, pitch];
+        let grid =
+            |queries: usize| attention.grid(attention.heads * sizes.slices as usize, sizes.queries, queries);
         let [grid, grid_of_256] = steps::QUERIES.map(grid);
         let y = y.cast::<u32>()?.into_atomic();
         match size {

@@ -47,7 +47,7 @@ impl<T: Attended> Work<'_, '_, T> {
         } else {
             (steps::QUERIES[which], steps::KEYS[which], 2)
         };
-        let blocks = attention.heads * (sizes.queries as usize).div_ceil(queries);
+        let blocks = self.blocks(queries);
         let (processors, steps) = (processors(stream)?, (sizes.keys as usize).div_ceil(keys));
         if 2 * blocks > processors {
             return Ok(1);

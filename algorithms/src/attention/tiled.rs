@@ -5,10 +5,12 @@
 pub mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::half::{bf16, f16};
-    use ferrogrid::device::matrix::{HalfElement, OnlineSoftmax, ProductSums, RowValues, TwoProducts};
+    use ferrogrid::device::matrix::{
+        HalfElement, OnlineSoftmax, ProductSums, RowValues, TwicePlace, TwoProducts,
+    };
     use ferrogrid::device::prelude::*;
 
-    use crate::attention::kernels::steps::{Rows, Sizes, TensorElement};
+    use crate::attention::kernels::steps::{Place, Rows, Sizes, TensorElement};
 
     /// The queries of a block.
     pub const QUERIES: usize = 128;
@@ -25,7 +27,55 @@ pub mod kernels {
 
     impl<T: TensorElement + HalfElement> TiledElement for T {}
 
-    /// As `steps::attend`; rows of the results are fours of elements.
+    /// The tiles of queries, which blocks take as they come to them.
+    #[derive(Clone, Copy, DeviceCopy)]
+    #[repr(C)]
+    pub struct Tiles {
+        pub sizes: Sizes,
+        /// The heads of queries.
+        pub heads: u32,
+        /// Of so many of them the longest tiles come first, then the second longest ones, and so on.
+        pub together: u32,
+    }
+
+    impl Tiles {
+        /// Those of a head.
+        #[inline(always)]
+        fn of_head(self, queries: usize) -> u32 {
+            self.sizes.queries.div_ceil(queries as u32)
+        }
+
+        /// Those of all heads, for each slice of the keys.
+        #[inline(always)]
+        fn count(self, queries: usize) -> u32 {
+            self.of_head(queries) * self.heads * self.sizes.slices
+        }
+
+        /// The slice of the keys, and the place, of a tile.
+        #[inline(always)]
+        fn place(self, number: u32, queries: usize) -> (usize, Place) {
+            // Nothing is 0, but divisions by what may be would panic.
+            let (of_head, together) = (self.of_head(queries), self.together.max(1));
+            let of_slice = (of_head * self.heads).max(1);
+            let (slice, number) = (number / of_slice, number % of_slice);
+            let of_these = (of_head * together).max(1);
+            let (first, number) = (number / of_these * together, number % of_these);
+            let heads = together.min(self.heads - first).max(1);
+            let head = (first + number % heads) as usize;
+            (slice as usize, self.sizes.place_of_tile(head, (number / heads) as usize, queries))
+        }
+    }
+
+    /// What threads keep of a tile.
+    struct Kept {
+        number: u32,
+        /// With a causal mask, by how much the first key's number may exceed that of the first query.
+        most: i32,
+        softmax: OnlineSoftmax,
+        shrunk: RowValues<f32>,
+    }
+
+    /// As `steps::attend`, of a tile for each block, and others that are counted as they are taken; rows of the results are fours of elements.
     #[inline(always)]
     fn attend_tiles<
         T: TiledElement,
@@ -36,51 +86,73 @@ pub mod kernels {
         const ID: usize,
     >(
         t: &Thread<1>,
-        s: Sizes,
-        [q, k, v]: [TensorMap<T, 64, 64>; 3],
+        (tiles, taken): (Tiles, &[DeviceAtomic<u32>]),
+        tensors: [TensorMap<T, 64, 64>; 3],
         (y, pitch): (&[DeviceAtomic<u64>], u32),
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, D, S>, ID>,
     ) {
-        let (slice, block) = s.slice(t);
-        let place = s.place(block, QUERIES);
+        let (s, warp) = (tiles.sizes, t.warp());
         let [queries, keys, groups] = [s.queries, s.keys, s.groups].map(|it| it as usize);
-        let [row, group] = s.corner(0, place.head, queries);
-        let row = row + place.first;
-        let [first_key, group_of_keys] = s.corner(1, place.head / s.sharing as usize, keys);
-        let (of_head, of_key_head) = (group * 8, group_of_keys * 8);
-        let factors = [(q, of_head), (k, of_key_head), (v, of_key_head)]
-            .map(|(tensor, first)| tensor.columns(first, groups * 8));
-        let of_slice = log_sums.len() / (s.slices as usize).max(1);
-        let first_query = slice * of_slice + place.head * queries + place.first;
-        let corner = if s.slices > 1 { [first_query, 0] } else { [row, group] };
-        let results = Rows { corner, pitch: pitch as usize, len: queries - place.first, groups };
-        let [first_step, end] = s.steps_of(slice, place.seen.div_ceil(KEYS));
-        let (warp, steps) = (t.warp(), end - first_step);
-        let weigh =
-            |(softmax, shrunk): &mut (OnlineSoftmax, _), step: usize, scores: &mut ProductSums<KEYS>| {
-                let step = first_step + step;
-                let most = s.most_ahead(place.first, step * KEYS);
-                if most < KEYS as i32 {
-                    scores.mask_above(most, f32::NEG_INFINITY);
-                }
-                *shrunk = softmax.step(&warp, scores);
+        let steps_of = |slice: usize, place: Place| s.steps_of(slice, place.seen.div_ceil(KEYS));
+        let mut own = Some(t.block_idx()[0]);
+        let places = core::iter::from_fn(|| {
+            let number = match own.take() {
+                Some(own) => own,
+                None => t.grid_dim()[0] + taken.first()?.fetch_add(1, Relaxed),
             };
-        let shrink = |(_, shrunk): &mut (_, RowValues<f32>), sums: &mut ProductSums<D>| {
-            sums.map_rows(shrunk, |sum, shrunk| sum * shrunk);
+            if number >= tiles.count(QUERIES) {
+                return None;
+            }
+            let (slice, place) = tiles.place(number, QUERIES);
+            let ([row, group], [first_step, end]) =
+                (s.corner(0, place.head, queries), steps_of(slice, place));
+            let head_of_keys = place.head as u32 / s.sharing.max(1);
+            let [start, group_of_keys] = s.corner(1, head_of_keys as usize, keys);
+            Some(TwicePlace {
+                row: row + place.first,
+                start: start + first_step * KEYS,
+                columns: [group * 8, group_of_keys * 8],
+                steps: end - first_step,
+                tag: number,
+            })
+        });
+        let begin = |number: u32| {
+            let most = if s.is_causal {
+                let (slice, place) = tiles.place(number, QUERIES);
+                s.most_ahead(place.first, steps_of(slice, place)[0] * KEYS)
+            } else {
+                i32::MAX
+            };
+            Kept { number, most, softmax: OnlineSoftmax::new(s.scale), shrunk: RowValues::splat(1.0) }
         };
-        let finish = |(softmax, _): (OnlineSoftmax, _), mut sums: ProductSums<D>| {
-            sums.map_rows(&softmax.factors(), |sum, factor| sum * factor);
-            sums.for_each_row(&softmax.log_sums(), |row, log_sum| {
+        let weigh = |kept: &mut Kept, step: usize, scores: &mut ProductSums<KEYS>| {
+            let most = kept.most - (step * KEYS) as i32;
+            if s.is_causal && most < KEYS as i32 {
+                scores.mask_above(most, f32::NEG_INFINITY);
+            }
+            kept.shrunk = kept.softmax.step(&warp, scores);
+        };
+        let shrink = |kept: &mut Kept, sums: &mut ProductSums<D>| {
+            sums.map_rows(&kept.shrunk, |sum, shrunk| sum * shrunk);
+        };
+        let finish = |kept: Kept, mut sums: ProductSums<D>| {
+            let (slice, place) = tiles.place(kept.number, QUERIES);
+            let [row, group] = s.corner(0, place.head, queries);
+            let of_slice = log_sums.len() / (s.slices as usize).max(1);
+            let first_query = slice * of_slice + place.head * queries + place.first;
+            let corner = if s.slices > 1 { [first_query, 0] } else { [row + place.first, group] };
+            let results = Rows { corner, pitch: pitch as usize, len: queries - place.first, groups };
+            sums.map_rows(&kept.softmax.factors(), |sum, factor| sum * factor);
+            sums.for_each_row(&kept.softmax.log_sums(), |row, log_sum| {
                 if let Some(to) = log_sums.get(first_query + row).filter(|_| row < results.len) {
                     to.store(log_sum, Relaxed);
                 }
             });
             write_rows::<T, D>(t, results, &sums, y);
         };
-        let kept = (OnlineSoftmax::new(s.scale), RowValues::splat(1.0));
-        let first_key = first_key + first_step * KEYS;
-        t.multiply_twice(memory, factors, [row, first_key], steps, kept, weigh, shrink, finish);
+        let factors = tensors.map(|tensor| tensor.columns(0, groups * 8));
+        t.multiply_tiles_twice(memory, factors, places, begin, weigh, shrink, finish);
     }
 
     /// Writes sums to rows of a tensor.
@@ -108,7 +180,8 @@ pub mod kernels {
     #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
     pub fn attend_tiles_64<T: TiledElement>(
         t: Thread<1>,
-        s: Sizes,
+        tiles: Tiles,
+        taken: &[DeviceAtomic<u32>],
         pitch: u32,
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
@@ -117,7 +190,7 @@ pub mod kernels {
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, 64, 4>>,
     ) {
-        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
+        attend_tiles(&t, (tiles, taken), [q, k, v], (y, pitch), log_sums, memory);
     }
 
     /// The same with more queries.
@@ -125,7 +198,8 @@ pub mod kernels {
     #[kernel(block = 512, min_blocks = 1, T = [f16, bf16])]
     pub fn attend_many_64<T: TiledElement>(
         t: Thread<1>,
-        s: Sizes,
+        tiles: Tiles,
+        taken: &[DeviceAtomic<u32>],
         pitch: u32,
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
@@ -134,7 +208,7 @@ pub mod kernels {
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, MANY_QUERIES, KEYS, 64, 4>>,
     ) {
-        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
+        attend_tiles(&t, (tiles, taken), [q, k, v], (y, pitch), log_sums, memory);
     }
 
     /// Heads of up to 128 elements.
@@ -142,7 +216,8 @@ pub mod kernels {
     #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
     pub fn attend_tiles_128<T: TiledElement>(
         t: Thread<1>,
-        s: Sizes,
+        tiles: Tiles,
+        taken: &[DeviceAtomic<u32>],
         pitch: u32,
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
@@ -151,7 +226,7 @@ pub mod kernels {
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS, 128, 4>>,
     ) {
-        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
+        attend_tiles(&t, (tiles, taken), [q, k, v], (y, pitch), log_sums, memory);
     }
 
     /// Heads of up to 256 elements.
@@ -159,7 +234,8 @@ pub mod kernels {
     #[kernel(block = 384, min_blocks = 1, T = [f16, bf16])]
     pub fn attend_tiles_256<T: TiledElement>(
         t: Thread<1>,
-        s: Sizes,
+        tiles: Tiles,
+        taken: &[DeviceAtomic<u32>],
         pitch: u32,
         q: TensorMap<T, 64, 64>,
         k: TensorMap<T, 64, 64>,
@@ -168,6 +244,6 @@ pub mod kernels {
         log_sums: &[DeviceAtomic<f32>],
         memory: Shared<TwoProducts<T, QUERIES, KEYS_OF_256, 256, 4>>,
     ) {
-        attend_tiles(&t, s, [q, k, v], (y, pitch), log_sums, memory);
+        attend_tiles(&t, (tiles, taken), [q, k, v], (y, pitch), log_sums, memory);
     }
 }

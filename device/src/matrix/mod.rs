@@ -15,7 +15,7 @@ mod steps;
 #[cfg(feature = "half")]
 pub use block::{
     Added, AddedSums, AddedTiles, ColumnValues, HalfElement, PairStep, PairedFactors, PairedPlace,
-    PairedProducts, Transposed, TransposedEach, TwoProducts,
+    PairedProducts, Transposed, TransposedEach, TwicePlace, TwoProducts,
 };
 pub use block::{
     Columns, EachProduct, GroupedRows, PartialProduct, ProductElement, ProductPlace, ProductResult,

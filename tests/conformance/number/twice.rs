@@ -10,6 +10,8 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("products_of_what_comes_of_products", products_of_what_comes_of_products),
     ("a_panic_between_two_products_ends_the_launch", a_panic_between_two_products_ends_the_launch),
+    ("places_are_multiplied_twice_one_after_the_other", places_are_multiplied_twice_one_after_the_other),
+    ("a_panic_at_a_later_place_ends_the_launch", a_panic_at_a_later_place_ends_the_launch),
     ("pairs_of_products_have_common_factors", pairs_of_products_have_common_factors),
     ("third_products_are_added", third_products_are_added),
     ("sums_beyond_a_diagonal_are_masked", sums_beyond_a_diagonal_are_masked),
@@ -80,6 +82,69 @@ fn a_panic_between_two_products_ends_the_launch(device: &Device) -> Outcome {
     twice::tall(&stream, Grid::new(2, 512), x()?, x()?, x()?, 2, y.as_atomic())?;
     let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
     names(&expect_error("a panic", stream.synchronize(), is_panic)?, &["the third step"])
+}
+
+/// No tile and no closure.
+const NOWHERE: [u32; 2] = [u32::MAX; 2];
+
+fn places_are_multiplied_twice_one_after_the_other(device: &Device) -> Outcome {
+    let (stream, mut random) = (device.new_stream()?, fastrand::Rng::with_seed(513));
+    macro_rules! check {
+        ($($launch:path as $t:ident $(until $fails:ident)?: $rows:literal by $tile:literal, $deep:literal;)*) => { $(
+            // The last tile of either is not whole, and the last steps of some places are beyond the end.
+            let (rows, others, width) = (10 * $rows + 5, 4 * $tile + 3, 2 * $deep);
+            let mut matrix = |len: usize| -> Vec<$t> {
+                (0..len * width).map(|_| $t::from_f32(f32::from(random.i8(-3..=3)))).collect()
+            };
+            let (a, b, c) = (matrix(rows), matrix(others), matrix(others));
+            let part = |of: &[$t], first: usize, count: usize, column: usize| -> Vec<$t> {
+                let rows = of.chunks(width).skip(first).take(count);
+                let mut part: Vec<$t> = rows.flat_map(|row| &row[column..column + $deep]).copied().collect();
+                part.resize(count * $deep, $t::ZERO);
+                part
+            };
+            let mut expected: Vec<f32> = (0..11)
+                .flat_map(|tile| {
+                    let right = |of| part(of, tile % 3 * $tile, tile % 4 * $tile, tile / 2 % 2 * $deep);
+                    let a = part(&a, tile * $rows, $rows, tile % 2 * $deep);
+                    model([&a, &right(&b), &right(&c)], $deep, $tile)
+                })
+                .collect();
+            expected.truncate(rows * $deep);
+            let (a, b, c) = (stream.upload(&a)?, stream.upload(&b)?, stream.upload(&c)?);
+            let [a, b, c] = [a.view_2d(width, rows)?, b.view_2d(width, others)?, c.view_2d(width, others)?];
+            for blocks in [1, 3, 20] {
+                let (mut y, mut taken) = (stream.fill(f32::NAN, rows * $deep)?, stream.zeros(1)?);
+                let grid = Grid::new(blocks, 128 + 2 * $rows);
+                $launch(&stream, grid, a, b, c, taken.as_atomic(), $($fails,)? y.as_atomic())?;
+                let what = format!("{} by {blocks} blocks", stringify!($launch));
+                expect(&what, stream.download(&y)?, expected.clone())?;
+            }
+        )* };
+    }
+    check! {
+        twice::small_places as f16 until NOWHERE: 64 by 64, 64;
+        twice::tall_places as f16: 192 by 64, 64;
+        twice::long_places as f16 until NOWHERE: 192 by 128, 64;
+    }
+    if has_shared_memory(device, 66)? {
+        check!(twice::wide_places as bf16: 128 by 64, 128;);
+    }
+    Ok(())
+}
+
+fn a_panic_at_a_later_place_ends_the_launch(device: &Device) -> Outcome {
+    let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+    for closure in 0..3 {
+        let stream = device.new_stream()?;
+        let (ones, mut y) = (stream.fill(f16::ONE, 1000 * 128)?, stream.zeros(1000 * 64)?);
+        let x = || ones.view_2d(128, 1000);
+        let mut taken = stream.zeros(1)?;
+        let (grid, fails) = (Grid::new(2, 512), [3, closure]);
+        twice::long_places(&stream, grid, x()?, x()?, x()?, taken.as_atomic(), fails, y.as_atomic())?;
+        names(&expect_error("a panic", stream.synchronize(), is_panic)?, &["a closure of a later tile"])?;
+    }
+    Ok(())
 }
 
 /// What the kernels of pairs compute, with sums of whole numbers: rows of `a`, and third products, which begin four rows late, as their numbers.

@@ -7,7 +7,7 @@ pub mod twice {
     use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::matrix::{
         Added, AddedTiles, HalfElement, PairStep, PairedFactors, PairedPlace, PairedProducts, ProductSums,
-        RowValues, TwoProducts,
+        RowValues, TwicePlace, TwoProducts,
     };
     use ferrogrid::device::prelude::*;
 
@@ -124,6 +124,134 @@ pub mod twice {
         memory: Shared<TwoProducts<f16, 192, 128, 64, 2>>,
     ) {
         compute(t, [a, b, c], last, y, memory);
+    }
+
+    /// y <- as `compute`, of tiles that blocks take by counting them. Tile `n` has `n % 4` tiles of `b` and `c` from number `n % 3` on, and other
+    /// columns of `a`, and of these, than its neighbours. A thread panics in one of the closures if `fails` is that tile and the closure.
+    #[inline(always)]
+    fn compute_places<
+        T: HalfElement,
+        const M: usize,
+        const N: usize,
+        const D: usize,
+        const S: usize,
+        const ID: usize,
+    >(
+        t: Thread<1>,
+        factors: [TensorMap<T, 64, 64>; 3],
+        taken: &[DeviceAtomic<u32>],
+        fails: Option<[u32; 2]>,
+        y: &[DeviceAtomic<f32>],
+        memory: Shared<TwoProducts<T, M, N, D, S>, ID>,
+    ) {
+        let (height, warp) = (factors[0].height(), t.warp());
+        let places = core::iter::from_fn(|| {
+            let number = taken.first()?.fetch_add(1, Relaxed);
+            let tile = number as usize;
+            (tile * M < height).then_some(TwicePlace {
+                row: tile * M,
+                start: tile % 3 * N,
+                columns: [tile % 2 * D, tile / 2 % 2 * D],
+                steps: tile % 4,
+                tag: number,
+            })
+        });
+        let fail = |number: u32, closure: u32| {
+            if fails == Some([number, closure]) {
+                assert!(t.thread_rank() != 200, "a closure of a later tile");
+            }
+        };
+        let begin = |number: u32| {
+            fail(number, 0);
+            [number, 0, 0]
+        };
+        let first = |[number, steps, _]: &mut [u32; 3], step: usize, units: &mut ProductSums<N>| {
+            fail(*number, 1);
+            let is_next = *steps == step as u32;
+            *steps += 1;
+            let greatest = units.reduce_rows(&warp, f32::max);
+            units.map_rows(&greatest, |unit, greatest| if is_next { unit - greatest } else { f32::NAN });
+        };
+        let second = |[_, steps, halved]: &mut [u32; 3], sums: &mut ProductSums<D>| {
+            *halved += 1;
+            sums.map_places(|_, _, sum| if *halved == *steps { sum / 2.0 } else { f32::NAN });
+        };
+        let finish = |[number, steps, halved]: [u32; 3], sums: ProductSums<D>| {
+            fail(number, 2);
+            sums.for_each_pair(|i, column, pair| {
+                let row = number as usize * M + i;
+                for (column, sum) in (column..).zip(pair) {
+                    let to = y.get(row * D + column).filter(|_| row < height);
+                    if let Some(to) = to.filter(|_| [steps, halved] == [number % 4; 2]) {
+                        to.store(sum, Relaxed);
+                    }
+                }
+            });
+        };
+        let factors = factors.map(|it| it.columns(0, D));
+        t.multiply_tiles_twice(memory, factors, places, begin, first, second, finish);
+    }
+
+    /// One group, at several places.
+    #[inline(always)]
+    #[kernel(block = 256)]
+    pub fn small_places(
+        t: Thread<1>,
+        a: TensorMap<f16, 64, 64>,
+        b: TensorMap<f16, 64, 64>,
+        c: TensorMap<f16, 64, 64>,
+        taken: &[DeviceAtomic<u32>],
+        fails: [u32; 2],
+        y: &[DeviceAtomic<f32>],
+        memory: Shared<TwoProducts<f16, 64, 64, 64, 2>>,
+    ) {
+        compute_places(t, [a, b, c], taken, Some(fails), y, memory);
+    }
+
+    /// Three groups, which do not wait for each other between places.
+    #[inline(always)]
+    #[kernel(block = 512, min_blocks = 1)]
+    pub fn tall_places(
+        t: Thread<1>,
+        a: TensorMap<f16, 64, 64>,
+        b: TensorMap<f16, 64, 64>,
+        c: TensorMap<f16, 64, 64>,
+        taken: &[DeviceAtomic<u32>],
+        y: &[DeviceAtomic<f32>],
+        memory: Shared<TwoProducts<f16, 192, 64, 64, 3>>,
+    ) {
+        compute_places(t, [a, b, c], taken, None, y, memory);
+    }
+
+    /// Two groups, with rows of 128 elements.
+    #[inline(always)]
+    #[kernel(block = 384, min_blocks = 1)]
+    pub fn wide_places(
+        t: Thread<1>,
+        a: TensorMap<bf16, 64, 64>,
+        b: TensorMap<bf16, 64, 64>,
+        c: TensorMap<bf16, 64, 64>,
+        taken: &[DeviceAtomic<u32>],
+        y: &[DeviceAtomic<f32>],
+        memory: Shared<TwoProducts<bf16, 128, 64, 128, 2>>,
+    ) {
+        compute_places(t, [a, b, c], taken, None, y, memory);
+    }
+
+    /// Three groups, one product after the other.
+    #[inline(always)]
+    #[kernel(block = 512, min_blocks = 1)]
+    pub fn long_places(
+        t: Thread<1>,
+        a: TensorMap<f16, 64, 64>,
+        b: TensorMap<f16, 64, 64>,
+        c: TensorMap<f16, 64, 64>,
+        taken: &[DeviceAtomic<u32>],
+        fails: [u32; 2],
+        y: &[DeviceAtomic<f32>],
+        memory: Shared<TwoProducts<f16, 192, 128, 64, 2>>,
+    ) {
+        compute_places(t, [a, b, c], taken, Some(fails), y, memory);
     }
 
     /// The numbers of rows, those of columns masked above or below a diagonal, and added to their row's own: `c` is the identity.

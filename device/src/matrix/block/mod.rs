@@ -40,7 +40,7 @@ pub use self::results::{
 #[cfg(feature = "half")]
 pub use self::transposed::{Transposed, TransposedEach};
 #[cfg(feature = "half")]
-pub use self::twice::TwoProducts;
+pub use self::twice::{TwicePlace, TwoProducts};
 use super::{COLUMNS, MatrixElement, ROWS, unrolled};
 #[cfg(feature = "half")]
 use crate::number::half::{HalfFloat, bf16, f16};

@@ -129,6 +129,9 @@ fn attention_is_close_to_exact(device: &Device) -> Outcome {
         ([1, 1], [129, 256], 248),
         ([2, 2], [700, 640], 120),
         ([1, 1], [513, 1280], 40),
+        // More tiles than an H100 has multiprocessors.
+        ([140, 70], [70, 128], 64),
+        ([70, 10], [130, 128], 128),
     ];
     // Without optimisations a CPU takes a second for each of these.
     let many = if device.is_cuda() { &many[..] } else { &many[..1] };

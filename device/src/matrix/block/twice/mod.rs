@@ -43,10 +43,18 @@ pub struct TwoProducts<T, const M: usize, const N: usize, const D: usize, const 
     agreed: [u64; MOST_GROUPS],
     /// Whose turn it is to multiply.
     turns: [u64; MOST_GROUPS],
-    /// Whether the left factor has arrived.
-    has_left: u64,
-    /// The places and the number of steps, which the first thread says.
-    said: [u32; 4],
+    of_left: [Left; MOST_GROUPS],
+}
+
+/// What a group waits for before it multiplies its rows of the left factor.
+#[repr(C, align(16))]
+struct Left {
+    /// Whether they have arrived.
+    full: u64,
+    /// Whether they have been multiplied by all rows of the place.
+    empty: u64,
+    /// What the first thread says of the place.
+    words: Words,
 }
 
 without_elements!([T: MatrixElement, const M: usize, const N: usize, const D: usize, const S: usize] TwoProducts<T, M, N, D, S>, T);
@@ -65,12 +73,37 @@ impl<T: HalfElement, const M: usize, const N: usize, const D: usize, const S: us
     };
 }
 
-/// Where to begin, and how many steps there are.
-#[derive(Clone, Copy)]
-struct Span {
-    row: u32,
-    first: u32,
-    steps: u32,
+/// What [`multiply_tiles_twice`](Thread::multiply_tiles_twice) multiplies: rows of the left factor by rows of the right ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TwicePlace {
+    /// The first row of the left factor.
+    pub row: usize,
+    /// The first row of the right ones.
+    pub start: usize,
+    /// By how many columns it is further right than the factors say, in the left one and the right ones.
+    pub columns: [usize; 2],
+    /// How many tiles of their rows there are.
+    pub steps: usize,
+    /// What `begin` gets: what the closures need to know of the place.
+    pub tag: u32,
+}
+
+/// Steps and tag of a place, its rows and its columns.
+type Words = [u32; 6];
+
+/// The steps that tell the groups to stop.
+const END: u32 = u32::MAX;
+
+/// Where no plane has rows: those of a tile have numbers less than 2^31.
+const FAR: usize = (1 << 31) - 256;
+
+impl TwicePlace {
+    #[inline(always)]
+    fn words(self) -> Words {
+        let TwicePlace { row, start, columns: [of_left, of_right], steps, tag } = self;
+        let [row, start, of_left, of_right] = [row, start, of_left, of_right].map(|it| it.min(FAR) as u32);
+        [steps.min(END as usize - 1) as u32, tag, row, start, of_left, of_right]
+    }
 }
 
 impl Thread<'_, 1> {
@@ -128,7 +161,8 @@ impl Thread<'_, 1> {
     /// ```
     ///
     /// # Panics
-    /// If the block has another number of threads, a plane's rows have more than `D` elements, or its columns are not `D`, or a place is 2^31 or more.
+    /// If the block has another number of threads, a plane's rows have more than `D` elements, or its columns are not `D`, or a place is 2^31 or more, or a plane
+    /// has more than 2^31 - 256 rows.
     #[track_caller]
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "factors, places and closures, each of which has its name")]
@@ -152,10 +186,98 @@ impl Thread<'_, 1> {
         second: impl FnMut(&mut K, &mut ProductSums<D>),
         finish: impl FnOnce(K, ProductSums<D>),
     ) {
+        let end_of = start.saturating_add(steps.saturating_mul(N));
+        assert!(row >> 31 == 0 && end_of >> 31 == 0, "a product's place is less than 2^31");
+        let (mut kept, mut finish) = (Some(kept), Some(finish));
+        // SAFETY: there is one place, so each thread begins and finishes at most once.
+        let begin = |_| unsafe { kept.take().unwrap_unchecked() };
+        // SAFETY: as above.
+        let finish = |kept, sums| unsafe { finish.take().unwrap_unchecked()(kept, sums) };
+        let place = TwicePlace { row, start, steps, ..TwicePlace::default() };
+        self.multiply_tiles_twice(memory, factors, [place], begin, first, second, finish);
+    }
+
+    /// As [`multiply_twice`](Thread::multiply_twice), at one place after the other: for blocks that stay. A grid has as many as fit on the
+    /// device, and each block takes several tiles of the results.
+    ///
+    /// For each place `begin` makes what is kept from its tag, and `finish` gets that and the second sums. The first thread alone asks for
+    /// places. It copies tiles of the next one while groups are at work on the last, and a group's rows of `a` as soon as these are free. No
+    /// group waits until others have finished. Where places take different times, let blocks take them from an atomic counter, the
+    /// longest ones first: then all end together.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    /// use ferrogrid::device::half::bf16;
+    /// use ferrogrid::device::matrix::{ProductSums, TwicePlace, TwoProducts};
+    ///
+    /// /// y <- max(a b^T, 0) c, of 64 rows at a time: `taken` counts what blocks have taken.
+    /// #[kernel(block = 256)]
+    /// pub fn network(
+    ///     t: Thread<1>, a: TensorMap<bf16, 64, 64>, b: TensorMap<bf16, 64, 64>, c: TensorMap<bf16, 64, 64>,
+    ///     y: &[DeviceAtomic<f32>], taken: &[DeviceAtomic<u32>], memory: Shared<TwoProducts<bf16, 64, 64, 64, 2>>,
+    /// ) {
+    ///     let (rows, steps) = (a.height(), b.height() / 64);
+    ///     let places = core::iter::from_fn(|| {
+    ///         let row = taken[0].fetch_add(1, Relaxed) as usize * 64;
+    ///         (row < rows).then_some(TwicePlace { row, steps, tag: row as u32, ..Default::default() })
+    ///     });
+    ///     let positive = |_: &mut _, _, units: &mut ProductSums<64>| units.map_places(|_, _, unit| unit.max(0.0));
+    ///     t.multiply_tiles_twice(memory, [a, b, c], places, |row| row as usize, positive, |_, _| (), |row, sums| {
+    ///         sums.for_each_pair(|i, column, pair| {
+    ///             for (column, sum) in (column..).zip(pair) {
+    ///                 y[(row + i) * 64 + column].store(sum, Relaxed);
+    ///             }
+    ///         });
+    ///     });
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::device::half::bf16;
+    ///
+    /// let a = stream.upload(&(0..320 * 64).map(|i| bf16::from_f32((i / 64 / 64) as f32)).collect::<Vec<_>>())?;
+    /// let (b, c) = (stream.fill(bf16::ONE, 128 * 64)?, stream.fill(bf16::ONE, 128 * 64)?);
+    /// let (mut y, mut taken) = (stream.zeros(320 * 64)?, stream.zeros(1)?);
+    /// let (a, b, c) = (a.view_2d(64, 320)?, b.view_2d(64, 128)?, c.view_2d(64, 128)?);
+    /// kernels::network(&stream, Grid::blocks(2), a, b, c, y.as_atomic(), taken.as_atomic())?;
+    /// let y: Vec<f32> = stream.download(&y)?.into_iter().step_by(64 * 64).collect();
+    /// assert_eq!(y, [0.0, 1.0, 2.0, 3.0, 4.0].map(|tile| tile * 64.0 * 128.0));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// If the block has another number of threads, a plane's rows have more than `D` elements, or its columns are not `D`, or it has more than
+    /// 2^31 - 256 rows.
+    #[track_caller]
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "factors, places and closures, each of which has its name")]
+    pub fn multiply_tiles_twice<
+        T: HalfElement,
+        F: TiledFactor<T>,
+        K,
+        const M: usize,
+        const N: usize,
+        const D: usize,
+        const S: usize,
+        const ID: usize,
+    >(
+        &self,
+        memory: Shared<'_, TwoProducts<T, M, N, D, S>, ID>,
+        factors: [F; 3],
+        places: impl IntoIterator<Item = TwicePlace>,
+        begin: impl FnMut(u32) -> K,
+        first: impl FnMut(&mut K, usize, &mut ProductSums<N>),
+        second: impl FnMut(&mut K, &mut ProductSums<D>),
+        finish: impl FnMut(K, ProductSums<D>),
+    ) {
         const {
             assert!(!F::IS_TRANSPOSED, "the factors of two products are planes as they are");
             assert!(
-                has_whole_copies::<F>(M) && has_whole_copies::<F>(N),
+                has_whole_copies::<F>(GROUP_ROWS) && has_whole_copies::<F>(N),
                 "tiles are copied in parts that have not their size"
             );
         };
@@ -168,12 +290,14 @@ impl Thread<'_, 1> {
             factors.iter().all(|it| it.extent()[1] <= D && it.has_zeros_up_to(D)),
             "rows of two products have at most {D} elements, and columns of a plane that many"
         );
-        let end_of = start.saturating_add(steps.saturating_mul(N));
-        assert!(row >> 31 == 0 && end_of >> 31 == 0, "a product's place is less than 2^31");
-        let span = Span { row: row as u32, first: start as u32, steps: steps as u32 };
+        assert!(
+            factors.iter().all(|it| it.extent()[0] <= FAR),
+            "the factors of two products have at most 2^31 - 256 rows"
+        );
+        let places = places.into_iter().map(TwicePlace::words);
         #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
-        hopper::multiply(self, memory, factors, span, kept, (first, second), finish);
+        hopper::multiply(self, memory, factors, places, begin, (first, second), finish);
         #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-        steps::multiply(self, memory, factors, span, kept, (first, second), finish);
+        steps::multiply(self, memory, factors, places, begin, (first, second), finish);
     }
 }

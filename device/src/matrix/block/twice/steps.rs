@@ -1,7 +1,7 @@
 //! Two products where there is no `wgmma`: all threads copy a tile, then groups multiply it, and exchange the first sums in a warp.
 
 use super::super::{COLUMNS, GROUP, HalfElement, ProductSums, ROWS, TiledFactor, each_column, first_sum};
-use super::{Span, TwoProducts};
+use super::{END, FAR, TwoProducts, Words};
 use crate::matrix::unrolled;
 use crate::shared::Shared;
 use crate::thread::Thread;
@@ -21,53 +21,66 @@ pub(super) fn multiply<
     thread: &Thread<'_, 1>,
     memory: Shared<'_, TwoProducts<T, M, N, D, S>, ID>,
     [a, b, c]: [F; 3],
-    span: Span,
-    mut kept: K,
+    mut places: impl Iterator<Item = Words>,
+    mut begin: impl FnMut(u32) -> K,
     (mut first, mut second): (
         impl FnMut(&mut K, usize, &mut ProductSums<N>),
         impl FnMut(&mut K, &mut ProductSums<D>),
     ),
-    finish: impl FnOnce(K, ProductSums<D>),
+    mut finish: impl FnMut(K, ProductSums<D>),
 ) {
     let rank = thread.thread_rank() as usize;
     // SAFETY: fields of the region, which this call owns.
     let (left, right, said) = unsafe {
         let memory = memory.start;
-        ((&raw mut (*memory).left), (&raw mut (*memory).right[0]), (&raw mut (*memory).said))
+        ((&raw mut (*memory).left), (&raw mut (*memory).right[0]), (&raw mut (*memory).of_left[0].words))
     };
-    if rank == 0 {
-        // SAFETY: no other thread uses it before the barrier.
-        unsafe { said.write([span.row, span.first, span.steps, 0]) };
-    }
-    thread.sync_for(&memory);
-    // SAFETY: written before the barrier, and not again.
-    let [row, start, steps, _] = unsafe { said.read() }.map(|it| it as usize);
-    // SAFETY: each thread writes elements of its own, and none reads them before a barrier.
-    unsafe { copy(thread, left, a, [row, 0]) };
-    let number = rank.wrapping_sub(GROUP);
-    let mut sums = ProductSums::<D> { sums: [[0.0; 4]; 32], first: first_sum(number) };
-    for step in 0..steps {
-        let mut scores = ProductSums::<N> { sums: [[0.0; 4]; 32], first: sums.first };
-        // SAFETY: the barriers are between the writes of each thread to elements of its own, and reads of them.
-        unsafe {
-            copy(thread, right, b, [start + step * N, 0]);
-            thread.sync_threads();
-            if rank >= GROUP {
-                add::<T, M, N, D>(&*left, &*right, &mut scores);
-            }
-            thread.sync_threads();
-            copy(thread, right, c, [start + step * N, 0]);
-            thread.sync_threads();
-            if rank >= GROUP {
-                first(&mut kept, step, &mut scores);
-                second(&mut kept, &mut sums);
-                add_rounded::<T, N, D>(thread, &scores, &*right, &mut sums);
-            }
-            thread.sync_threads();
+    let mut say = || {
+        if rank == 0 {
+            // SAFETY: no other thread uses it before the next barrier.
+            unsafe { said.write(places.next().unwrap_or([END, 0, 0, 0, 0, 0])) };
         }
-    }
-    if rank >= GROUP {
-        finish(kept, sums);
+    };
+    say();
+    thread.sync_for(&memory);
+    let number = rank.wrapping_sub(GROUP);
+    loop {
+        // SAFETY: written before the last barrier, and not again before the next one.
+        let [steps, tag, row, start, of_left, of_right] = unsafe { said.read() };
+        if steps == END {
+            break;
+        }
+        let right_of = |step: usize| [(start as usize + step * N).min(FAR), of_right as usize];
+        // SAFETY: each thread writes elements of its own, and none reads them before a barrier.
+        unsafe { copy(thread, left, a, [row as usize, of_left as usize]) };
+        let mut sums = ProductSums::<D> { sums: [[0.0; 4]; 32], first: first_sum(number) };
+        let mut kept = if rank >= GROUP { Some(begin(tag)) } else { None };
+        for step in 0..steps as usize {
+            let mut scores = ProductSums::<N> { sums: [[0.0; 4]; 32], first: sums.first };
+            // SAFETY: the barriers are between the writes of each thread to elements of its own, and reads of them.
+            unsafe {
+                copy(thread, right, b, right_of(step));
+                thread.sync_threads();
+                if rank >= GROUP {
+                    add::<T, M, N, D>(&*left, &*right, &mut scores);
+                }
+                thread.sync_threads();
+                copy(thread, right, c, right_of(step));
+                thread.sync_threads();
+                if let Some(kept) = &mut kept {
+                    first(kept, step, &mut scores);
+                    second(kept, &mut sums);
+                    add_rounded::<T, N, D>(thread, &scores, &*right, &mut sums);
+                }
+                thread.sync_threads();
+            }
+        }
+        if let Some(kept) = kept {
+            finish(kept, sums);
+        }
+        thread.sync_threads();
+        say();
+        thread.sync_threads();
     }
 }
 
