@@ -73,9 +73,9 @@ impl Lefts {
         // is a number that the builder reads: it proves that the threads of a warp go on together.
         unsafe {
             asm!(
-                "{{ .reg .pred %reads; setp.ne.b32 %reads, {3}, 0; mov.b32 {0}, 0; mov.b32 {1}, 0;",
-                "@%reads ld.shared.v2.b32 {{{0}, {1}}}, [{2}];",
-                "shfl.sync.idx.b32 {0}, {0}, 0, 31, -1; shfl.sync.idx.b32 {1}, {1}, 0, 31, -1; }}",
+                "{{ .reg .pred %reads; .reg .b32 %steps, %tag; setp.ne.b32 %reads, {3}, 0; mov.b32 %steps, 0; mov.b32 %tag, 0;",
+                "@%reads ld.shared.v2.b32 {{%steps, %tag}}, [{2}];",
+                "shfl.sync.idx.b32 {0}, %steps, 0, 31, -1; shfl.sync.idx.b32 {1}, %tag, 0, 31, -1; }}",
                 out(reg32) steps, out(reg32) tag, in(reg32) self.full(group).0 + offset_of!(Left, words) as u32,
                 in(reg32) u32::from(is_first), options(nostack, preserves_flags),
             );
