@@ -76,6 +76,27 @@ mod kernels {
         t.reclaim(read);
     }
 
+    /// As `store_boxes`, of one axis, with fewer elements than threads.
+    #[kernel(block = 48)]
+    pub fn store_lines(
+        t: Thread<1>,
+        x: BoxMap<[u32; 32]>,
+        y: BoxMapMut<[u32; 32]>,
+        boxes: Shared<BoxStages<[u32; 32], 2>>,
+        mut out: Shared<OutputBox<[u32; 32]>>,
+    ) {
+        let mut boxes = boxes.into_stages();
+        x.prefetch(&t, 32);
+        boxes.copy(&t, x, -4);
+        t.advance(&mut boxes);
+        let x = boxes.current();
+        out.fill_with(&t, |place| x[place]);
+        let read = t.publish(out);
+        y.store(&t, &read, 8);
+        y.add(&t, &read, 40);
+        t.reclaim(read);
+    }
+
     /// As `store_boxes`, of five axes.
     #[kernel(block = 64)]
     pub fn copy_of_five_axes(
@@ -416,7 +437,12 @@ fn a_tile_is_stored_at_once() {
 /// One instruction each, that of the rank, whatever the length.
 #[test]
 fn boxes_are_copied_and_stored_at_once() {
-    for (kernel, rank) in [(kernels::store_boxes::kernel(), 3), (kernels::copy_of_five_axes::kernel(), 5)] {
+    let kernels = [
+        (kernels::store_lines::kernel(), 1),
+        (kernels::store_boxes::kernel(), 3),
+        (kernels::copy_of_five_axes::kernel(), 5),
+    ];
+    for (kernel, rank) in kernels {
         for (architecture, lines) in code(kernel) {
             let words = [
                 &format!("cp.async.bulk.prefetch.tensor.{rank}d"),
