@@ -138,6 +138,8 @@ pub use memory::{cache, statics};
 #[cfg(feature = "half")]
 pub use number::half;
 pub use number::{integer, math, narrow, random};
+#[doc(hidden)]
+pub use shared::tiles::array::AXES;
 pub use shared::{ClaimScratch, Padded, Scratch, Shared, SharedElement, SharedSlice, Stages};
 #[doc(hidden)]
 #[cfg(not(target_arch = "nvptx64"))]

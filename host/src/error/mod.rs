@@ -21,6 +21,8 @@ pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Display;
+
 pub use axis::Axis;
 pub use kernel::KernelError;
 pub use launch::LaunchError;
@@ -32,3 +34,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The oldest CUDA driver API version (major, minor) that works.
 pub const NEEDED_DRIVER: (u32, u32) = (12, 0);
+
+impl Error {
+    /// That `device`, of the user or of a backend, cannot do `operation`.
+    #[cold]
+    pub(crate) fn unsupported(operation: &'static str, device: &impl Display, reason: &'static str) -> Self {
+        Error::Unsupported { operation, device: device.to_string().into(), reason }
+    }
+}

@@ -1,7 +1,5 @@
 //! [`Error`], which every fallible function of this crate returns.
 
-use std::fmt::Display;
-
 use super::display::{coordinates, for_object, free_of, suspects};
 use super::dlpack::DlpackError;
 use super::foreign::ForeignError;
@@ -597,12 +595,4 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
-}
-
-impl Error {
-    /// That `device`, of the user or of a backend, cannot do `operation`.
-    #[cold]
-    pub(crate) fn unsupported(operation: &'static str, device: &impl Display, reason: &'static str) -> Self {
-        Error::Unsupported { operation, device: device.to_string().into(), reason }
-    }
 }

@@ -4,7 +4,8 @@ use crate::shared::{ArrayElement, SharedArray};
 use crate::thread::Thread;
 
 /// The most axes that a tensor map has.
-pub(crate) const AXES: usize = 5;
+#[doc(hidden)]
+pub const AXES: usize = 5;
 
 /// An array of one to five axes that tensor maps copy, `[T; N]`, `[[T; W]; H]`, `[[[T; W]; H]; D]` and so on: a box of the elements of
 /// a tensor, of two axes a tile.

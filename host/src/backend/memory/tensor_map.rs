@@ -1,6 +1,6 @@
 //! Tensor maps, by which GPUs of compute capability 9.0 and more copy tiles of a plane, or boxes of a tensor, to shared memory and back.
 
-use ferrogrid_device::MapForm;
+use ferrogrid_device::{AXES, MapForm};
 
 /// What the driver writes.
 #[repr(C, align(64))]
@@ -11,9 +11,6 @@ impl Encoded {
     /// The parameter of kernels that do not read it.
     pub(crate) const UNUSED: Encoded = Encoded([0; 16]);
 }
-
-/// The most axes of a tensor.
-pub(crate) const AXES: usize = 5;
 
 /// The bytes of which the start of a tensor and the lengths of its rows are multiples.
 pub(crate) const ALIGNMENT: usize = 16;

@@ -4,9 +4,9 @@
 use std::ffi::c_void;
 use std::ptr::from_ref;
 
-use ferrogrid_device::{DeviceCopy, MapForm};
+use ferrogrid_device::{AXES, DeviceCopy, MapForm};
 
-use crate::backend::memory::tensor_map::{ALIGNMENT, AXES, Encoded, LONGEST, Tiled};
+use crate::backend::memory::tensor_map::{ALIGNMENT, Encoded, LONGEST, Tiled};
 use crate::error::{Error, LaunchError, Result};
 use crate::kernel::Kernel;
 use crate::launch::extent::Extents;

@@ -6,9 +6,10 @@ use cudarc::driver::sys::{
     CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapInterleave, CUtensorMapL2promotion,
     CUtensorMapSwizzle,
 };
+use ferrogrid_device::AXES;
 
 use crate::backend::cuda::device::CudaDevice;
-use crate::backend::memory::tensor_map::{AXES, Encoded, Tiled};
+use crate::backend::memory::tensor_map::{Encoded, Tiled};
 use crate::error::Result;
 
 impl CudaDevice {
