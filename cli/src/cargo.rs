@@ -46,6 +46,8 @@ pub(crate) struct Package {
     pub(crate) manifest: PathBuf,
     metadata: Value,
     target_folder: Option<PathBuf>,
+    /// Whether cargo selects it here if no package is named.
+    pub(crate) is_default: bool,
 }
 
 impl Package {
@@ -173,11 +175,13 @@ pub(crate) fn workspace(errors: impl Fn() -> Stdio) -> Result<(PathBuf, Vec<Pack
 
 /// The packages of a workspace, by name.
 fn members(all: &Value) -> Vec<Package> {
+    let defaults = all["workspace_default_members"].as_array().map_or(&[][..], Vec::as_slice);
     let package = |metadata: &Value| {
         Some(Package {
             manifest: metadata["manifest_path"].as_str()?.into(),
             metadata: metadata.clone(),
             target_folder: all["target_directory"].as_str().map(PathBuf::from),
+            is_default: defaults.contains(&metadata["id"]),
         })
     };
     let packages = all["packages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -322,7 +326,8 @@ mod tests {
             { "kind": ["example"], "name": "jit", "required-features": ["jit", "nvml"] },
             { "kind": ["bin"], "name": "plain", "required-features": ["other"] },
         ] });
-        let package = Package { manifest: "Cargo.toml".into(), metadata, target_folder: None };
+        let package =
+            Package { manifest: "Cargo.toml".into(), metadata, target_folder: None, is_default: true };
         assert!(package.needed_features("example", "plain").is_empty());
         assert_eq!(package.needed_features("example", "jit"), ["--features", "jit", "--features", "nvml"]);
     }

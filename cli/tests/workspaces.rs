@@ -70,6 +70,43 @@ fn an_option_chooses_another_package() {
     }
 }
 
+/// Of its members one is no default member.
+const WITH_DEFAULTS: &[(&str, &str)] = &[
+    (
+        "Cargo.toml",
+        "[package]\nname = \"whole\"\nedition = \"2024\"\n[workspace]\nmembers = [\"a\", \"b\"]\ndefault-members = [\".\", \"a\"]\n",
+    ),
+    ("src/main.rs", "fn main() {}\n#[test]\nfn in_whole() {}\n"),
+    ("a/Cargo.toml", "[package]\nname = \"a\"\nedition = \"2024\"\n"),
+    ("a/src/main.rs", "fn main() {}\n#[test]\nfn in_a() {}\n"),
+    ("b/Cargo.toml", "[package]\nname = \"b\"\nedition = \"2024\"\n"),
+    ("b/src/lib.rs", "//! ```\n//! b::b()\n//! ```\npub fn b() {}\n#[test]\nfn in_b() {}\n"),
+];
+
+#[test]
+fn tests_are_those_of_the_packages_that_cargo_selects() {
+    let folder = workspace(WITH_DEFAULTS);
+    let ran = |place: &str, options: &[&str]| {
+        let text = stdout(&run(&folder.path().join(place), &[&["test"], options].concat()));
+        let programs = text.lines().last().unwrap().to_owned();
+        (
+            ["in_whole", "in_a", "in_b", "(line 1)"].map(|test| text.contains(&format!("{test} ... ok"))),
+            programs,
+        )
+    };
+    let expected = |tests, count| (tests, format!("{count} test programs passed"));
+    assert_eq!(ran(".", &[]), expected([true, true, false, false], 2));
+    assert_eq!(ran("b", &[]), expected([false, false, true, true], 2));
+    assert_eq!(ran(".", &["-p", "a"]), expected([false, true, false, false], 1));
+    assert_eq!(ran(".", &["--workspace"]), expected([true; 4], 4));
+    assert_eq!(
+        ran(".", &["--workspace", "--exclude", "whole", "--exclude", "b"]),
+        expected([false, true, false, false], 1)
+    );
+    let text = error(&run(folder.path(), &["test", "--workspace", "-p", "a"]));
+    assert!(text.contains("cannot be used with"), "{text}");
+}
+
 const VIRTUAL: &[(&str, &str)] = &[
     ("Cargo.toml", "[workspace]\nresolver = \"3\"\nmembers = [\"a\", \"b\"]\n"),
     ("a/Cargo.toml", "[package]\nname = \"a\"\nedition = \"2024\"\n"),

@@ -25,20 +25,16 @@ type Failed = (String, String);
 /// One more than two processors, because programs that build in the same folder wait for each other.
 const AT_A_TIME: usize = 3;
 
-/// Builds and runs the tests of the packages that `which`, options of cargo, selects. All run, even if some fail.
-pub(super) fn run(which: &[&str]) -> Result<ExitCode, Failure> {
+/// Builds and runs the tests of the packages that `which`, options of cargo, selects: `selected`. All run, even if some fail.
+pub(super) fn run(which: &[&str], selected: &[Package]) -> Result<ExitCode, Failure> {
     let mut build = cargo::command();
     build.args(["test", "--no-run"]).args(which).envs(incremental());
     let mut programs = cargo::build_tests(&mut build)?;
     largest_first(&mut programs);
-    let (_, packages) = cargo::workspace(Stdio::inherit)?;
     let libraries = rustc_libraries();
-    let job = |program: &TestProgram| job(program, &packages, libraries.as_deref());
+    let job = |program: &TestProgram| job(program, selected, libraries.as_deref());
     let mut jobs: VecDeque<Job> = programs.iter().map(job).collect::<Result<_, _>>()?;
-    if packages
-        .iter()
-        .any(|it| (which.contains(&"--workspace") || which.contains(&it.name())) && it.has_doctests())
-    {
+    if selected.iter().any(Package::has_doctests) {
         let mut documentation = cargo::command();
         documentation.args(["test", "--doc"]).args(which).envs(incremental());
         jobs.push_back(("documentation".to_owned(), documentation));
