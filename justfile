@@ -3,9 +3,13 @@
 _default:
     @just --list
 
-# All tests, after setting up what is missing
+# Tests of the language, the runtime and the examples, after setting up what is missing
 test:
     cargo ferrogrid test
+
+# All tests
+test-all:
+    cargo ferrogrid test --workspace
 
 # Runs an example, optimised
 run example="saxpy":
@@ -18,6 +22,10 @@ lint:
 # Cases of the conformance suite whose name contains it, on the CPU device
 case name:
     cargo test --quiet -p ferrogrid-tests --test conformance -- cpu::{{name}}
+
+# The same of device-wide algorithms
+algorithm name:
+    cargo test --quiet -p ferrogrid-algorithms-tests --test algorithms -- cpu::{{name}}
 
 # UI tests whose path contains it
 ui pattern:

@@ -5,8 +5,8 @@
 
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use ferrogrid::algorithms;
 use ferrogrid::prelude::*;
+use ferrogrid_algorithms as algorithms;
 use rayon::prelude::*;
 
 const N: usize = 1 << 24;

@@ -63,15 +63,17 @@ sanitize_cases() {
     shift
     skipped="linked_programs_run as_much_memory_as_before loses_none_and_no_memory random_work_of_many_threads loops_in_loops $*"
     mkdir -p "$out/logs/$tool"
-    "$bundle/tests/conformance" --list 2>/dev/null | sed -n 's/^\(cuda0::.*\): test$/\1/p' |
+    for program in conformance algorithms; do
+        "$bundle/tests/$program" --list 2>/dev/null | sed -n "s/^\(cuda0::.*\): test$/$program \1/p"
+    done |
         grep -v -F "$(echo "$skipped" | tr ' ' '\n')" | grep -E "::($(paste -sd'|' "${CASES:-/dev/null}" | grep . || echo '.*'))\$" |
-        BUNDLE=$bundle LOGS=$out/logs/$tool TOOL=$tool REFUSED=$refused xargs -P "$(nproc)" -I CASE sh -c '
-            name=$(echo CASE | sed "s/.*:://")
+        BUNDLE=$bundle LOGS=$out/logs/$tool TOOL=$tool REFUSED=$refused xargs -P "$(nproc)" -L 1 sh -c '
+            name=${1##*::}
             errors=
             case " $REFUSED " in *" $name "*) errors="--report-api-errors no" ;; esac
             timeout -k 5 300 compute-sanitizer --tool "$TOOL" --error-exitcode 9 $errors \
-                --target-processes application-only "$BUNDLE/tests/conformance" --exact CASE >"$LOGS/$name.txt" 2>&1
-            echo "$? CASE"' >"$out/logs/$tool-cases.txt"
+                --target-processes application-only "$BUNDLE/tests/$0" --exact "$1" >"$LOGS/$name.txt" 2>&1
+            echo "$? $1"' >"$out/logs/$tool-cases.txt"
     echo "$tool: $(grep -c '^0 ' "$out/logs/$tool-cases.txt") of $(wc -l <"$out/logs/$tool-cases.txt") cases without a report"
     grep -v '^0 ' "$out/logs/$tool-cases.txt" | while read -r code case; do
         echo "$tool $case: exit $code"

@@ -2,10 +2,10 @@
 
 use std::f64::consts::TAU;
 
-use ferrogrid::algorithms::{self, Affine, RowNumber};
 use ferrogrid::bytemuck::Pod;
 use ferrogrid::device::half::bf16;
 use ferrogrid::{DeviceView, DeviceViewMut, Stream};
+use ferrogrid_algorithms::{self as algorithms, Affine, RowNumber};
 
 use super::{Bench, Outcome, ROUND, ROUNDS, near, turns};
 use crate::timed::time;

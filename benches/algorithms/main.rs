@@ -14,9 +14,9 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::time::Duration;
 
-use ferrogrid::algorithms::{self, Indexed};
 use ferrogrid::prelude::*;
 use ferrogrid::{DeviceView, DeviceViewMut};
+use ferrogrid_algorithms::{self as algorithms, Indexed};
 use libloading::Library;
 use timed::time;
 

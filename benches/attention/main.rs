@@ -7,9 +7,11 @@ mod timed;
 use std::ops::Range;
 use std::time::Duration;
 
-use ferrogrid::algorithms::{self, Attended, Attention, AttentionGradients, AttentionPass, Drawn, Philox};
 use ferrogrid::device::half::{HalfFloat, bf16, f16};
 use ferrogrid::prelude::*;
+use ferrogrid_algorithms::{
+    self as algorithms, Attended, Attention, AttentionGradients, AttentionPass, Drawn, Philox,
+};
 use timed::time;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

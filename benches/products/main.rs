@@ -16,10 +16,10 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 use bytemuck::Pod;
-use ferrogrid::algorithms::{self, Gemm, Multiplied};
 use ferrogrid::device::half::{bf16, f16};
 use ferrogrid::device::narrow::{f8e4m3, tf32};
 use ferrogrid::prelude::*;
+use ferrogrid_algorithms::{self as algorithms, Gemm, Multiplied};
 use libloading::Library;
 use timed::time;
 

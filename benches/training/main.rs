@@ -11,9 +11,9 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use ferrogrid::StreamOptions;
-use ferrogrid::algorithms::{self, Gemm, Philox};
 use ferrogrid::device::half::bf16;
 use ferrogrid::prelude::*;
+use ferrogrid_algorithms::{self as algorithms, Gemm, Philox};
 use ferrogrid_nccl::{Communicator, CommunicatorOptions, ReduceOp, UniqueId};
 
 #[ferrogrid::module]

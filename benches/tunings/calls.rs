@@ -1,10 +1,10 @@
 //! What is timed for each tuning.
 
-use ferrogrid::algorithms::tuning::Tuning;
-use ferrogrid::algorithms::{self, Border, Number, RadixSort};
 use ferrogrid::bytemuck::Pod;
 use ferrogrid::prelude::*;
 use ferrogrid::{DeviceCopy, DeviceView, DeviceViewMut};
+use ferrogrid_algorithms::tuning::Tuning;
+use ferrogrid_algorithms::{self as algorithms, Border, Number, RadixSort};
 
 use crate::Outcome;
 

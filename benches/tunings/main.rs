@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ferrogrid::algorithms::tuning::{Measured, Row, Table, Trial, Tuning, best};
 use ferrogrid::prelude::*;
+use ferrogrid_algorithms::tuning::{Measured, Row, Table, Trial, Tuning, best};
 use timed::time;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

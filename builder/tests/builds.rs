@@ -2,7 +2,7 @@
 //! without a usable cache. cargo itself runs them; the kernels are device-only, so that the host half of
 //! Ferrogrid need not be built.
 
-#[path = "../../tests/build/user_cargo.rs"]
+#[path = "build/user_cargo.rs"]
 mod user_cargo;
 
 use std::fmt::Display;

@@ -4,7 +4,7 @@
 #[path = "export/formatted.rs"]
 mod formatted;
 mod package;
-#[path = "../../tests/build/user_cargo.rs"]
+#[path = "../../builder/tests/build/user_cargo.rs"]
 mod user_cargo;
 
 use std::fs;

@@ -3,7 +3,7 @@
 
 mod package;
 mod shape;
-#[path = "../../tests/build/user_cargo.rs"]
+#[path = "../../builder/tests/build/user_cargo.rs"]
 mod user_cargo;
 
 use std::fs;

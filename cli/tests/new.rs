@@ -1,6 +1,6 @@
 //! `cargo ferrogrid new` from outside: the package that it makes builds, runs and passes its tests.
 
-#[path = "../../tests/build/user_cargo.rs"]
+#[path = "../../builder/tests/build/user_cargo.rs"]
 mod user_cargo;
 
 use std::fs;

@@ -47,6 +47,7 @@ NATIVE = [
     # Without GPU code; the two excluded cases need it, or rerun the suite.
     "FERROGRID_DEVICE_RUSTC=none -p ferrogrid-tests --test conformance"
     " -- cpu:: --skip companions_know_name_and_ptx --skip the_suite_holds_with",
+    "FERROGRID_DEVICE_RUSTC=none -p ferrogrid-algorithms-tests --test algorithms -- cpu:: --skip the_suite_holds_with",
 ]
 # Name, weight, files, stages of tests (with variables), quick ones first; and the stages whose tests the mutated code itself
 # compiles. A file belongs to the first area that lists it.

@@ -6,9 +6,9 @@ use ferrogrid::LaunchError;
 use ferrogrid::algorithms::{self, Number, RadixSort};
 use ferrogrid::prelude::*;
 
-use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::table::not_for_this_device;
 use crate::{Case, Outcome, expect, expect_error, names};
+use crate::{FEW_LENGTHS, LENGTHS};
 
 pub(crate) const CASES: &[Case] = &[
     ("keys_of_all_types_are_sorted", keys_of_all_types_are_sorted),

@@ -4,8 +4,8 @@ use ferrogrid::LaunchError;
 use ferrogrid::algorithms::{self, Number};
 use ferrogrid::prelude::*;
 
-use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::{Case, Outcome, expect, expect_error, names};
+use crate::{FEW_LENGTHS, LENGTHS};
 
 pub(crate) const CASES: &[Case] = &[
     ("numbers_of_all_types_are_searched_and_merged", numbers_of_all_types_are_searched_and_merged),

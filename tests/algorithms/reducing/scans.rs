@@ -4,8 +4,8 @@ use ferrogrid::LaunchError;
 use ferrogrid::algorithms;
 use ferrogrid::prelude::*;
 
-use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::{Case, Outcome, expect, expect_error};
+use crate::{FEW_LENGTHS, LENGTHS};
 
 pub(crate) const CASES: &[Case] = &[
     ("running_sums_of_integers_are_exact", running_sums_of_integers_are_exact),

@@ -6,8 +6,8 @@ use std::ops::RangeBounds;
 use ferrogrid::algorithms::{self, Number};
 use ferrogrid::prelude::*;
 
-use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::{Case, Outcome, expect, expect_error, names};
+use crate::{FEW_LENGTHS, LENGTHS};
 
 pub(crate) const CASES: &[Case] = &[
     ("bytes_of_any_length_and_alignment_are_counted", bytes_of_any_length_and_alignment_are_counted),

@@ -6,7 +6,7 @@ use ferrogrid::LaunchError;
 use ferrogrid::algorithms::{self, Number};
 use ferrogrid::prelude::*;
 
-use crate::algorithms::FEW_LENGTHS;
+use crate::FEW_LENGTHS;
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[

@@ -1,5 +1,5 @@
 //! Builds a user's crate outside this workspace: it builds and runs, edits trigger rebuilds, mistakes get
-//! clear errors. The crate is tests/build/outside.
+//! clear errors. The crate is `outside`.
 
 mod user_cargo;
 
@@ -31,10 +31,10 @@ impl Outside {
             folder
         };
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         // Cargo detects edits by their time.
         std::thread::sleep(std::time::Duration::from_millis(20));
-        restore_folder(&root.join("tests/build/outside"), folder.path(), root);
+        restore_folder(&root.join("builder/tests/build/outside"), folder.path(), root);
         // The versions of the workspace, so that cargo resolves nothing.
         fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
         Outside { folder, _alone: alone }

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::process::Command;
 use std::thread;
 
-use ferrogrid::prelude::*;
+use ferrogrid_host::Device;
 
 use crate::table::not_for_this_device;
 use crate::{Case, Outcome};

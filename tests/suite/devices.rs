@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use ferrogrid::{CpuOptions, Device};
+use ferrogrid_host::{CpuOptions, Device};
 
 /// All devices of this machine, and a virtual CPU device with tight limits, as no guarantee may depend on having
 /// more; it runs kernels as kernels where the other one runs native bodies.
-pub(crate) fn all() -> &'static [(String, Device)] {
+pub fn all() -> &'static [(String, Device)] {
     static DEVICES: OnceLock<Vec<(String, Device)>> = OnceLock::new();
     DEVICES.get_or_init(|| {
         let present = Device::all().into_iter().map(|device| (name(&device), device));
@@ -21,7 +21,7 @@ fn small() -> Device {
 }
 
 /// `cpu`, `cpu_small`, `cuda0`, `cuda1`, ...
-pub(crate) fn label(device: &Device) -> &'static str {
+pub fn label(device: &Device) -> &'static str {
     let known = all().iter().find(|(_, known)| known == device);
     known.map_or("unknown", |(label, _)| label)
 }

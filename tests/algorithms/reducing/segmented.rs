@@ -3,7 +3,7 @@
 use ferrogrid::algorithms;
 use ferrogrid::prelude::*;
 
-use crate::algorithms::FEW_LENGTHS;
+use crate::FEW_LENGTHS;
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[

@@ -3,8 +3,8 @@
 use ferrogrid::algorithms::{self, Moments, Real};
 use ferrogrid::prelude::*;
 
-use crate::algorithms::{FEW_LENGTHS, LENGTHS};
 use crate::{Case, Outcome, expect};
+use crate::{FEW_LENGTHS, LENGTHS};
 
 pub(crate) const CASES: &[Case] = &[
     ("moments_of_all_types_are_close_to_exact", moments_of_all_types_are_close_to_exact),

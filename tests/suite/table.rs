@@ -6,11 +6,10 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use crate::Outcome;
-use crate::runtime::HoldsAStream;
 
 /// The result of a case on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// It ran and passed.
     Ran,
     /// It ran and failed.
@@ -21,7 +20,7 @@ pub(crate) enum Verdict {
 
 /// States that a case does not apply to a device. An error, so that `?` and `return` carry it.
 #[derive(Debug)]
-pub(crate) struct NotForThisDevice(Cow<'static, str>);
+pub struct NotForThisDevice(Cow<'static, str>);
 
 impl fmt::Display for NotForThisDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,15 +31,17 @@ impl fmt::Display for NotForThisDevice {
 impl std::error::Error for NotForThisDevice {}
 
 /// The result of a case that does not apply to its device.
-pub(crate) fn not_for_this_device(reason: impl Into<Cow<'static, str>>) -> Outcome {
+///
+/// # Errors
+/// Always: it is no success.
+pub fn not_for_this_device(reason: impl Into<Cow<'static, str>>) -> Outcome {
     Err(Box::new(NotForThisDevice(reason.into())))
 }
 
 /// The verdict for the result of a case.
-pub(crate) fn verdict(outcome: &Outcome) -> Verdict {
+pub fn verdict(outcome: &Outcome) -> Verdict {
     match outcome {
         Ok(()) => Verdict::Ran,
-        Err(error) if error.is::<HoldsAStream>() => Verdict::NotHere(error.to_string().into()),
         Err(error) => error
             .downcast_ref::<NotForThisDevice>()
             .map_or(Verdict::Failed, |NotForThisDevice(reason)| Verdict::NotHere(reason.clone())),
@@ -50,12 +51,12 @@ pub(crate) fn verdict(outcome: &Outcome) -> Verdict {
 static ROWS: Mutex<BTreeMap<&'static str, BTreeMap<&'static str, Verdict>>> = Mutex::new(BTreeMap::new());
 
 /// Records the result of `case` on the device called `label`.
-pub(crate) fn enter(case: &'static str, label: &'static str, verdict: Verdict) {
+pub fn enter(case: &'static str, label: &'static str, verdict: Verdict) {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner).entry(case).or_default().insert(label, verdict);
 }
 
 /// Prints the table, and why cases were skipped.
-pub(crate) fn print(labels: &[&str]) {
+pub fn print(labels: &[&str]) {
     let rows = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
     if rows.is_empty() {
         return;

@@ -1,0 +1,5 @@
+//! Compiles the kernels of the tests to PTX.
+
+fn main() {
+    ferrogrid_build::compile()
+}
