@@ -280,9 +280,21 @@ impl<'t> Operand<'t> {
         if let Operand::Name(name) = self { Some(name) } else { None }
     }
 
-    /// The number, if it is a decimal one.
-    pub fn number<N: std::str::FromStr>(&self) -> Option<N> {
-        if let Operand::Immediate(number) = self { number.parse().ok() } else { None }
+    /// The number, if it is a whole one that the type has: decimal, hexadecimal, octal or binary, perhaps with a sign, or `U` at the end.
+    pub fn number<N: TryFrom<i128>>(&self) -> Option<N> {
+        let Operand::Immediate(text) = self else { return None };
+        let (sign, digits) = text.strip_prefix('-').map_or((1, *text), |digits| (-1, digits));
+        let digits = digits.strip_suffix('U').unwrap_or(digits);
+        let (digits, radix) = match digits.as_bytes() {
+            [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
+            [b'0', b'b' | b'B', ..] => (&digits[2..], 2),
+            [b'0', _, ..] => (&digits[1..], 8),
+            _ => (digits, 10),
+        };
+        // Not a second sign, which Rust would take.
+        let is_number = digits.starts_with(|first: char| first.is_ascii_hexdigit());
+        let magnitude = is_number.then(|| i128::from_str_radix(digits, radix).ok()).flatten()?;
+        N::try_from(sign * magnitude).ok()
     }
 
     /// Base and offset of an address of one part: `[%rd1+8]`.

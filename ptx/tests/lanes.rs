@@ -68,6 +68,10 @@ fn conditions_uniform_in_the_warp_are_accepted() {
         "mov.b32 %r2, -1; redux.sync.add.s32 %r1, %r21, %r2;",
         "match.all.sync.b32 %r1|%p3, %r21, -1;",
         "shfl.sync.idx.b32 %r1, %r21, 0, 31, -1;",
+        "shfl.sync.idx.b32 %r1, %r21, 0x0, 0x1F, 0xffffffff;",
+        "shfl.sync.idx.b32 %r1, %r21, 0, 037, 4294967295U;",
+        "vote.sync.ballot.b32 %r1, %p2, 0XFFFFFFFF;",
+        "and.b32 %r1, %r21, 0b1100000;",
     ] {
         assert!(is_proven(&decided_by_value(value), ROW), "{value}");
     }
@@ -101,6 +105,8 @@ fn conditions_that_differ_between_lanes_are_divergent() {
         "setp.lt.u32 %p2, %r21, 63; selp.b32 %r1, 1, 9, %p2;",
         "shr.u32 %r2, %r21, 5; @%p2 mov.b32 %r2, %r21; mov.b32 %r1, %r2;",
         "vote.sync.ballot.b32 %r1, %p2, 65535;",
+        "vote.sync.ballot.b32 %r1, %p2, 0xffff;",
+        "and.b32 %r1, %r21, 0b1110000;",
         "redux.sync.add.s32 %r1, %r21, %r20;",
         "match.any.sync.b32 %r1, %r21, -1;",
         "shfl.sync.idx.b32 %r1, %r21, 1, 31, -1;",

@@ -2,6 +2,7 @@
 //! facts, not snapshots: a newer compiler may change everything else.
 
 mod block;
+mod boxes;
 mod groups;
 mod half;
 mod lanes;
