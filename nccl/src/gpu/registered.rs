@@ -47,7 +47,7 @@ impl Registered {
         nccl.check("ncclMemAlloc", number, code)?;
         let memory = Allocation { nccl, start };
         let (guard, mut handle) = (rank.lock_operations(), null_mut());
-        let comm = rank.handle(&guard)?.0;
+        let comm = rank.comm(&guard)?;
         // SAFETY: the communicator is live and locked, and the memory has so many bytes of its device.
         let code = unsafe { (nccl.comm_register)(comm, start, bytes, &mut handle) };
         nccl.check("ncclCommRegister", number, code)?;
