@@ -6,7 +6,7 @@ use crate::calls::{after, mark};
 use crate::kernels::silent_saxpy;
 use crate::scenario::{Scenario, run, run_requested};
 use ferrogrid_host::__private::{ExternalWork, PendingWork, WorkLine};
-use ferrogrid_host::{Device, DeviceBuffer, Grid, Result, Stream};
+use ferrogrid_host::{Device, DeviceBuffer, DeviceView, DeviceViewMut, Grid, Result, Stream};
 
 const SCENARIOS: &[Scenario] = &[
     ("events", events),
@@ -14,6 +14,7 @@ const SCENARIOS: &[Scenario] = &[
     ("handed_out", handed_out),
     ("captured", captured),
     ("failing_query", failing_query),
+    ("next", next),
 ];
 
 const FILL: &str = "cuMemsetD32Async";
@@ -186,4 +187,65 @@ fn failing_query() -> Result<()> {
     first.is_complete().unwrap_err();
     assert!(library.work(&stream, &mut line)?.is_some());
     stream.synchronize()
+}
+
+/// The short way is for works that leave nothing to do but to count them.
+#[test]
+fn the_next_work_of_a_burst_takes_one_call_of_the_driver() {
+    let calls = run("next", "");
+    assert_eq!(after(&calls, "next works"), [["cuCtxGetCurrent", FILL]; MOST - 1].concat());
+    assert_eq!(enqueued(&calls, "a burst that is closed"), [EVENT, EVENT, FILL]);
+}
+
+fn next() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let (library, mut line) = (Library::new(&stream)?, WorkLine::new());
+    let (source, mut target) = (stream.zeros::<u32>(64)?, stream.zeros::<u32>(64)?);
+    let first = |line: &mut WorkLine, source: &DeviceBuffer<u32>, target: &mut DeviceBuffer<u32>| {
+        let accesses = [source.view().into_access(), target.view_mut().into_access()];
+        let work = ExternalWork::begin(&stream, accesses)?;
+        library.fill(work.handle(line)?);
+        work.watch(line)
+    };
+    let handle =
+        |line: &WorkLine, on: &Stream, source: DeviceView<'_, u32>, target: DeviceViewMut<'_, u32>| {
+            line.next_handle(on, &[Some(source.into_access()), Some(target.into_access())])
+        };
+    assert!(handle(&line, &stream, source.view(), target.view_mut()).is_none(), "there is no burst");
+    first(&mut line, &source, &mut target)?.unwrap();
+    mark("next works");
+    for _ in 1..MOST {
+        library.fill(handle(&line, &stream, source.view(), target.view_mut()).unwrap());
+        assert!(line.add());
+    }
+    mark("refused");
+    assert!(handle(&line, &stream, source.view(), target.view_mut()).is_none(), "the burst is full");
+    first(&mut line, &source, &mut target)?.unwrap();
+    assert!(handle(&line, &stream, source.view(), target.view_mut()).is_some());
+    assert!(handle(&line, &other, source.view(), target.view_mut()).is_none(), "another stream");
+    let (part, _) = target.split_at_mut(32)?;
+    assert!(handle(&line, &stream, source.view(), part).is_none(), "parts are entered");
+    let mut fresh = stream.zeros::<u32>(64)?;
+    first(&mut line, &source, &mut target)?.unwrap();
+    assert!(handle(&line, &stream, source.view(), fresh.view_mut()).is_none(), "it does not name the burst");
+    assert!(
+        handle(&line, &stream, fresh.view(), target.view_mut()).is_some(),
+        "what nothing wrote that may fail"
+    );
+    mark("a burst that is closed");
+    let raw = handle(&line, &stream, source.view(), target.view_mut()).unwrap();
+    stream.record()?; // as another thread may
+    library.fill(raw);
+    assert!(!line.add());
+    let accesses = [Some(source.view().into_access()), Some(target.view_mut().into_access())];
+    assert!(line.watch_next(&stream, &accesses)?.is_some());
+    mark("end");
+    other.copy(&source, &mut fresh)?;
+    assert!(
+        handle(&line, &stream, source.view(), target.view_mut()).is_none(),
+        "the other stream uses it, too"
+    );
+    stream.synchronize()?;
+    other.synchronize()
 }

@@ -1,6 +1,7 @@
 //! Work of neighbouring crates in stream order, with the memory that it uses declared. For `ferrogrid-nccl`. `recorded` makes
-//! it nodes of graphs.
+//! it nodes of graphs, and `next` is the short way of a work that goes on with a burst.
 
+mod next;
 pub(crate) mod recorded;
 
 use std::ffi::c_void;

@@ -3,12 +3,22 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use super::super::device::is_current;
 use super::CudaStream;
 use super::burst::Burst;
 use crate::backend::Fault;
 use crate::backend::external::ExternalStream;
 use crate::backend::writers::{Line, Sources};
 use crate::error::{Error, Result};
+
+impl CudaStream {
+    /// The handle of a stream that is no default one, if its context is current.
+    #[inline]
+    pub(crate) fn handle_if_current(&self) -> Option<*mut c_void> {
+        let is_usable = !self.device.has_been_reset() && is_current(self.driver, self.context.0);
+        is_usable.then(|| self.raw.0.cast())
+    }
+}
 
 impl ExternalStream for CudaStream {
     /// Not of a default stream: its handle means another stream on each thread, or in each context.
