@@ -6,8 +6,8 @@ use std::ptr;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use ferrogrid_host::__private::{ExternalWork, Participant};
-use ferrogrid_host::{Error, Result};
+use ferrogrid_host::__private::{Access, ExternalWork, Participant};
+use ferrogrid_host::{Error, Result, Stream};
 
 use super::graph_share::GraphShare;
 use super::joining::in_group;
@@ -41,11 +41,11 @@ impl<'a> Target<'a> {
 }
 
 /// Ranks whose operations are locked, each once.
-struct Locked<'a>(Vec<(&'a Arc<Rank>, Guard<'a>)>);
+pub(super) struct Locked<'a>(Vec<(&'a Arc<Rank>, Guard<'a>)>);
 
 impl<'a> Locked<'a> {
     /// All groups lock in one order.
-    fn new(mut ranks: Vec<&'a Arc<Rank>>) -> Self {
+    pub(super) fn new(mut ranks: Vec<&'a Arc<Rank>>) -> Self {
         ranks.sort_by_key(|rank| Arc::as_ptr(rank).addr());
         ranks.dedup_by_key(|rank| Arc::as_ptr(rank));
         let locked: Vec<_> = ranks.into_iter().map(|rank| (rank, rank.lock_operations())).collect();
@@ -53,11 +53,11 @@ impl<'a> Locked<'a> {
         Locked(locked)
     }
 
-    fn ranks(&self) -> Vec<&'a Arc<Rank>> {
+    pub(super) fn ranks(&self) -> Vec<&'a Arc<Rank>> {
         self.0.iter().map(|(rank, _)| *rank).collect()
     }
 
-    fn operations(&mut self, rank: &Arc<Rank>) -> &mut Operations {
+    pub(super) fn operations(&mut self, rank: &Arc<Rank>) -> &mut Operations {
         let found = self.0.iter_mut().find(|(known, _)| Arc::ptr_eq(known, rank));
         &mut found.expect("all are locked").1
     }
@@ -88,10 +88,57 @@ pub(crate) fn enqueue_one(rank: &Arc<Rank>, call: Call, work: ExternalWork<'_>) 
     let (stream, comm) = (work.handle(&operations.line)?, rank.comm(&operations)?);
     let enqueued = Enqueued { rank, comm, stream, call: &call };
     let result = Operator::of(&enqueued).and_then(|operator| {
-        watchdog::during(&[rank], call.kind, || give(from_ref(&enqueued), from_ref(&operator)))
+        watchdog::during(&[rank], call.kind.number(), || give(from_ref(&enqueued), from_ref(&operator)))
     });
     let result =
         result.and_then(|()| watchdog::watch(rank, call.kind.name(), work.watch(&mut operations.line)?));
+    drop(operations);
+    result.map_err(|error| end(&[rank], error))
+}
+
+/// Enqueues a call that goes on with a burst (`WorkLine::next_handle`): between calls of NCCL, each line of code and data that is read
+/// is one that the processor's caches have lost. `None` if it must go the long way; then nothing has been done.
+pub(crate) fn enqueue_next(
+    rank: &Arc<Rank>,
+    call: &Call,
+    stream: &Stream,
+    accesses: &[Option<Access<'_>>; 2],
+) -> Option<Result<()>> {
+    let number = Operator::built_in(call.kind)?;
+    if call.kind.is_several() {
+        return None;
+    }
+    let operations = rank.lock_operations();
+    // A rank that is not looked at has to be listed first.
+    if rank.has_returned() || !rank.activity().is_listed() {
+        return None;
+    }
+    let handle = operations.line.next_handle(stream, accesses)?;
+    let enqueued = Enqueued { rank, comm: rank.comm(&operations).ok()?, stream: handle, call };
+    rank.activity().begin(call.kind.number());
+    // SAFETY: the communicator is live and locked; buffers are as long as the kind and count say, and need no order on the stream,
+    // which is live.
+    let given = unsafe { enqueued.give(rank.nccl(), number) };
+    rank.activity().end();
+    if given.is_ok() && operations.line.add() && rank.works().is_ok() {
+        return Some(Ok(()));
+    }
+    Some(settle_next(rank, call.kind, given, operations, stream, accesses))
+}
+
+/// What is left of `enqueue_next` if the call has failed, or the rank, or the burst has been closed meanwhile. A call may be counted in
+/// the burst and here, which makes no difference to a rank that has failed.
+#[cold]
+fn settle_next(
+    rank: &Arc<Rank>,
+    kind: Kind,
+    given: Result<()>,
+    mut operations: Guard<'_>,
+    stream: &Stream,
+    accesses: &[Option<Access<'_>>; 2],
+) -> Result<()> {
+    let watch = |()| watchdog::watch(rank, kind.name(), operations.line.watch_next(stream, accesses)?);
+    let result = given.and_then(watch);
     drop(operations);
     result.map_err(|error| end(&[rank], error))
 }
@@ -127,8 +174,9 @@ fn give_all(
     keep: impl FnOnce(&mut Locked<'_>) -> Result<()>,
 ) -> Result<()> {
     let (ranks, calls) = (locked.ranks(), calls(targets, &mut locked)?);
-    let given = Operator::of_all(&calls)
-        .and_then(|operators| watchdog::during(&ranks, calls[0].call.kind, || give(&calls, &operators)));
+    let given = Operator::of_all(&calls).and_then(|operators| {
+        watchdog::during(&ranks, calls[0].call.kind.number(), || give(&calls, &operators))
+    });
     // Before others can end the communicators: then they find the work. What is not kept is dropped here, before they are ended: a
     // communicator waits for its graphs.
     let result = given.and_then(|()| keep(&mut locked));
@@ -137,7 +185,7 @@ fn give_all(
 }
 
 /// Ends ranks of which a call has failed; gives the error.
-fn end(ranks: &[&Arc<Rank>], error: Error) -> Error {
+pub(super) fn end(ranks: &[&Arc<Rank>], error: Error) -> Error {
     // That of a call which has been ended says less.
     let error = ranks.iter().find_map(|rank| rank.works().err()).unwrap_or(error);
     // Some of it may have been enqueued, and may never end.
@@ -188,17 +236,32 @@ fn give(calls: &[Enqueued<'_>], operators: &[Operator<'_>]) -> Result<()> {
 }
 
 impl Enqueued<'_> {
-    /// The kernel with which NCCL scales the elements of a single rank leaves the last ones of some lengths as they are: it divides
-    /// the length by its number of blocks, one for each [`BYTES_OF_BLOCK`], and drops the remainder. So elements past a multiple of that
-    /// have a call of their own, for which there is one block.
+    /// Gives NCCL the call.
     ///
     /// # Safety
     /// As NCCL's functions require of the communicator, the buffers and the stream.
+    #[inline]
     unsafe fn give(&self, nccl: &Nccl, operator: c_int) -> Result<()> {
+        // SAFETY: passed on.
+        unsafe {
+            match self.rank.size() {
+                1 => self.give_alone(nccl, operator),
+                _ => self.give_part(nccl, operator, 0..self.call.count),
+            }
+        }
+    }
+
+    /// As `give`, of the only rank. The kernel with which NCCL scales the elements of a single rank leaves the last ones of some lengths
+    /// as they are: it divides the length by its number of blocks, one for each [`BYTES_OF_BLOCK`], and drops the remainder. So elements
+    /// past a multiple of that have a call of their own, for which there is one block.
+    ///
+    /// # Safety
+    /// As for `give`.
+    #[cold]
+    unsafe fn give_alone(&self, nccl: &Nccl, operator: c_int) -> Result<()> {
         let &Call { kind, element, count, .. } = self.call;
         let is_scaled = matches!(kind.reduction(), Some(Reduction::ScaledSum(_) | Reduction::Average));
-        let end =
-            if is_scaled && self.rank.size() == 1 { count % (BYTES_OF_BLOCK / element.size()) } else { 0 };
+        let end = if is_scaled { count % (BYTES_OF_BLOCK / element.size()) } else { 0 };
         let whole = count - end;
         // SAFETY: passed on; both are parts of the buffers.
         unsafe {
@@ -254,6 +317,7 @@ impl Enqueued<'_> {
     ///
     /// # Safety
     /// As for `give`.
+    #[inline(never)]
     unsafe fn give_messages(&self, nccl: &Nccl) -> Result<()> {
         let (rank, all) = (self.rank.rank(), 0..self.rank.size());
         // SAFETY: passed on; where there is a part for each rank, the buffers have that.
@@ -317,15 +381,23 @@ impl<'a> Operator<'a> {
     }
 
     fn of(call: &'a Enqueued<'a>) -> Result<Self> {
-        let number = match call.call.kind.reduction() {
-            Some(Reduction::Sum) | None => 0,
-            Some(Reduction::Product) => 1,
-            Some(Reduction::Max) => 2,
-            Some(Reduction::Min) => 3,
-            Some(Reduction::Average) => 4,
-            Some(Reduction::ScaledSum(factor)) => return Operator::scaled(call, factor),
-        };
-        Ok(Operator { number, made: None })
+        match (Operator::built_in(call.call.kind), call.call.kind.reduction()) {
+            (None, Some(Reduction::ScaledSum(factor))) => Operator::scaled(call, factor),
+            (number, _) => Ok(Operator { number: number.unwrap_or(0), made: None }),
+        }
+    }
+
+    /// The number of the reduction, unless it is made for a call; any for a kind without one.
+    #[inline]
+    fn built_in(kind: Kind) -> Option<c_int> {
+        match kind.reduction() {
+            Some(Reduction::Sum) | None => Some(0),
+            Some(Reduction::Product) => Some(1),
+            Some(Reduction::Max) => Some(2),
+            Some(Reduction::Min) => Some(3),
+            Some(Reduction::Average) => Some(4),
+            Some(Reduction::ScaledSum(_)) => None,
+        }
     }
 
     fn scaled(call: &'a Enqueued<'a>, factor: Scalar) -> Result<Self> {

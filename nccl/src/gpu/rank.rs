@@ -10,6 +10,7 @@ use ferrogrid_host::{Device, Error, NcclError, Result};
 use super::activity::Activity;
 use super::library::{Code, Comm, Nccl};
 use super::registered::Registration;
+use super::windows::WindowList;
 use crate::options::milliseconds;
 
 /// One rank. It is destroyed when it is dropped, which comes after all of its work: the watchdog has a share meanwhile.
@@ -35,6 +36,10 @@ pub(crate) struct Rank {
     returned: Mutex<Vec<Registration>>,
     /// Whether there may be some.
     has_returned: AtomicBool,
+    /// Its symmetric buffers.
+    windows: Mutex<WindowList>,
+    /// Locked while one more is made.
+    registering: Mutex<()>,
     /// How many shares graphs have of it. While there are any, the communicator for operations cannot be ended.
     graphs: AtomicUsize,
 }
@@ -70,6 +75,7 @@ impl Rank {
         let operations = Mutex::new(Operations { comm: Some(Handle(operations)), line: WorkLine::new() });
         let (device, failed) = (device.clone(), OnceLock::new());
         let (returned, has_returned) = (Mutex::default(), AtomicBool::new(false));
+        let (windows, registering) = (Mutex::default(), Mutex::default());
         let (activity, graphs) = (Activity::new(), AtomicUsize::new(0));
         Rank {
             nccl,
@@ -83,6 +89,8 @@ impl Rank {
             activity,
             returned,
             has_returned,
+            windows,
+            registering,
             graphs,
         }
     }
@@ -130,6 +138,7 @@ impl Rank {
     ///
     /// # Errors
     /// What the rank has failed with.
+    #[inline]
     pub(super) fn comm(&self, operations: &Operations) -> Result<Comm> {
         self.live(operations.comm)
     }
@@ -138,6 +147,7 @@ impl Rank {
     ///
     /// # Errors
     /// What the rank has failed with.
+    #[inline]
     pub(super) fn live(&self, handle: Option<Handle>) -> Result<Comm> {
         self.works()?;
         Ok(handle.expect("it is aborted after it has failed").0)
@@ -190,9 +200,15 @@ impl Rank {
         }
     }
 
+    /// Whether there may be registrations that are to be ended.
+    #[inline]
+    pub(super) fn has_returned(&self) -> bool {
+        self.has_returned.load(Ordering::Acquire)
+    }
+
     /// Ends the registrations that have been taken back.
     pub(super) fn end_returned(&self, operations: &Operations) {
-        if !self.has_returned.load(Ordering::Acquire) {
+        if !self.has_returned() {
             return;
         }
         // Before they are taken: what comes meanwhile sets it again.
@@ -204,6 +220,16 @@ impl Rank {
         }
         let comm = self.comm(operations).ok();
         returned.into_iter().for_each(|registration| registration.end(comm));
+    }
+
+    /// Its symmetric buffers.
+    pub(super) fn windows(&self) -> MutexGuard<'_, WindowList> {
+        lock(&self.windows)
+    }
+
+    /// To be held while a symmetric buffer is made, before operations are locked.
+    pub(super) fn lock_registering(&self) -> MutexGuard<'_, ()> {
+        lock(&self.registering)
     }
 
     /// A graph has a share from now on; operations are locked.
@@ -226,7 +252,20 @@ impl Rank {
 
 impl Drop for Rank {
     fn drop(&mut self) {
-        self.end_returned(&self.lock_operations());
+        let mut failed_windows = None;
+        let guard = self.lock_operations();
+        self.end_returned(&guard);
+        let is_usable = self.device.context().and_then(|context| context.set_current()).is_ok();
+        let (comm, windows) = (self.comm(&guard).ok(), std::mem::take(&mut *self.windows()));
+        drop(guard);
+        if let Some(comm) = comm.filter(|_| is_usable) {
+            windows.end(Some(comm));
+        } else if is_usable {
+            failed_windows = Some(windows);
+        } else {
+            // A device that has failed has no memory to free.
+            std::mem::forget(windows);
+        }
         let end = if self.failed.get().is_some() { self.nccl.comm_abort } else { self.nccl.comm_destroy };
         let operations = self.operations.get_mut().unwrap_or_else(PoisonError::into_inner);
         let parent = self.parent.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -234,6 +273,8 @@ impl Drop for Rank {
             // SAFETY: the handle is live and not used again; its work has run, as the watchdog has let go of it.
             let _ended = unsafe { end(comm) };
         }
+        // A communicator that has failed unmaps its windows when it is aborted.
+        failed_windows.into_iter().for_each(|windows| windows.end(None));
     }
 }
 
