@@ -92,6 +92,7 @@ impl Kind {
     }
 
     /// The root, with what it is called in messages, or the peer.
+    #[inline]
     pub(crate) fn named_rank(self) -> Option<(&'static str, usize)> {
         match self {
             Kind::Reduce(_, root) | Kind::Broadcast(root) | Kind::Gather(root) | Kind::Scatter(root) => {

@@ -62,6 +62,7 @@ impl Operation<'_> {
     /// conditional node, and for memory that nodes of the graph allocate; [`NcclError`] if the communicator has failed; or if the device fails. What other
     /// ranks do wrong, or fail to do, is an error of the next call that waits for the stream, within the communicator's
     /// time-out.
+    #[inline]
     pub fn enqueue(self, stream: &Stream) -> Result<()> {
         if let Backend::Gpu(rank) = self.communicator.backend()
             && let Ok(prepared) = &self.prepared
@@ -74,6 +75,7 @@ impl Operation<'_> {
 
     /// As `enqueue`, if it is not the next operation of a burst.
     #[cold]
+    #[inline(never)]
     fn enqueue_first(self, stream: &Stream) -> Result<()> {
         if let Backend::Gpu(rank) = self.communicator.backend()
             && ExternalWork::recording_of(stream).is_none()
@@ -160,6 +162,7 @@ impl Communicator {
         Operation { communicator: self, prepared }
     }
 
+    #[inline] // Where the kind is known, most of it goes.
     fn prepare<'a>(
         &self,
         kind: Kind,
