@@ -95,9 +95,12 @@ impl<'b> Rank<'b> {
         let count = (1 << SIZES.end()) / size_of::<f32>();
         let elements: Vec<f32> = (0..count).map(|index| element(rank, index)).collect();
         // Only with our communicator: the other side shows what that brings.
-        let is_registered = std::env::var_os("FERROGRID_BENCH_REGISTERED").is_some();
-        let zeros =
-            || if is_registered { ours.registered_zeros(&stream, count) } else { stream.zeros(count) };
+        let registered = std::env::var("FERROGRID_BENCH_REGISTERED");
+        let zeros = || match registered.as_deref() {
+            Ok("symmetric") => ours.symmetric_zeros(&stream, count),
+            Ok(_) => ours.registered_zeros(&stream, count),
+            Err(_) => stream.zeros(count),
+        };
         let (mut source, target) = (zeros()?, RefCell::new(zeros()?));
         stream.upload_into(&elements, &mut source)?;
         Ok(Rank { ours, theirs, stream, source, target, barrier })

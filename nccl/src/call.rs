@@ -39,8 +39,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The number after those of operations: registering symmetric memory, which waits for other ranks, too.
+    pub(crate) const SYMMETRIC_ZEROS: usize = 10;
+
     /// The names of the functions, by `number`.
-    pub(crate) const NAMES: [&str; 10] = [
+    pub(crate) const NAMES: [&str; 11] = [
         "all_reduce",
         "reduce",
         "broadcast",
@@ -51,6 +54,7 @@ impl Kind {
         "scatter",
         "send",
         "recv",
+        "symmetric_zeros",
     ];
 
     /// The name of the function.
@@ -88,6 +92,7 @@ impl Kind {
     }
 
     /// The root, with what it is called in messages, or the peer.
+    #[inline]
     pub(crate) fn named_rank(self) -> Option<(&'static str, usize)> {
         match self {
             Kind::Reduce(_, root) | Kind::Broadcast(root) | Kind::Gather(root) | Kind::Scatter(root) => {

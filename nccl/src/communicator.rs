@@ -217,6 +217,7 @@ impl Communicator {
     }
 
     /// How many ranks there are (`ncclCommCount`).
+    #[inline]
     pub fn size(&self) -> usize {
         self.size
     }
@@ -333,6 +334,7 @@ impl Communicator {
         }
     }
 
+    #[inline]
     pub(crate) fn backend(&self) -> &Backend {
         &self.backend
     }

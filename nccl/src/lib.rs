@@ -19,6 +19,7 @@
 //! | `ncclSend`, `ncclRecv` | [`Communicator::send`], [`Communicator::recv`] |
 //! | `ncclDataType_t` | [`Element`] |
 //! | `ncclMemAlloc`, `ncclCommRegister`, `ncclCommDeregister`, `ncclMemFree` | [`Communicator::registered_zeros`], and dropping the buffer |
+//! | `ncclCommWindowRegister`, `ncclCommWindowDeregister` | [`Communicator::symmetric_zeros`], [`Communicator::symmetric_zeros_all`], and dropping the buffer |
 //! | `ncclGetVersion`, `libnccl.so.2` | [`version`]; the variable `FERROGRID_NCCL` |
 //!
 //! # On GPUs
@@ -46,6 +47,7 @@ mod options;
 mod process;
 mod reduce_op;
 mod registration;
+mod symmetric;
 mod unique_id;
 
 pub use communicator::Communicator;

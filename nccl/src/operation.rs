@@ -7,7 +7,7 @@ use ferrogrid_host::{NcclError, Result, Stream};
 
 use crate::call::{Call, Kind};
 use crate::communicator::{Backend, Communicator};
-use crate::element::Element;
+use crate::element::{Element, ElementType};
 use crate::gpu;
 use crate::group::{Group, check_stream};
 
@@ -62,7 +62,21 @@ impl Operation<'_> {
     /// conditional node, and for memory that nodes of the graph allocate; [`NcclError`] if the communicator has failed; or if the device fails. What other
     /// ranks do wrong, or fail to do, is an error of the next call that waits for the stream, within the communicator's
     /// time-out.
+    #[inline]
     pub fn enqueue(self, stream: &Stream) -> Result<()> {
+        if let Backend::Gpu(rank) = self.communicator.backend()
+            && let Ok(prepared) = &self.prepared
+            && let Some(enqueued) = gpu::enqueue_next(rank, &prepared.call, stream, &prepared.accesses)
+        {
+            return enqueued;
+        }
+        self.enqueue_first(stream)
+    }
+
+    /// As `enqueue`, if it is not the next operation of a burst.
+    #[cold]
+    #[inline(never)]
+    fn enqueue_first(self, stream: &Stream) -> Result<()> {
         if let Backend::Gpu(rank) = self.communicator.backend()
             && ExternalWork::recording_of(stream).is_none()
         {
@@ -144,13 +158,15 @@ impl Communicator {
         buffers: Buffers<'a>,
         (source, target): (Extent, Extent),
     ) -> Operation<'a> {
-        let prepared = self.prepare::<T>(kind, buffers, source, target);
+        let prepared = self.prepare(kind, T::TYPE, buffers, source, target);
         Operation { communicator: self, prepared }
     }
 
-    fn prepare<'a, T: Element>(
+    #[inline] // Where the kind is known, most of it goes.
+    fn prepare<'a>(
         &self,
         kind: Kind,
+        element: ElementType,
         buffers: Buffers<'a>,
         source: Extent,
         target: Extent,
@@ -165,7 +181,7 @@ impl Communicator {
         let count = self.count(kind.name(), lengths)?;
         let call = Call {
             kind,
-            element: T::TYPE,
+            element,
             count,
             source: buffers.source.map_or(std::ptr::null(), |(start, _)| start),
             target: buffers.target.map_or(std::ptr::null_mut(), |(start, _)| start),
@@ -174,7 +190,24 @@ impl Communicator {
     }
 
     /// The count that follows from the source, or if there is none from the target; both must agree.
+    #[inline]
     fn count(&self, operation: &'static str, lengths: [(Option<usize>, Extent); 2]) -> Result<usize> {
+        let size = self.size();
+        match lengths {
+            [(Some(source), Extent::Whole), (Some(target), Extent::Whole)] if source == target => Ok(source),
+            // Multiplied: a division takes as long as twenty other instructions.
+            [(Some(part), Extent::Whole), (Some(whole), Extent::PerRank)]
+            | [(Some(whole), Extent::PerRank), (Some(part), Extent::Whole)]
+                if part.checked_mul(size) == Some(whole) =>
+            {
+                Ok(part)
+            }
+            _ => self.count_checked(operation, lengths),
+        }
+    }
+
+    #[cold]
+    fn count_checked(&self, operation: &'static str, lengths: [(Option<usize>, Extent); 2]) -> Result<usize> {
         let size = self.size();
         let error = |buffer, length, expected: String| NcclError::Length {
             operation,

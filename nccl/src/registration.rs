@@ -40,8 +40,7 @@ impl Communicator {
     /// communicator has failed with; as [`Stream::zeros`].
     pub fn registered_zeros<T: Element + Pod>(&self, stream: &Stream, len: usize) -> Result<DeviceBuffer<T>> {
         group::check(self, stream, "registered_zeros")?;
-        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
-        let bytes = bytes.ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;
+        let bytes = bytes_of::<T>(len)?;
         let Backend::Gpu(rank) = self.backend() else { return stream.zeros(len) };
         if bytes == 0 {
             return stream.zeros(len);
@@ -55,4 +54,10 @@ impl Communicator {
         stream.fill_into(T::zeroed(), &mut buffer)?;
         Ok(buffer)
     }
+}
+
+/// The bytes of a buffer.
+pub(crate) fn bytes_of<T>(len: usize) -> Result<usize> {
+    let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
+    bytes.ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })
 }

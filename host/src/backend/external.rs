@@ -23,15 +23,14 @@ pub(crate) trait ExternalStream {
         Err(refused())
     }
 
-    /// The driver's handle, for a library that enqueues the next work in `line` on it from any thread; the stream's context is
-    /// current.
-    fn external_handle(&self, _line: &Line) -> Result<*mut c_void> {
+    /// The driver's handle, for a library that enqueues the next work of a line on it from any thread; the stream's context is
+    /// current. The work is to extend the stream's burst, or else ends that.
+    fn external_handle(&self, _extends_burst: bool) -> Result<*mut c_void> {
         Err(refused())
     }
 
-    /// To be called when a library has enqueued the next work in `line`. Gives the burst that it is part of, and whether that is
-    /// new.
-    fn extend_burst(&self, _line: &Line) -> Result<(Arc<Burst>, bool)> {
+    /// To be called when a library has enqueued the next work in `line`. Gives a burst that begins with it.
+    fn begin_burst(&self, _line: &Line) -> Result<Arc<Burst>> {
         Err(refused())
     }
 

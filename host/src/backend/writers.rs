@@ -43,13 +43,6 @@ impl Line {
         let place = self.next.fetch_add(1, Ordering::Relaxed);
         Outcome { turn: Some((self.id, place)), ..Outcome::default() }
     }
-
-    /// Whether no work has come after that of `outcome`.
-    pub(crate) fn is_last(&self, outcome: &Outcome) -> bool {
-        outcome
-            .turn
-            .is_some_and(|(line, place)| line == self.id && place + 1 == self.next.load(Ordering::Relaxed))
-    }
 }
 
 impl Outcome {

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::backend::writers::Effect;
+use crate::backend::writers::{Effect, Outcome};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
@@ -80,6 +80,16 @@ impl<'a> Access<'a> {
     /// What a launch with it does to the results that the memory holds.
     pub(crate) fn effect(&self) -> Effect<'a> {
         (self.memory().writers(), self.usage(), self.is_whole())
+    }
+
+    /// Whether `begin` has nothing to do for the stream of that id, and a work of `current`, which may fail, leaves the names of
+    /// writers as they are.
+    #[inline]
+    pub(crate) fn goes_on(&self, stream: u64, current: *const Outcome) -> bool {
+        let (usage, memory) = (NonZero::get(self.tagged.addr()) & USE, self.memory());
+        let writer = memory.writers().address();
+        let is_named = writer == current.addr() || usage == Use::Read as usize && writer == 0;
+        usage & PART == 0 && is_named && memory.is_alone_by(stream)
     }
 
     /// 0 if `begin` has nothing to do for the stream of that id, and nothing wrote the memory that may have failed. A launch

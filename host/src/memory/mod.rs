@@ -275,6 +275,12 @@ impl Memory {
         self.order.is_alone(stream, Use::Read)
     }
 
+    /// As `is_alone`, for the stream of that id.
+    #[inline]
+    pub(crate) fn is_alone_by(&self, stream: u64) -> bool {
+        self.order.owner() == stream
+    }
+
     /// 0 if a use by the stream of that id, not of a part, has nothing to wait for or to be entered, and nothing wrote the memory
     /// that may have failed.
     #[inline]

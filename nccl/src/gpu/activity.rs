@@ -51,10 +51,15 @@ impl Activity {
         self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call begins; operations are locked.
-    pub(super) fn begin(&self, kind: Kind) {
+    #[inline]
+    pub(super) fn is_listed(&self) -> bool {
+        self.is_listed.load(Ordering::Relaxed)
+    }
+
+    /// A call of the function with that number in `Kind::NAMES` begins; operations are locked.
+    pub(super) fn begin(&self, function: usize) {
         let earlier = self.call.load(Ordering::Relaxed) | KIND;
-        self.call.store(earlier + 2 + kind.number() as u64, Ordering::Relaxed);
+        self.call.store(earlier + 2 + function as u64, Ordering::Relaxed);
     }
 
     /// The call has returned.

@@ -6,13 +6,13 @@ use std::ptr;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use ferrogrid_host::__private::{ExternalWork, Participant};
-use ferrogrid_host::{Error, Result};
+use ferrogrid_host::__private::{Access, ExternalWork, Participant};
+use ferrogrid_host::{Error, Result, Stream};
 
 use super::graph_share::GraphShare;
 use super::joining::in_group;
-use super::library::{Code, Nccl};
-use super::rank::{Guard, Handle, Rank};
+use super::library::{Code, Comm, Nccl};
+use super::rank::{Guard, Operations, Rank};
 use super::watchdog;
 use crate::call::{Call, Kind};
 use crate::communicator::{Backend, Communicator};
@@ -33,42 +33,121 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn of(ready: &Ready<'a>) -> Result<Self> {
+    fn of(ready: &Ready<'a>, locked: &mut Locked<'_>) -> Result<Self> {
         let rank = rank_of(ready.communicator);
-        Ok(Target { rank, stream: ready.work.handle(rank.line())?, call: ready.call })
+        let stream = ready.work.handle(&locked.operations(rank).line)?;
+        Ok(Target { rank, stream, call: ready.call })
+    }
+}
+
+/// Ranks whose operations are locked, each once.
+pub(super) struct Locked<'a>(Vec<(&'a Arc<Rank>, Guard<'a>)>);
+
+impl<'a> Locked<'a> {
+    /// All groups lock in one order.
+    pub(super) fn new(mut ranks: Vec<&'a Arc<Rank>>) -> Self {
+        ranks.sort_by_key(|rank| Arc::as_ptr(rank).addr());
+        ranks.dedup_by_key(|rank| Arc::as_ptr(rank));
+        let locked: Vec<_> = ranks.into_iter().map(|rank| (rank, rank.lock_operations())).collect();
+        locked.iter().for_each(|(rank, operations)| rank.end_returned(operations));
+        Locked(locked)
+    }
+
+    pub(super) fn ranks(&self) -> Vec<&'a Arc<Rank>> {
+        self.0.iter().map(|(rank, _)| *rank).collect()
+    }
+
+    pub(super) fn operations(&mut self, rank: &Arc<Rank>) -> &mut Operations {
+        let found = self.0.iter_mut().find(|(known, _)| Arc::ptr_eq(known, rank));
+        &mut found.expect("all are locked").1
     }
 }
 
 /// A call, its rank, and the handles that NCCL takes.
 struct Enqueued<'a> {
     rank: &'a Arc<Rank>,
-    comm: Handle,
+    comm: Comm,
     stream: *mut c_void,
     call: &'a Call,
 }
 
 /// Enqueues calls whose memory is ordered, and has them watched.
 pub(crate) fn enqueue(ready: Vec<Ready<'_>>) -> Result<()> {
-    let targets = ready.iter().map(Target::of).collect::<Result<Vec<_>>>()?;
-    give_all(&targets, || watch(ready))
+    if ready.is_empty() {
+        return Ok(());
+    }
+    let mut locked = Locked::new(ready.iter().map(|ready| rank_of(ready.communicator)).collect());
+    let targets = ready.iter().map(|ready| Target::of(ready, &mut locked)).collect::<Result<Vec<_>>>()?;
+    give_all(locked, &targets, |locked| watch(ready, locked))
 }
 
 /// As `enqueue`, of one call: without lists, and without a group if NCCL has a function for it.
 pub(crate) fn enqueue_one(rank: &Arc<Rank>, call: Call, work: ExternalWork<'_>) -> Result<()> {
-    let guard = rank.lock_operations();
-    rank.end_returned(&guard);
-    let (stream, comm) = (work.handle(rank.line())?, rank.handle(&guard)?);
+    let mut operations = rank.lock_operations();
+    rank.end_returned(&operations);
+    let (stream, comm) = (work.handle(&operations.line)?, rank.comm(&operations)?);
     let enqueued = Enqueued { rank, comm, stream, call: &call };
     let result = Operator::of(&enqueued).and_then(|operator| {
-        watchdog::during(&[rank], call.kind, || give(from_ref(&enqueued), from_ref(&operator)))
+        watchdog::during(&[rank], call.kind.number(), || give(from_ref(&enqueued), from_ref(&operator)))
     });
-    let result = result.and_then(|()| watchdog::watch(rank, call.kind.name(), work.watch(rank.line())?));
-    drop(guard);
+    let result =
+        result.and_then(|()| watchdog::watch(rank, call.kind.name(), work.watch(&mut operations.line)?));
+    drop(operations);
+    result.map_err(|error| end(&[rank], error))
+}
+
+/// Enqueues a call that goes on with a burst (`WorkLine::next_handle`): between calls of NCCL, each line of code and data that is read
+/// is one that the processor's caches have lost. `None` if it must go the long way; then nothing has been done.
+pub(crate) fn enqueue_next(
+    rank: &Arc<Rank>,
+    call: &Call,
+    stream: &Stream,
+    accesses: &[Option<Access<'_>>; 2],
+) -> Option<Result<()>> {
+    let number = Operator::built_in(call.kind)?;
+    if call.kind.is_several() {
+        return None;
+    }
+    let operations = rank.lock_operations();
+    // A rank that is not looked at has to be listed first.
+    if rank.has_returned() || !rank.activity().is_listed() {
+        return None;
+    }
+    let handle = operations.line.next_handle(stream, accesses)?;
+    let enqueued = Enqueued { rank, comm: rank.comm(&operations).ok()?, stream: handle, call };
+    rank.activity().begin(call.kind.number());
+    // SAFETY: the communicator is live and locked; buffers are as long as the kind and count say, and need no order on the stream,
+    // which is live.
+    let given = unsafe { enqueued.give(rank.nccl(), number) };
+    rank.activity().end();
+    if given.is_ok() && operations.line.add() && rank.works().is_ok() {
+        return Some(Ok(()));
+    }
+    Some(settle_next(rank, call.kind, given, operations, stream, accesses))
+}
+
+/// What is left of `enqueue_next` if the call has failed, or the rank, or the burst has been closed meanwhile. A call may be counted in
+/// the burst and here, which makes no difference to a rank that has failed.
+#[cold]
+fn settle_next(
+    rank: &Arc<Rank>,
+    kind: Kind,
+    given: Result<()>,
+    mut operations: Guard<'_>,
+    stream: &Stream,
+    accesses: &[Option<Access<'_>>; 2],
+) -> Result<()> {
+    let watch = |()| watchdog::watch(rank, kind.name(), operations.line.watch_next(stream, accesses)?);
+    let result = given.and_then(watch);
+    drop(operations);
     result.map_err(|error| end(&[rank], error))
 }
 
 /// Adds calls to graphs, those of each graph as one node: what NCCL enqueues for them on a stream that is captured.
 pub(crate) fn record(recorded: Vec<Recorded<'_>>) -> Result<()> {
+    if recorded.is_empty() {
+        return Ok(());
+    }
     let (mut targets, mut captured) = (Vec::new(), Vec::new());
     for recorded in recorded {
         let label = recorded.label();
@@ -79,7 +158,8 @@ pub(crate) fn record(recorded: Vec<Recorded<'_>>) -> Result<()> {
         }
         captured.push((work, label, ranks));
     }
-    give_all(&targets, || {
+    let locked = Locked::new(targets.iter().map(|target| target.rank).collect());
+    give_all(locked, &targets, |_| {
         captured.into_iter().try_for_each(|(work, label, ranks)| {
             let share = |rank| Arc::new(GraphShare::new(rank)) as Arc<dyn Participant>;
             work.finish(label, ranks.into_iter().map(share).collect())
@@ -88,28 +168,24 @@ pub(crate) fn record(recorded: Vec<Recorded<'_>>) -> Result<()> {
 }
 
 /// Gives NCCL the calls as one group, and then calls `keep`. If it fails, so do the ranks.
-fn give_all(targets: &[Target<'_>], keep: impl FnOnce() -> Result<()>) -> Result<()> {
-    if targets.is_empty() {
-        return Ok(());
-    }
-    // All groups lock in one order.
-    let mut distinct: Vec<&Arc<Rank>> = targets.iter().map(|target| target.rank).collect();
-    distinct.sort_by_key(|rank| Arc::as_ptr(rank).addr());
-    distinct.dedup_by_key(|rank| Arc::as_ptr(rank));
-    let guards: Vec<_> = distinct.iter().map(|rank| (*rank, rank.lock_operations())).collect();
-    guards.iter().for_each(|(rank, guard)| rank.end_returned(guard));
-    let calls = calls(targets, &guards)?;
-    let given = Operator::of_all(&calls)
-        .and_then(|operators| watchdog::during(&distinct, calls[0].call.kind, || give(&calls, &operators)));
+fn give_all(
+    mut locked: Locked<'_>,
+    targets: &[Target<'_>],
+    keep: impl FnOnce(&mut Locked<'_>) -> Result<()>,
+) -> Result<()> {
+    let (ranks, calls) = (locked.ranks(), calls(targets, &mut locked)?);
+    let given = Operator::of_all(&calls).and_then(|operators| {
+        watchdog::during(&ranks, calls[0].call.kind.number(), || give(&calls, &operators))
+    });
     // Before others can end the communicators: then they find the work. What is not kept is dropped here, before they are ended: a
     // communicator waits for its graphs.
-    let result = given.and_then(|()| keep());
-    drop(guards);
-    result.map_err(|error| end(&distinct, error))
+    let result = given.and_then(|()| keep(&mut locked));
+    drop(locked);
+    result.map_err(|error| end(&ranks, error))
 }
 
 /// Ends ranks of which a call has failed; gives the error.
-fn end(ranks: &[&Arc<Rank>], error: Error) -> Error {
+pub(super) fn end(ranks: &[&Arc<Rank>], error: Error) -> Error {
     // That of a call which has been ended says less.
     let error = ranks.iter().find_map(|rank| rank.works().err()).unwrap_or(error);
     // Some of it may have been enqueued, and may never end.
@@ -117,11 +193,10 @@ fn end(ranks: &[&Arc<Rank>], error: Error) -> Error {
     error
 }
 
-/// The calls, with the handles of their ranks, which are locked.
-fn calls<'a>(targets: &'a [Target<'_>], guards: &[(&Arc<Rank>, Guard<'_>)]) -> Result<Vec<Enqueued<'a>>> {
+/// The calls, with the communicators of their ranks.
+fn calls<'a>(targets: &'a [Target<'_>], locked: &mut Locked<'_>) -> Result<Vec<Enqueued<'a>>> {
     let call = |target: &'a Target<'_>| {
-        let guard = guards.iter().find(|(known, _)| Arc::ptr_eq(known, target.rank));
-        let comm = target.rank.handle(&guard.expect("all are locked").1)?;
+        let comm = target.rank.comm(locked.operations(target.rank))?;
         Ok(Enqueued { rank: target.rank, comm, stream: target.stream, call: &target.call })
     };
     targets.iter().map(call).collect()
@@ -135,10 +210,10 @@ fn rank_of(communicator: &Communicator) -> &Arc<Rank> {
 }
 
 /// Hands all calls that have been enqueued to the watchdog, also those after one whose rank has failed.
-fn watch(ready: Vec<Ready<'_>>) -> Result<()> {
+fn watch(ready: Vec<Ready<'_>>, locked: &mut Locked<'_>) -> Result<()> {
     let watch = |ready: Ready<'_>| {
         let (rank, operation) = (rank_of(ready.communicator), ready.call.kind.name());
-        let work = ready.work.watch(rank.line())?;
+        let work = ready.work.watch(&mut locked.operations(rank).line)?;
         watchdog::watch(rank, operation, work)
     };
     ready.into_iter().map(watch).fold(Ok(()), Result::and)
@@ -161,17 +236,32 @@ fn give(calls: &[Enqueued<'_>], operators: &[Operator<'_>]) -> Result<()> {
 }
 
 impl Enqueued<'_> {
-    /// The kernel with which NCCL scales the elements of a single rank leaves the last ones of some lengths as they are: it divides
-    /// the length by its number of blocks, one for each [`BYTES_OF_BLOCK`], and drops the remainder. So elements past a multiple of that
-    /// have a call of their own, for which there is one block.
+    /// Gives NCCL the call.
     ///
     /// # Safety
     /// As NCCL's functions require of the communicator, the buffers and the stream.
+    #[inline]
     unsafe fn give(&self, nccl: &Nccl, operator: c_int) -> Result<()> {
+        // SAFETY: passed on.
+        unsafe {
+            match self.rank.size() {
+                1 => self.give_alone(nccl, operator),
+                _ => self.give_part(nccl, operator, 0..self.call.count),
+            }
+        }
+    }
+
+    /// As `give`, of the only rank. The kernel with which NCCL scales the elements of a single rank leaves the last ones of some lengths
+    /// as they are: it divides the length by its number of blocks, one for each [`BYTES_OF_BLOCK`], and drops the remainder. So elements
+    /// past a multiple of that have a call of their own, for which there is one block.
+    ///
+    /// # Safety
+    /// As for `give`.
+    #[cold]
+    unsafe fn give_alone(&self, nccl: &Nccl, operator: c_int) -> Result<()> {
         let &Call { kind, element, count, .. } = self.call;
         let is_scaled = matches!(kind.reduction(), Some(Reduction::ScaledSum(_) | Reduction::Average));
-        let end =
-            if is_scaled && self.rank.size() == 1 { count % (BYTES_OF_BLOCK / element.size()) } else { 0 };
+        let end = if is_scaled { count % (BYTES_OF_BLOCK / element.size()) } else { 0 };
         let whole = count - end;
         // SAFETY: passed on; both are parts of the buffers.
         unsafe {
@@ -189,7 +279,7 @@ impl Enqueued<'_> {
     unsafe fn give_part(&self, nccl: &Nccl, operator: c_int, part: Range<usize>) -> Result<()> {
         let &Call { kind, element, source, target, .. } = self.call;
         let (count, start) = (part.len(), part.start * element.size());
-        let (comm, stream, element) = (self.comm.0, self.stream, element as c_int);
+        let (comm, stream, element) = (self.comm, self.stream, element as c_int);
         let from = source.wrapping_add(start).cast::<c_void>();
         let to = target.wrapping_add(start).cast::<c_void>();
         // SAFETY: passed on.
@@ -227,6 +317,7 @@ impl Enqueued<'_> {
     ///
     /// # Safety
     /// As for `give`.
+    #[inline(never)]
     unsafe fn give_messages(&self, nccl: &Nccl) -> Result<()> {
         let (rank, all) = (self.rank.rank(), 0..self.rank.size());
         // SAFETY: passed on; where there is a part for each rank, the buffers have that.
@@ -262,7 +353,7 @@ impl Enqueued<'_> {
         let from = self.call.source.wrapping_add(part * count * element.size()).cast();
         // SAFETY: passed on.
         let code =
-            unsafe { (nccl.send)(from, count, element as c_int, peer as c_int, self.comm.0, self.stream) };
+            unsafe { (nccl.send)(from, count, element as c_int, peer as c_int, self.comm, self.stream) };
         nccl.check("ncclSend", self.rank.rank(), code)
     }
 
@@ -272,8 +363,7 @@ impl Enqueued<'_> {
         let (element, count) = (self.call.element, self.call.count);
         let to = self.call.target.wrapping_add(part * count * element.size()).cast();
         // SAFETY: passed on.
-        let code =
-            unsafe { (nccl.recv)(to, count, element as c_int, peer as c_int, self.comm.0, self.stream) };
+        let code = unsafe { (nccl.recv)(to, count, element as c_int, peer as c_int, self.comm, self.stream) };
         nccl.check("ncclRecv", self.rank.rank(), code)
     }
 }
@@ -291,24 +381,31 @@ impl<'a> Operator<'a> {
     }
 
     fn of(call: &'a Enqueued<'a>) -> Result<Self> {
-        let number = match call.call.kind.reduction() {
-            Some(Reduction::Sum) | None => 0,
-            Some(Reduction::Product) => 1,
-            Some(Reduction::Max) => 2,
-            Some(Reduction::Min) => 3,
-            Some(Reduction::Average) => 4,
-            Some(Reduction::ScaledSum(factor)) => return Operator::scaled(call, factor),
-        };
-        Ok(Operator { number, made: None })
+        match (Operator::built_in(call.call.kind), call.call.kind.reduction()) {
+            (None, Some(Reduction::ScaledSum(factor))) => Operator::scaled(call, factor),
+            (number, _) => Ok(Operator { number: number.unwrap_or(0), made: None }),
+        }
+    }
+
+    /// The number of the reduction, unless it is made for a call; any for a kind without one.
+    #[inline]
+    fn built_in(kind: Kind) -> Option<c_int> {
+        match kind.reduction() {
+            Some(Reduction::Sum) | None => Some(0),
+            Some(Reduction::Product) => Some(1),
+            Some(Reduction::Max) => Some(2),
+            Some(Reduction::Min) => Some(3),
+            Some(Reduction::Average) => Some(4),
+            Some(Reduction::ScaledSum(_)) => None,
+        }
     }
 
     fn scaled(call: &'a Enqueued<'a>, factor: Scalar) -> Result<Self> {
         let (nccl, element) = (call.rank.nccl(), call.call.element as c_int);
         let (mut number, factor) = (0, ptr::from_ref(&factor).cast_mut().cast());
         // SAFETY: the communicator is live and locked; the factor is an element, and read before this returns.
-        let code = unsafe {
-            (nccl.red_op_create_pre_mul_sum)(&mut number, factor, element, ON_THE_HOST, call.comm.0)
-        };
+        let code =
+            unsafe { (nccl.red_op_create_pre_mul_sum)(&mut number, factor, element, ON_THE_HOST, call.comm) };
         let created: Result<(), Error> = nccl.check("ncclRedOpCreatePreMulSum", call.rank.rank(), code);
         created.map(|()| Operator { number, made: Some(call) })
     }
@@ -318,7 +415,7 @@ impl Drop for Operator<'_> {
     fn drop(&mut self) {
         if let Some(call) = self.made {
             // SAFETY: made with this communicator, which is live and locked; no call is given it any more.
-            let _destroyed: Code = unsafe { (call.rank.nccl().red_op_destroy)(self.number, call.comm.0) };
+            let _destroyed: Code = unsafe { (call.rank.nccl().red_op_destroy)(self.number, call.comm) };
         }
     }
 }

@@ -34,8 +34,8 @@ impl Participant for GraphShare {
 
     fn launched(&self, work: &LaunchedWork<'_>) -> Result<()> {
         // Works are watched in the order of their line.
-        let _locked = self.0.lock_operations();
-        watchdog::watch(&self.0, OPERATION, work.watch(self.0.line())?)
+        let mut operations = self.0.lock_operations();
+        watchdog::watch(&self.0, OPERATION, work.watch(&mut operations.line)?)
     }
 }
 

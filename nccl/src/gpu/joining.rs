@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ferrogrid_host::{Device, Result};
 
 use super::library::{Code, Comm, Config, Nccl, RawId};
-use super::rank::{Guard, Rank, status, timed_out};
+use super::rank::{Rank, status, timed_out};
 use super::watchdog;
 use crate::options::deadline;
 use crate::unique_id::{BYTES, UniqueId};
@@ -208,8 +208,8 @@ fn parts(ranks: &[Choice<'_>]) -> Result<Vec<Option<Arc<Rank>>>> {
     locks.sort_by_key(|(_, rank)| Arc::as_ptr(rank).addr());
     let mut guards: Vec<_> = locks.iter().map(|(index, rank)| (*index, rank.lock_parent())).collect();
     guards.sort_by_key(|(index, _)| *index);
-    let handle = |((_, guard), (rank, _)): (&(usize, Guard<'_>), &Choice<'_>)| Ok(rank.handle(guard)?.0);
-    let parents = guards.iter().zip(ranks).map(handle).collect::<Result<Vec<_>>>()?;
+    let parents = guards.iter().zip(ranks).map(|((_, guard), (rank, _))| rank.live(**guard));
+    let parents = parents.collect::<Result<Vec<_>>>()?;
     let seats: Vec<Seat<'_>> = ranks.iter().map(|(rank, _)| Seat::of(rank)).collect();
     // What is split from a parent shares its flag, and would be ended with it. So parts are split from a copy, which does not share.
     let key = |index: usize| (0, number(seats[index].rank));

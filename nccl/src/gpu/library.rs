@@ -166,8 +166,32 @@ impl Nccl {
     }
 }
 
+/// The functions for windows, which NCCL has from 2.27 on.
+pub(super) struct Windows {
+    /// Communicator, memory, bytes, window (null if the GPUs allow none), flags. All ranks call it.
+    pub(super) register: unsafe extern "C" fn(Comm, *mut c_void, usize, *mut *mut c_void, c_int) -> Code,
+    /// Communicator, window.
+    pub(super) deregister: unsafe extern "C" fn(Comm, *mut c_void) -> Code,
+}
+
+impl Windows {
+    /// Those of the library that is open; `None` if it is older.
+    pub(super) fn get() -> Option<&'static Windows> {
+        loaded().ok()?.windows.as_ref()
+    }
+
+    fn find(library: &'static Library) -> Option<Self> {
+        // SAFETY: the signatures are those of NVIDIA's header.
+        let (register, deregister) = unsafe {
+            (library.get(b"ncclCommWindowRegister").ok()?, library.get(b"ncclCommWindowDeregister").ok()?)
+        };
+        Some(Windows { register: *register, deregister: *deregister })
+    }
+}
+
 struct Loaded {
     functions: Nccl,
+    windows: Option<Windows>,
     version: (u32, u32, u32),
 }
 
@@ -208,7 +232,7 @@ fn open(path: &Path) -> Result<Loaded> {
         let path = path.display().to_string().into();
         return Err(NcclError::TooOld { path, found: version, needed: NEEDED }.into());
     }
-    Ok(Loaded { functions: Nccl::find(library, path)?, version })
+    Ok(Loaded { functions: Nccl::find(library, path)?, windows: Windows::find(library), version })
 }
 
 fn version_of(library: &Library, path: &Path) -> Result<(u32, u32, u32), NcclError> {

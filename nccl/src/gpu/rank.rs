@@ -10,6 +10,7 @@ use ferrogrid_host::{Device, Error, NcclError, Result};
 use super::activity::Activity;
 use super::library::{Code, Comm, Nccl};
 use super::registered::Registration;
+use super::windows::WindowList;
 use crate::options::milliseconds;
 
 /// One rank. It is destroyed when it is dropped, which comes after all of its work: the watchdog has a share meanwhile.
@@ -26,20 +27,29 @@ pub(crate) struct Rank {
     timeout: Duration,
     /// Its calls do not block. None when it has been aborted.
     parent: Mutex<Option<Handle>>,
-    /// Split from the parent. Locked during each call; none when it has been aborted.
-    operations: Mutex<Option<Handle>>,
+    operations: Mutex<Operations>,
     /// Why it is aborted, which comes first.
     failed: OnceLock<Error>,
-    /// Of its operations.
-    line: WorkLine,
     /// What of them has not ended.
     activity: Activity,
     /// Registrations that are to be ended.
     returned: Mutex<Vec<Registration>>,
     /// Whether there may be some.
     has_returned: AtomicBool,
+    /// Its symmetric buffers.
+    windows: Mutex<WindowList>,
+    /// Locked while one more is made.
+    registering: Mutex<()>,
     /// How many shares graphs have of it. While there are any, the communicator for operations cannot be ended.
     graphs: AtomicUsize,
+}
+
+/// What operations use, locked during each call.
+pub(super) struct Operations {
+    /// Split from the parent. None when it has been aborted.
+    comm: Option<Handle>,
+    /// The works of operations.
+    pub(super) line: WorkLine,
 }
 
 /// A communicator's handle, used under the lock of its rank.
@@ -49,8 +59,8 @@ pub(super) struct Handle(pub(super) Comm);
 // SAFETY: NCCL's communicators may be used from any thread, by one at a time.
 unsafe impl Send for Handle {}
 
-/// A rank's communicator that is locked.
-pub(super) type Guard<'a> = MutexGuard<'a, Option<Handle>>;
+/// Operations of a rank that are locked.
+pub(super) type Guard<'a> = MutexGuard<'a, Operations>;
 
 impl Rank {
     /// Takes over communicators that are ready.
@@ -61,9 +71,11 @@ impl Rank {
         device: &Device,
         timeout: Duration,
     ) -> Self {
-        let [parent, operations] = [parent, operations].map(|comm| Mutex::new(Some(Handle(comm))));
-        let (device, failed, line) = (device.clone(), OnceLock::new(), WorkLine::new());
+        let parent = Mutex::new(Some(Handle(parent)));
+        let operations = Mutex::new(Operations { comm: Some(Handle(operations)), line: WorkLine::new() });
+        let (device, failed) = (device.clone(), OnceLock::new());
         let (returned, has_returned) = (Mutex::default(), AtomicBool::new(false));
+        let (windows, registering) = (Mutex::default(), Mutex::default());
         let (activity, graphs) = (Activity::new(), AtomicUsize::new(0));
         Rank {
             nccl,
@@ -74,10 +86,11 @@ impl Rank {
             parent,
             operations,
             failed,
-            line,
             activity,
             returned,
             has_returned,
+            windows,
+            registering,
             graphs,
         }
     }
@@ -102,36 +115,42 @@ impl Rank {
         self.timeout
     }
 
-    pub(super) fn line(&self) -> &WorkLine {
-        &self.line
-    }
-
     pub(super) fn activity(&self) -> &Activity {
         &self.activity
     }
 
-    /// The communicator for operations, unless a call has it.
+    /// What operations use, unless a call has it.
     pub(super) fn try_lock_operations(&self) -> Option<Guard<'_>> {
         self.operations.try_lock().ok()
     }
 
-    /// The communicator for operations.
+    /// What operations use.
     pub(super) fn lock_operations(&self) -> Guard<'_> {
         lock(&self.operations)
     }
 
     /// The communicator for splits.
-    pub(super) fn lock_parent(&self) -> Guard<'_> {
+    pub(super) fn lock_parent(&self) -> MutexGuard<'_, Option<Handle>> {
         lock(&self.parent)
     }
 
-    /// The handle behind a guard of this rank.
+    /// The communicator of locked operations.
     ///
     /// # Errors
     /// What the rank has failed with.
-    pub(super) fn handle(&self, guard: &Guard<'_>) -> Result<Handle> {
+    #[inline]
+    pub(super) fn comm(&self, operations: &Operations) -> Result<Comm> {
+        self.live(operations.comm)
+    }
+
+    /// A communicator of this rank that is locked.
+    ///
+    /// # Errors
+    /// What the rank has failed with.
+    #[inline]
+    pub(super) fn live(&self, handle: Option<Handle>) -> Result<Comm> {
         self.works()?;
-        Ok(guard.expect("it is aborted after it has failed"))
+        Ok(handle.expect("it is aborted after it has failed").0)
     }
 
     /// # Errors
@@ -146,7 +165,7 @@ impl Rank {
     /// What it has failed with before.
     pub(crate) fn failure(&self) -> Result<Option<Error>> {
         let Some(guard) = self.try_lock_operations() else { return self.works().map(|()| None) };
-        let (function, code) = status(self.nccl, self.handle(&guard)?.0);
+        let (function, code) = status(self.nccl, self.comm(&guard)?);
         Ok(self.nccl.check(function, self.rank, code).err())
     }
 
@@ -167,7 +186,7 @@ impl Rank {
         if let Some(mut guard) = self.try_lock_operations()
             && self.graphs.load(Ordering::Acquire) == 0
         {
-            self.abort(guard.take());
+            self.abort(guard.comm.take());
         }
     }
 
@@ -181,9 +200,15 @@ impl Rank {
         }
     }
 
+    /// Whether there may be registrations that are to be ended.
+    #[inline]
+    pub(super) fn has_returned(&self) -> bool {
+        self.has_returned.load(Ordering::Acquire)
+    }
+
     /// Ends the registrations that have been taken back.
-    pub(super) fn end_returned(&self, guard: &Guard<'_>) {
-        if !self.has_returned.load(Ordering::Acquire) {
+    pub(super) fn end_returned(&self, operations: &Operations) {
+        if !self.has_returned() {
             return;
         }
         // Before they are taken: what comes meanwhile sets it again.
@@ -193,8 +218,18 @@ impl Rank {
             // A device that has failed has no memory to free.
             return returned.into_iter().for_each(std::mem::forget);
         }
-        let comm = self.handle(guard).ok().map(|handle| handle.0);
+        let comm = self.comm(operations).ok();
         returned.into_iter().for_each(|registration| registration.end(comm));
+    }
+
+    /// Its symmetric buffers.
+    pub(super) fn windows(&self) -> MutexGuard<'_, WindowList> {
+        lock(&self.windows)
+    }
+
+    /// To be held while a symmetric buffer is made, before operations are locked.
+    pub(super) fn lock_registering(&self) -> MutexGuard<'_, ()> {
+        lock(&self.registering)
     }
 
     /// A graph has a share from now on; operations are locked.
@@ -217,14 +252,29 @@ impl Rank {
 
 impl Drop for Rank {
     fn drop(&mut self) {
-        self.end_returned(&self.lock_operations());
-        let end = if self.failed.get().is_some() { self.nccl.comm_abort } else { self.nccl.comm_destroy };
-        for comm in [&mut self.operations, &mut self.parent] {
-            if let Some(Handle(comm)) = comm.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-                // SAFETY: the handle is live and not used again; its work has run, as the watchdog has let go of it.
-                let _ended = unsafe { end(comm) };
-            }
+        let mut failed_windows = None;
+        let guard = self.lock_operations();
+        self.end_returned(&guard);
+        let is_usable = self.device.context().and_then(|context| context.set_current()).is_ok();
+        let (comm, windows) = (self.comm(&guard).ok(), std::mem::take(&mut *self.windows()));
+        drop(guard);
+        if let Some(comm) = comm.filter(|_| is_usable) {
+            windows.end(Some(comm));
+        } else if is_usable {
+            failed_windows = Some(windows);
+        } else {
+            // A device that has failed has no memory to free.
+            std::mem::forget(windows);
         }
+        let end = if self.failed.get().is_some() { self.nccl.comm_abort } else { self.nccl.comm_destroy };
+        let operations = self.operations.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let parent = self.parent.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for Handle(comm) in operations.comm.take().into_iter().chain(parent.take()) {
+            // SAFETY: the handle is live and not used again; its work has run, as the watchdog has let go of it.
+            let _ended = unsafe { end(comm) };
+        }
+        // A communicator that has failed unmaps its windows when it is aborted.
+        failed_windows.into_iter().for_each(|windows| windows.end(None));
     }
 }
 

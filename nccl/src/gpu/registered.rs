@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ferrogrid_host::Result;
 
-use super::library::{Comm, Nccl};
+use super::library::{Code, Comm, Nccl, Windows};
 use super::rank::Rank;
 
 /// Memory of NCCL's, registered with a rank. When this is dropped, which comes after all work that uses the memory, the rank takes it back.
@@ -19,15 +19,26 @@ pub(crate) struct Registered {
 /// Memory and its registration.
 pub(super) struct Registration {
     memory: Allocation,
-    /// Null if NCCL has registered nothing (`NCCL_LOCAL_REGISTER=0`).
-    handle: *mut c_void,
+    handle: Handle,
+}
+
+/// What NCCL gives for memory that is registered.
+#[derive(Clone, Copy)]
+pub(super) enum Handle {
+    /// Of `ncclCommRegister`; null if NCCL has registered nothing (`NCCL_LOCAL_REGISTER=0`).
+    Local(*mut c_void),
+    /// Of `ncclCommWindowRegister`; not null.
+    Window(*mut c_void),
 }
 
 /// Memory of `ncclMemAlloc`.
-struct Allocation {
+pub(super) struct Allocation {
     nccl: &'static Nccl,
     start: *mut c_void,
 }
+
+// SAFETY: NCCL's memory may be freed by any thread.
+unsafe impl Send for Allocation {}
 
 // SAFETY: NCCL's memory and handles may be used from any thread; the rank is locked for that.
 unsafe impl Send for Registration {}
@@ -38,20 +49,11 @@ impl Registered {
     /// # Errors
     /// What the rank has failed with; that of NCCL, which does not tell whether memory is lacking.
     pub(crate) fn new(rank: &Arc<Rank>, bytes: usize) -> Result<Self> {
-        let (nccl, number) = (rank.nccl(), rank.rank());
         rank.works()?;
-        rank.device().context()?.set_current()?;
-        let mut start = null_mut();
-        // SAFETY: `start` is valid for the call.
-        let code = unsafe { (nccl.mem_alloc)(&mut start, bytes) };
-        nccl.check("ncclMemAlloc", number, code)?;
-        let memory = Allocation { nccl, start };
-        let (guard, mut handle) = (rank.lock_operations(), null_mut());
-        let comm = rank.handle(&guard)?.0;
-        // SAFETY: the communicator is live and locked, and the memory has so many bytes of its device.
-        let code = unsafe { (nccl.comm_register)(comm, start, bytes, &mut handle) };
-        nccl.check("ncclCommRegister", number, code)?;
-        Ok(Registered { rank: rank.clone(), registration: Some(Registration { memory, handle }) })
+        let memory = Allocation::new(rank, bytes)?;
+        let guard = rank.lock_operations();
+        let handle = Handle::local(rank, rank.comm(&guard)?, &memory, bytes)?;
+        Ok(Registered { rank: rank.clone(), registration: Some(Registration::new(memory, handle)) })
     }
 
     pub(crate) fn start(&self) -> *mut c_void {
@@ -65,15 +67,59 @@ impl Drop for Registered {
     }
 }
 
+impl Handle {
+    /// Registers memory with a communicator of `rank`, which is live and locked.
+    pub(super) fn local(rank: &Rank, comm: Comm, memory: &Allocation, bytes: usize) -> Result<Self> {
+        let mut handle = null_mut();
+        // SAFETY: the communicator is live and locked, and the memory has so many bytes of its device.
+        let code = unsafe { (rank.nccl().comm_register)(comm, memory.start, bytes, &mut handle) };
+        rank.nccl().check("ncclCommRegister", rank.rank(), code)?;
+        Ok(Handle::Local(handle))
+    }
+}
+
 impl Registration {
+    pub(super) fn new(memory: Allocation, handle: Handle) -> Self {
+        Registration { memory, handle }
+    }
+
     /// Ends it, and frees the memory. A communicator that has failed is none, as it ends all of its registrations itself.
     pub(super) fn end(self, comm: Option<Comm>) {
         let Registration { memory, handle } = self;
-        if let Some(comm) = comm.filter(|_| !handle.is_null()) {
-            // SAFETY: the communicator is live and locked, and has given the handle, which is not used again.
-            let _deregistered = unsafe { (memory.nccl.comm_deregister)(comm, handle) };
+        if let Some(comm) = comm {
+            // SAFETY: the communicator is live and locked, and has given the handle, which is not used again; no work uses the memory
+            // any more.
+            let _deregistered = unsafe {
+                match handle {
+                    Handle::Local(handle) if handle.is_null() => Code::SUCCESS,
+                    Handle::Local(handle) => (memory.nccl.comm_deregister)(comm, handle),
+                    Handle::Window(window) => {
+                        Windows::get().map_or(Code::SUCCESS, |windows| (windows.deregister)(comm, window))
+                    }
+                }
+            };
         }
         drop(memory);
+    }
+}
+
+impl Allocation {
+    /// `bytes` (not 0) on the device of `rank`.
+    ///
+    /// # Errors
+    /// That of NCCL, which does not tell whether memory is lacking.
+    pub(super) fn new(rank: &Rank, bytes: usize) -> Result<Self> {
+        let nccl = rank.nccl();
+        rank.device().context()?.set_current()?;
+        let mut start = null_mut();
+        // SAFETY: `start` is valid for the call.
+        let code = unsafe { (nccl.mem_alloc)(&mut start, bytes) };
+        nccl.check("ncclMemAlloc", rank.rank(), code)?;
+        Ok(Allocation { nccl, start })
+    }
+
+    pub(super) fn start(&self) -> *mut c_void {
+        self.start
     }
 }
 

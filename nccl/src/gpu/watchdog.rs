@@ -14,7 +14,6 @@ use ferrogrid_host::{Error, Result};
 
 use super::activity::Watched;
 use super::rank::{Rank, timed_out};
-use crate::call::Kind;
 use crate::options::deadline;
 
 /// How often they look, at most.
@@ -47,14 +46,18 @@ impl All {
     }
 }
 
-/// Watches over a call of NCCL by these ranks, which are locked: if it waits for longer than their time-outs, it is ended. Costs no
+/// Watches over a call of NCCL by these ranks, which are locked, for the function with that number in `Kind::NAMES`: if it waits for longer than their time-outs, it is ended. Costs no
 /// lock while the threads look at the ranks.
 ///
 /// # Errors
 /// [`Error::WorkerThread`] if there can be no watchdog.
-pub(super) fn during<R>(ranks: &[&Arc<Rank>], kind: Kind, call: impl FnOnce() -> Result<R>) -> Result<R> {
+pub(super) fn during<R>(
+    ranks: &[&Arc<Rank>],
+    function: usize,
+    call: impl FnOnce() -> Result<R>,
+) -> Result<R> {
     ranks.iter().try_for_each(|rank| look_at(rank))?;
-    ranks.iter().for_each(|rank| rank.activity().begin(kind));
+    ranks.iter().for_each(|rank| rank.activity().begin(function));
     let result = call();
     ranks.iter().for_each(|rank| rank.activity().end());
     result
@@ -71,7 +74,7 @@ fn look_at(rank: &Arc<Rank>) -> Result<()> {
         start("nccl-time-outs", || fail_all(&lost()))?;
         Ok(())
     });
-    if rank.activity().is_listed.load(Ordering::Relaxed) {
+    if rank.activity().is_listed() {
         return Ok(());
     }
     THREADS.clone()?;

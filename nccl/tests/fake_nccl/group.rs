@@ -52,9 +52,9 @@ pub extern "C" fn ncclGroupStart() -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclGroupEnd() -> c_int {
-    let mut calls = GROUP.with_borrow_mut(|group| {
+    let (group_has_ended, mut calls) = GROUP.with_borrow_mut(|group| {
         group.0 -= 1;
-        if group.0 == 0 { std::mem::take(&mut group.1) } else { Vec::new() }
+        (group.0 == 0, if group.0 == 0 { std::mem::take(&mut group.1) } else { Vec::new() })
     });
     // What does not wait comes first, and what waits for that last.
     calls.sort_by_key(|call| match call.kind {
@@ -62,6 +62,10 @@ pub unsafe extern "C" fn ncclGroupEnd() -> c_int {
         Kind::Recv => 2,
         _ => 1,
     });
+    #[cfg(not(without_windows))]
+    if group_has_ended && !crate::windows::register_all() {
+        return INTERNAL_ERROR;
+    }
     if !connect(&calls) {
         return INTERNAL_ERROR;
     }

@@ -13,6 +13,7 @@
 //! | `reductions` | the operators of reductions, and the result of each rank |
 //! | `registrations` | memory that is allocated and registered |
 //! | `state` | the state behind the lock |
+//! | `windows` | memory that all ranks register together |
 //! | `work` | the work of a call on its stream |
 
 mod communicators;
@@ -21,6 +22,8 @@ mod group;
 mod reductions;
 mod registrations;
 mod state;
+#[cfg(not(without_windows))]
+mod windows;
 mod work;
 
 use std::ffi::{c_char, c_int, c_void};

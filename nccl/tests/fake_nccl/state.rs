@@ -21,6 +21,8 @@ pub(crate) struct State {
     pub(crate) aborted: HashSet<usize>,
     /// Memory that is registered, by its start: the communicator, and the bytes.
     pub(crate) registered: HashMap<usize, (usize, usize)>,
+    /// The windows that ranks have made together, by clique and number: their places.
+    pub(crate) windows: HashMap<(usize, u64), Vec<usize>>,
     /// What was allocated here.
     pub(crate) allocated: HashMap<usize, usize>,
     /// The factors of operators that `ncclRedOpCreatePreMulSum` made.
@@ -45,6 +47,10 @@ pub(crate) struct Comm {
     /// Of those that end with one of them.
     pub(crate) family: usize,
     pub(crate) is_in_call: bool,
+    /// How many windows it has made.
+    pub(crate) windows: u64,
+    /// The places of those that it has, by the starts of their memory.
+    pub(crate) places: HashMap<usize, usize>,
     /// How many of its operations graphs have.
     pub(crate) graphs: usize,
 }

@@ -1,6 +1,7 @@
 //! The tests of this program once more, on two GPUs of a fake driver with a fake NCCL: that the calls are right, that memory is ordered
 //! (the driver ends the process where it is not), and that failures are found.
 
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use crate::calls;
 use crate::world::on_gpus;
 
 /// The tests that the fakes can run: not those with processes or with halves, and what the driver cannot do.
-const TESTS: [&str; 34] = [
+const TESTS: [&str; 42] = [
     "random::random_operations_in_random_groups_and_splits_match_a_model",
     "collectives::operations_in_place_match_those_that_are_not",
     "collectives::an_average_divides_by_the_number_of_ranks",
@@ -36,6 +37,14 @@ const TESTS: [&str; 34] = [
     "registered::a_registered_buffer_may_be_dropped_before_and_after_its_communicator",
     "registered::a_registered_buffer_outlives_the_failure_of_its_communicator",
     "registered::wrong_streams_and_lengths_of_registered_buffers_are_refused",
+    "symmetric::symmetric_buffers_are_buffers_of_operations_and_graphs",
+    "symmetric::ranks_drop_symmetric_buffers_in_any_order",
+    "symmetric::symmetric_buffers_outlive_their_communicators",
+    "symmetric::ranks_of_several_threads_make_symmetric_buffers",
+    "symmetric::different_lengths_are_an_error_of_all_ranks_which_go_on",
+    "symmetric::a_rank_that_makes_a_symmetric_buffer_alone_is_an_error_within_the_time_out",
+    "symmetric::symmetric_buffers_outlive_the_failure_of_their_communicator",
+    "symmetric::wrong_streams_and_lengths_of_symmetric_buffers_are_refused",
     "order::operations_are_ordered_with_work_on_other_streams",
     "order::buffers_and_streams_may_be_dropped_when_an_operation_is_enqueued",
     "order::work_runs_after_its_communicator_is_dropped",
@@ -77,25 +86,69 @@ fn operations_in_a_row_have_few_events() {
     assert!(events < calls::OPERATIONS / 4, "{events} events");
 }
 
+/// Tests of symmetric buffers that look at whether they are windows only where there are some.
+const SYMMETRIC: [&str; 4] = [
+    "symmetric::symmetric_buffers_are_buffers_of_operations_and_graphs",
+    "symmetric::ranks_drop_symmetric_buffers_in_any_order",
+    "symmetric::ranks_of_several_threads_make_symmetric_buffers",
+    "symmetric::symmetric_buffers_outlive_the_failure_of_their_communicator",
+];
+
+#[test]
+#[cfg(target_os = "linux")]
+fn without_windows_symmetric_buffers_are_registered_ones() {
+    if on_gpus() {
+        return;
+    }
+    // A library that is too old, and GPUs that cannot reach each other's memory.
+    run_with(Nccl::WithoutWindows, &SYMMETRIC, "devices=2", &[]);
+    run_with(Nccl::WithWindows, &SYMMETRIC, "devices=2", &[("FAKE_NCCL", "no_windows".as_ref())]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_rank_without_memory_for_a_symmetric_buffer_tells_the_others() {
+    if on_gpus() {
+        return;
+    }
+    let test = "symmetric::a_rank_without_memory_is_an_error_of_all_ranks_which_go_on";
+    run(&[test], "devices=2,fail=cuMemAlloc_v2:2:2:2", None);
+}
+
+/// Which of the fake libraries.
+#[derive(Clone, Copy)]
+enum Nccl {
+    WithWindows,
+    WithoutWindows,
+}
+
 /// Runs tests of this program with the fakes, which log the driver's calls.
 fn run(tests: &[&str], settings: &str, log: Option<&Path>) {
+    let log: Vec<_> = log.map(|log| ("FAKE_CUDA_LOG", log.as_os_str())).into_iter().collect();
+    run_with(Nccl::WithWindows, tests, settings, &log);
+}
+
+/// As `run`, with variables of the environment.
+fn run_with(nccl: Nccl, tests: &[&str], settings: &str, variables: &[(&str, &OsStr)]) {
     // Once for all threads: two compilers would write the same intermediate files.
-    static FAKES: OnceLock<[PathBuf; 2]> = OnceLock::new();
-    let [driver, nccl] = FAKES.get_or_init(|| {
+    static FAKES: OnceLock<[PathBuf; 3]> = OnceLock::new();
+    let [driver, new, old] = FAKES.get_or_init(|| {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let nccl = sources.join("tests/fake_nccl/libnccl.rs");
         [
-            compile(&sources.join("../host/tests/fake_driver/libcuda.rs"), "libcuda.so.1"),
-            compile(&sources.join("tests/fake_nccl/libnccl.rs"), "libnccl.so.2"),
+            compile(&sources.join("../host/tests/fake_driver/libcuda.rs"), "libcuda.so.1", &[]),
+            compile(&nccl, "libnccl.so.2", &[]),
+            compile(&nccl, "libnccl.so.2", &["--cfg=without_windows"]),
         ]
     });
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--test-threads", "1"])
         .args(tests)
         .env("LD_LIBRARY_PATH", driver)
-        .env("FERROGRID_NCCL", nccl)
+        .env("FERROGRID_NCCL", if matches!(nccl, Nccl::WithWindows) { new } else { old })
         .env("FERROGRID_TEST_RANKS", "cuda")
         .env("FAKE_CUDA", settings)
-        .envs(log.map(|log| ("FAKE_CUDA_LOG", log)))
+        .envs(variables.iter().copied())
         .env_remove("FERROGRID_DEVICE")
         .output()
         .unwrap();
@@ -105,9 +158,11 @@ fn run(tests: &[&str], settings: &str, log: Option<&Path>) {
 }
 
 /// The folder with a library of that name, compiled unless an earlier run has left it.
-fn compile(source: &Path, name: &str) -> PathBuf {
+fn compile(source: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}_{:016x}", digest(source)));
+    let of_flags = flags.concat().replace(['-', '='], "_");
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}{of_flags}_{:016x}", digest(source)));
     let finished = folder.join(name);
     if finished.exists() {
         return folder;
@@ -115,8 +170,8 @@ fn compile(source: &Path, name: &str) -> PathBuf {
     std::fs::create_dir_all(&folder).unwrap();
     let unfinished = folder.join(format!("{}.so", std::process::id()));
     let mut command = Command::new(rustc);
-    command.args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "-Awarnings", "-o"]);
-    let output = command.args([&unfinished, source]).output().unwrap();
+    command.args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "-Awarnings"]).args(flags);
+    let output = command.arg("-o").args([&unfinished, source]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     std::fs::rename(unfinished, finished).unwrap();
     folder

@@ -1,5 +1,5 @@
 //! Tests among ranks, on CPU devices, or on the GPUs of the machine (`world`): `random` against a `model`, `collectives`, `order` with other work
-//! and lifetimes, `failures`, operations in `graphs` and on `registered` buffers, and `processes` as launchers start them. `fake_gpus` runs
+//! and lifetimes, `failures`, operations in `graphs` and on `registered` and `symmetric` buffers, and `processes` as launchers start them. `fake_gpus` runs
 //! them with a fake NCCL, too, and counts the driver's `calls`.
 
 mod calls;
@@ -12,4 +12,5 @@ mod order;
 mod processes;
 mod random;
 mod registered;
+mod symmetric;
 mod world;

@@ -1,6 +1,7 @@
 //! Work of neighbouring crates in stream order, with the memory that it uses declared. For `ferrogrid-nccl`. `recorded` makes
-//! it nodes of graphs.
+//! it nodes of graphs, and `next` is the short way of a work that goes on with a burst.
 
+mod next;
 pub(crate) mod recorded;
 
 use std::ffi::c_void;
@@ -90,8 +91,10 @@ impl<'a> ExternalWork<'a> {
     ///
     /// # Errors
     /// If the stream has none that a library can use, or the device fails.
+    #[inline]
     pub fn handle(&self, line: &WorkLine) -> Result<*mut c_void> {
-        self.stream.inner().backend().external_handle(&line.0)
+        let stream = self.stream.inner();
+        stream.backend().external_handle(line.takes_more(stream.id))
     }
 
     /// Calls `work` in the order of the stream, which is of the CPU device. If it fails, the stream fails, and so does what
@@ -114,7 +117,7 @@ impl<'a> ExternalWork<'a> {
     ///
     /// # Errors
     /// If the stream takes no such work.
-    pub fn watch(self, line: &WorkLine) -> Result<Option<PendingWork>> {
+    pub fn watch(self, line: &mut WorkLine) -> Result<Option<PendingWork>> {
         line.watch(self.stream.inner(), self.accesses.iter().map(Access::effect))
     }
 }
@@ -135,7 +138,7 @@ impl<'a> LaunchedWork<'a> {
     ///
     /// # Errors
     /// If the stream takes no such work.
-    pub fn watch(&self, line: &WorkLine) -> Result<Option<PendingWork>> {
+    pub fn watch(&self, line: &mut WorkLine) -> Result<Option<PendingWork>> {
         let pending = line.watch(self.stream, self.effects.iter().copied());
         self.stream.backend().end_burst();
         pending
@@ -144,27 +147,47 @@ impl<'a> LaunchedWork<'a> {
 
 /// Works of a library on one device: if one fails, so does each after it that has not succeeded. They are watched in their order.
 #[doc(hidden)]
-pub struct WorkLine(Line);
+pub struct WorkLine {
+    line: Line,
+    /// The burst that has the last work, and the stream that it is on.
+    last: Option<(u64, Arc<Burst>)>,
+}
 
 impl WorkLine {
     /// One without works.
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
-        WorkLine(Line::new())
+        WorkLine { line: Line::new(), last: None }
+    }
+
+    /// Whether the next work may be part of the last one's burst, if it is on the stream of that id.
+    #[inline]
+    fn takes_more(&self, stream: u64) -> bool {
+        self.last.as_ref().is_some_and(|(last, burst)| *last == stream && burst.takes_more())
     }
 
     /// The next work in the line, which has been enqueued on `stream`.
     fn watch<'e>(
-        &self,
+        &mut self,
         stream: &Arc<StreamInner>,
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<Option<PendingWork>> {
-        let (burst, is_new) = stream.backend().extend_burst(&self.0)?;
+        let (id, is_new) = (stream.id, !self.extends(stream.id));
+        if is_new {
+            self.last = Some((id, stream.backend().begin_burst(&self.line)?));
+        }
+        let (_, burst) = self.last.as_ref().expect("the burst of this work");
         let outcome = burst.outcome();
         if !writers::are_named(effects.clone(), Arc::as_ptr(outcome), true) {
             stream.backend().rest_external(&writers::name(effects, Some(outcome.clone())));
         }
-        Ok(is_new.then(|| PendingWork { stream: stream.clone(), burst }))
+        Ok(is_new.then(|| PendingWork { stream: stream.clone(), burst: burst.clone() }))
+    }
+
+    /// Makes a work that has been enqueued on the stream of that id part of the last one's burst, if it can be.
+    #[inline]
+    fn extends(&self, stream: u64) -> bool {
+        self.last.as_ref().is_some_and(|(last, burst)| *last == stream && burst.add())
     }
 }
 

@@ -460,13 +460,19 @@ impl BackendDevice for CudaDevice {
     }
 }
 
-/// Makes `context` the calling thread's current one, if it is not.
+/// Whether `context` is the calling thread's current one.
 #[inline]
-pub(super) fn bind(driver: &Driver, context: CUcontext) -> Result<()> {
+pub(super) fn is_current(driver: &Driver, context: CUcontext) -> bool {
     let mut current = null_mut();
     // SAFETY: `current` is valid for the call.
     let code = unsafe { driver.context_current(&mut current) };
-    if code.is_success() && current == context {
+    code.is_success() && current == context
+}
+
+/// Makes `context` the calling thread's current one, if it is not.
+#[inline]
+pub(super) fn bind(driver: &Driver, context: CUcontext) -> Result<()> {
+    if is_current(driver, context) {
         return Ok(());
     }
     // SAFETY: a retained primary context: the caller has checked that it was not reset.

@@ -11,12 +11,17 @@ use crate::backend::writers::{Line, Outcome};
 use crate::error::Result;
 use crate::sync::lock;
 
-/// The most works of a burst. If one of them fails, so do all.
+/// The most works of a burst. If one of them fails, so do all. Bursts of 128 works took the same time for each.
 const MOST: usize = 32;
+
+/// The bit of `Burst::works` that says that it takes no more.
+const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// Works of one line that follow each other on a stream.
 pub(crate) struct Burst {
     outcome: Arc<Outcome>,
+    /// How many works it has, which one atomic addition counts: to lock the stream for each would cost several. A work is counted when
+    /// it has been enqueued. So those that were counted before `CLOSED` was set come before what is enqueued after that.
     works: AtomicUsize,
     /// Whether it had not ended when that was asked.
     is_old: AtomicBool,
@@ -31,16 +36,31 @@ impl Burst {
     }
 
     /// That of all of its works.
+    #[inline]
     pub(crate) fn outcome(&self) -> &Arc<Outcome> {
         &self.outcome
     }
 
-    fn works(&self) -> usize {
-        self.works.load(Ordering::Relaxed)
+    /// Whether the next work of its line on its stream may be part of it.
+    #[inline]
+    pub(crate) fn takes_more(&self) -> bool {
+        self.works.load(Ordering::Relaxed) < MOST && !self.is_old.load(Ordering::Relaxed)
     }
 
-    fn takes_more(&self) -> bool {
-        self.works() < MOST && !self.is_old.load(Ordering::Relaxed)
+    /// Counts a work that has been enqueued right behind it, unless it has been closed since `takes_more`.
+    #[inline]
+    pub(crate) fn add(&self) -> bool {
+        self.works.fetch_add(1, Ordering::AcqRel) & CLOSED == 0
+    }
+
+    /// From now on no work is added.
+    fn close(&self) {
+        self.works.fetch_or(CLOSED, Ordering::AcqRel);
+    }
+
+    /// As `close`, unless there is a work more than `works`.
+    fn close_with(&self, works: usize) -> bool {
+        self.works.compare_exchange(works, works | CLOSED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     fn end_at(&self, tail: Result<Tail>) {
@@ -58,42 +78,36 @@ impl CudaStream {
         }
     }
 
-    /// To be called before the next work in `line` is enqueued.
-    pub(super) fn end_burst_before(&self, line: &Line) {
-        if self.has_burst.load(Ordering::Relaxed) {
-            self.end_burst_if(|burst| !burst.takes_more() || !line.is_last(&burst.outcome));
-        }
-    }
-
     #[cold]
     fn end_burst_if(&self, is_over: impl FnOnce(&Burst) -> bool) {
         let mut current = lock(&self.burst);
         if let Some(burst) = current.take_if(|burst| is_over(burst)) {
+            // Before the event, so that this covers all that are counted.
+            burst.close();
             burst.end_at(self.tail());
             self.has_burst.store(false, Ordering::Release);
         }
     }
 
-    /// To be called when the next work in `line` has been enqueued. Gives the burst that it is part of, and whether that is new.
-    pub(super) fn extend_burst(&self, line: &Line) -> (Arc<Burst>, bool) {
+    /// A burst for a work that has been enqueued, and is the next in `line`.
+    #[cold]
+    pub(super) fn begin_burst(&self, line: &Line) -> Arc<Burst> {
         let mut current = lock(&self.burst);
-        if let Some(burst) = &*current
-            && line.is_last(&burst.outcome)
-        {
-            burst.works.fetch_add(1, Ordering::Relaxed);
-            return (burst.clone(), false);
+        if let Some(earlier) = current.take() {
+            earlier.close();
+            earlier.end_at(self.tail());
         }
-        current.take().into_iter().for_each(|earlier| earlier.end_at(self.tail()));
         let burst = Arc::new(Burst::new(line.next()));
         let is_ours = matches!(self.owner, Owner::Us);
         if is_ours {
             *current = Some(burst.clone());
         } else {
             // Others enqueue work here, of which this crate is not told.
+            burst.close();
             burst.end_at(self.tail());
         }
         self.has_burst.store(is_ours, Ordering::Release);
-        (burst, true)
+        burst
     }
 
     /// Whether a burst that was enqueued here has run. Does not wait; unless the answer is no, later work is not part of it.
@@ -108,14 +122,14 @@ impl CudaStream {
         if self.is_captured()? {
             return Ok(false); // A query would end the capture.
         }
-        let works = burst.works();
+        let works = burst.works.load(Ordering::Acquire);
         if !self.is_complete()? {
             self.note_old(burst);
             return Ok(false);
         }
         // Locked only now: queries may wait in the driver.
         let mut current = lock(&self.burst);
-        if burst.works() > works {
+        if !burst.close_with(works) {
             return Ok(false);
         }
         if current.take_if(|current| std::ptr::eq(&**current, burst)).is_some() {
