@@ -46,8 +46,8 @@ impl All {
     }
 }
 
-/// Watches over a call of NCCL by these ranks, which are locked, for the function with that number in `Kind::NAMES`: if it waits for longer than their time-outs, it is ended. Costs no
-/// lock while the threads look at the ranks.
+/// Watches over a call of NCCL by these ranks, which are locked, for the function with that number in `Kind::NAMES`: if it waits for
+/// longer than their time-outs, it is ended. Costs no lock while the threads look at the ranks.
 ///
 /// # Errors
 /// [`Error::WorkerThread`] if there can be no watchdog.
