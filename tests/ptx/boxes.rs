@@ -28,6 +28,29 @@ mod kernels {
         }
     }
 
+    /// y <- sums of elements of two tiles, which have fewer elements than there are threads: all threads make both copies, in which only
+    /// some of them have a part where there are no tensor maps.
+    #[kernel(block = 64)]
+    pub fn sum_two_tiles(
+        t: Thread<1>,
+        a: TensorMap<u32, 4, 4>,
+        b: TensorMap<u32, 4, 4>,
+        mut y: DisjointSlice<u32>,
+        of_a: Shared<TileStages<u32, 4, 4, 3>>,
+        of_b: Shared<TileStages<u32, 4, 4, 3>>,
+    ) {
+        let (mut of_a, mut of_b, mut sum) = (of_a.into_stages(), of_b.into_stages(), 0);
+        for step in 0..10 {
+            of_a.copy(&t, a, [0, step * 4]);
+            of_b.copy(&t, b, [0, step * 4]);
+            t.advance((&mut of_a, &mut of_b));
+            sum += of_a.current()[[1, 1]] + of_b.current()[[1, 2]];
+        }
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = sum;
+        }
+    }
+
     /// Stores a tile of numbers, and adds it to what is beside that.
     #[kernel(block = [32, 8])]
     pub fn store_tiles(
@@ -142,6 +165,16 @@ fn a_tile_is_stored_at_once() {
         let found = words.map(|word| count(&lines, word));
         let expected = if architecture == "sm_90a" { [1, 1, 1, 2, 1, 2, 0] } else { [0, 0, 0, 0, 0, 2, 0] };
         assert_eq!(found, expected, "{architecture}: {lines:#?}");
+    }
+}
+
+/// One branch for each, where threads copy: LLVM has joined none, or the second call would be refused.
+#[test]
+fn copies_of_two_small_tiles_are_apart() {
+    for (architecture, lines) in code(kernels::sum_two_tiles::kernel()) {
+        let found = ["cp.async.bulk.tensor", "ld.global"].map(|word| count(&lines, word) > 0);
+        let has_maps = architecture == "sm_90a";
+        assert_eq!(found, [has_maps, architecture == "sm_75"], "{architecture}: {lines:#?}");
     }
 }
 

@@ -3,3 +3,4 @@
 
 pub(crate) mod mark;
 mod memcmp;
+pub(crate) mod threading;

@@ -12,8 +12,6 @@ mod source;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_89")))]
 mod steps;
 
-#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-pub(crate) use block::computed_anew;
 #[cfg(feature = "half")]
 pub use block::{
     Added, AddedSums, AddedTiles, ColumnValues, HalfElement, PairStep, PairedFactors, PairedPlace,

@@ -45,6 +45,8 @@ pub(crate) use tiles::hopper::__ferrogrid_end_tiles;
 pub use tiles::output::{OutputBox, OutputTile};
 pub use tiles::{BoxStages, CopiedBox, CopiedTile, StagedBoxes, StagedTiles, TileStages};
 
+#[cfg(target_arch = "nvptx64")]
+use crate::compiler::threading::is_below;
 use crate::thread::Thread;
 
 /// An array in the shared memory of a block (CUDA's `__shared__`) in its write phase: each thread writes its
@@ -269,6 +271,11 @@ impl<A: SharedArray, const ID: usize> Shared<'_, A, ID> {
     }
 }
 
+#[cfg(not(target_arch = "nvptx64"))]
+fn is_below(number: usize, end: usize) -> bool {
+    number < end
+}
+
 /// Calls `f` with the index of each element that belongs to the thread.
 #[inline(always)]
 fn for_own_places<A: SharedArray, const R: usize>(thread: &Thread<'_, R>, mut f: impl FnMut(A::Place)) {
@@ -276,7 +283,7 @@ fn for_own_places<A: SharedArray, const R: usize>(thread: &Thread<'_, R>, mut f:
     // Counted from 0, so that LLVM knows the number of rounds if it knows the number of threads.
     let mut first = 0;
     while first < A::LEN {
-        if first + rank < A::LEN {
+        if is_below(first + rank, A::LEN) {
             f(A::own_place(thread, first));
         }
         first += stride;

@@ -32,7 +32,6 @@ pub use self::pairs::{
 };
 use self::place::{Depth, Words};
 pub use self::place::{PartialProduct, ProductPlace};
-pub(crate) use self::result_rows::computed_anew;
 pub use self::result_rows::{GroupedRows, ResultRows, StoredGroup, StoredPair, WarpRows};
 pub use self::results::{
     ProductResult, Several, SumFunction, multiply_and_store, multiply_parts, nearest, nearest_of_plane,

@@ -330,7 +330,7 @@ impl<const N: usize, U: Copy> ProductSums<N, U> {
 
 /// The number, of which LLVM does not know that it has computed with it before: it would keep all addresses that come of it in registers.
 #[inline(always)]
-pub(crate) fn computed_anew(number: usize) -> usize {
+pub(super) fn computed_anew(number: usize) -> usize {
     #[cfg(target_arch = "nvptx64")]
     {
         let mut number = number as u32;

@@ -7,12 +7,12 @@ use super::array::{AXES, BoxArray};
 use crate::atomic::AtomicValue;
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
 use crate::atomic::{DeviceAtomic, Ordering::Relaxed};
-#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-use crate::matrix::computed_anew;
 use crate::memory::tensor_map::box_place;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 use crate::memory::tensor_map::{Encoded, by_rank};
 use crate::memory::tensor_map_mut::MapNumber;
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
+use crate::shared::is_below;
 use crate::shared::{Published, SharedArray};
 use crate::thread::Thread;
 
@@ -209,9 +209,8 @@ fn for_own_places<A: BoxArray<Element: MapNumber>, const R: usize, const ID: usi
     first: [i32; AXES],
     f: impl Fn(&DeviceAtomic<A::Element>, A::Element),
 ) {
-    // Not seen to be what it was before: LLVM would join this branch and that of an earlier store, and the later call would be in it.
-    let mut number = computed_anew(thread.thread_rank() as usize);
-    while number < A::LEN {
+    let mut number = thread.thread_rank() as usize;
+    while is_below(number, A::LEN) {
         let (place, in_box) = (A::place(number), A::of_place(A::place(number)));
         let element = target.element(core::array::from_fn(|axis| first[axis] as usize + in_box[axis]));
         if let Some(element) = element {
