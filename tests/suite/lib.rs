@@ -60,10 +60,10 @@ fn trial(
     .with_ignored_flag(name == workers::NAME)
 }
 
-/// Compares.
+/// Checks that `found` is `expected`; `what` names it in the error.
 ///
 /// # Errors
-/// What was expected and what was found, if they differ.
+/// Both values, if they differ.
 pub fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
     if found == expected {
         return Ok(());
@@ -71,10 +71,10 @@ pub fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T)
     Err(format!("{what}: expected {expected:?}, found {found:?}").into())
 }
 
-/// The text of an error that is expected.
+/// Checks that `found` is the error that `is_expected` recognises, and returns its text.
 ///
 /// # Errors
-/// What was found, unless it is an error that `is_expected` recognises.
+/// What was found instead.
 pub fn expect_error<T>(
     what: &str,
     found: ferrogrid_host::Result<T>,
@@ -87,10 +87,10 @@ pub fn expect_error<T>(
     }
 }
 
-/// Looks for all `parts` in `text`.
+/// Checks that `text` has all `parts`.
 ///
 /// # Errors
-/// The first that is missing.
+/// The first part that is missing.
 pub fn names(text: &str, parts: &[&str]) -> Outcome {
     for part in parts {
         if !text.contains(part) {

@@ -33,7 +33,7 @@ impl std::error::Error for NotForThisDevice {}
 /// The result of a case that does not apply to its device.
 ///
 /// # Errors
-/// Always: it is no success.
+/// Always.
 pub fn not_for_this_device(reason: impl Into<Cow<'static, str>>) -> Outcome {
     Err(Box::new(NotForThisDevice(reason.into())))
 }

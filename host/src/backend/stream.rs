@@ -303,6 +303,15 @@ impl StreamBackend {
         }
     }
 
+    /// The driver's handle of a stream that is no default one, if the driver's context is current.
+    #[inline]
+    pub(crate) fn handle_if_current(&self) -> Option<*mut c_void> {
+        match self {
+            StreamBackend::Cuda(stream) => stream.handle_if_current(),
+            _ => None,
+        }
+    }
+
     /// Enqueues a kernel, of this program or foreign.
     ///
     /// # Safety

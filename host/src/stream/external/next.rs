@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::{PendingWork, WorkLine};
-use crate::backend::stream::StreamBackend;
 use crate::error::Result;
 use crate::memory::access::Access;
 use crate::stream::Stream;
@@ -32,10 +31,7 @@ impl WorkLine {
         if !accesses.iter().flatten().all(|access| access.goes_on(inner.id, outcome)) {
             return None;
         }
-        match inner.backend() {
-            StreamBackend::Cuda(stream) => stream.handle_if_current(),
-            _ => None,
-        }
+        inner.backend().handle_if_current()
     }
 
     /// To be called when a library has enqueued a work on the handle that [`WorkLine::next_handle`] gave. False if the burst has
