@@ -11,8 +11,6 @@ use crate::memory::tensor_map::box_place;
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 use crate::memory::tensor_map::{Encoded, by_rank};
 use crate::memory::tensor_map_mut::MapNumber;
-#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90a")))]
-use crate::shared::is_below;
 use crate::shared::{Published, SharedArray};
 use crate::thread::Thread;
 
@@ -209,13 +207,12 @@ fn for_own_places<A: BoxArray<Element: MapNumber>, const R: usize, const ID: usi
     first: [i32; AXES],
     f: impl Fn(&DeviceAtomic<A::Element>, A::Element),
 ) {
-    let mut number = thread.thread_rank() as usize;
-    while is_below(number, A::LEN) {
-        let (place, in_box) = (A::place(number), A::of_place(A::place(number)));
-        let element = target.element(core::array::from_fn(|axis| first[axis] as usize + in_box[axis]));
-        if let Some(element) = element {
+    crate::shared::for_own_places::<OutputBox<A>, R>(thread, |place| {
+        let in_box = A::of_place(place);
+        if let Some(element) =
+            target.element(core::array::from_fn(|axis| first[axis] as usize + in_box[axis]))
+        {
             f(element, output[place]);
         }
-        number += thread.block_threads() as usize;
-    }
+    });
 }
