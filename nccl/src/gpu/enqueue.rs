@@ -12,7 +12,7 @@ use ferrogrid_host::{Error, Result, Stream};
 use super::graph_share::GraphShare;
 use super::joining::in_group;
 use super::library::{Code, Comm, Nccl};
-use super::rank::{Guard, Operations, Rank};
+use super::rank::{Guard, Operations, Rank, in_order_of_locks};
 use super::watchdog;
 use crate::call::{Call, Kind};
 use crate::communicator::{Backend, Communicator};
@@ -44,11 +44,9 @@ impl<'a> Target<'a> {
 pub(super) struct Locked<'a>(Vec<(&'a Arc<Rank>, Guard<'a>)>);
 
 impl<'a> Locked<'a> {
-    /// All groups lock in one order.
-    pub(super) fn new(mut ranks: Vec<&'a Arc<Rank>>) -> Self {
-        ranks.sort_by_key(|rank| Arc::as_ptr(rank).addr());
-        ranks.dedup_by_key(|rank| Arc::as_ptr(rank));
-        let locked: Vec<_> = ranks.into_iter().map(|rank| (rank, rank.lock_operations())).collect();
+    pub(super) fn new(ranks: Vec<&'a Arc<Rank>>) -> Self {
+        let ranks = in_order_of_locks(ranks).into_iter();
+        let locked: Vec<_> = ranks.map(|rank| (rank, rank.lock_operations())).collect();
         locked.iter().for_each(|(rank, operations)| rank.end_returned(operations));
         Locked(locked)
     }

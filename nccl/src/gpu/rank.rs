@@ -1,7 +1,7 @@
 //! [`Rank`]: one rank of a communicator, and its end.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ferrogrid_host::__private::WorkLine;
@@ -284,6 +284,13 @@ pub(super) fn status(nccl: &Nccl, comm: Comm) -> (&'static str, Code) {
     // SAFETY: the handle is live, and `code` valid for the call.
     let asked = unsafe { (nccl.comm_get_async_error)(comm, &mut code) };
     if asked == Code::SUCCESS { ("NCCL", code) } else { ("ncclCommGetAsyncError", asked) }
+}
+
+/// The ranks, each once, in the order in which they are locked wherever several are.
+pub(super) fn in_order_of_locks(mut ranks: Vec<&Arc<Rank>>) -> Vec<&Arc<Rank>> {
+    ranks.sort_by_key(|rank| Arc::as_ptr(rank).addr());
+    ranks.dedup_by_key(|rank| Arc::as_ptr(rank));
+    ranks
 }
 
 pub(super) fn timed_out(operation: &'static str, rank: usize, timeout: Duration) -> Error {

@@ -13,7 +13,7 @@ use ferrogrid_host::{Error, Result};
 use super::enqueue::{Locked, end};
 use super::joining::in_group;
 use super::library::{Comm, Windows};
-use super::rank::Rank;
+use super::rank::{Rank, in_order_of_locks};
 use super::registered::{Allocation, Handle, Registration};
 use super::watchdog;
 use crate::call::Kind;
@@ -89,11 +89,8 @@ struct Part<'a> {
 impl<'a> Registering<'a> {
     /// Allocates `bytes` on each rank.
     pub(crate) fn begin(ranks: &[&'a Arc<Rank>], bytes: usize) -> Self {
-        // In the order in which all take them.
-        let mut distinct = ranks.to_vec();
-        distinct.sort_by_key(|rank| Arc::as_ptr(rank).addr());
-        distinct.dedup_by_key(|rank| Arc::as_ptr(rank));
-        let _alone = distinct.into_iter().map(|rank| rank.lock_registering()).collect();
+        let _alone =
+            in_order_of_locks(ranks.to_vec()).into_iter().map(|rank| rank.lock_registering()).collect();
         let part = |rank: &&'a Arc<Rank>| {
             let memory = if bytes == 0 { Ok(None) } else { Allocation::new(rank, bytes).map(Some) };
             let windows = rank.windows().all.iter().map(|window| (window.id, window.is_returned)).collect();

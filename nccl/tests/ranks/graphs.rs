@@ -26,7 +26,7 @@ fn ready<'b, K>(recorded: Result<(Vec<Graph<'b>>, Vec<K>)>) -> Vec<(ExecutableGr
 
 /// On each rank: adds up what all ranks have, between copies; the first element is then the number of the rank plus 1.
 fn sums(ranks: &Ranks, values: impl Fn(usize) -> Vec<u32>) -> Vec<Step> {
-    ready(Stream::capture_all(ranks.streams.iter().map(|streams| &streams[0]), |captures| {
+    ready(Stream::capture_all(ranks.first_streams(), |captures| {
         let mut group = Group::new();
         let mut buffers = Vec::new();
         for (rank, capture) in captures.iter().enumerate() {
@@ -91,7 +91,7 @@ fn threads_launch_graphs_of_the_same_ranks_on_the_same_streams() {
     }
     let ranks = Ranks::with_timeout(Duration::from_secs(20));
     let work = || {
-        let recorded = Stream::capture_all(ranks.streams.iter().map(|streams| &streams[0]), |captures| {
+        let recorded = Stream::capture_all(ranks.first_streams(), |captures| {
             let mut buffers = Vec::new();
             for (rank, capture) in captures.iter().enumerate() {
                 buffers.push(capture.keep(ranks.stream(rank).zeros::<u32>(LENGTH)?)?);
@@ -144,7 +144,7 @@ fn one_graph_has_messages_and_operations_of_several_communicators() {
     let size = ranks.len();
     let halves =
         Communicator::split_all(&ranks.communicators, |rank| (Some(u32::from(2 * rank >= size)), 0)).unwrap();
-    let mut steps = ready(Stream::capture_all(ranks.streams.iter().map(|streams| &streams[0]), |captures| {
+    let mut steps = ready(Stream::capture_all(ranks.first_streams(), |captures| {
         let mut buffers = Vec::new();
         let mut forks = Vec::new();
         for (rank, capture) in captures.iter().enumerate() {
@@ -229,7 +229,7 @@ fn a_graph_outlives_its_communicator() {
 
 /// A recorded graph of each rank.
 fn sums_of(communicators: &[Communicator], ranks: &Ranks) -> Vec<Graph<'static>> {
-    let recorded = Stream::capture_all(ranks.streams.iter().map(|streams| &streams[0]), |captures| {
+    let recorded = Stream::capture_all(ranks.first_streams(), |captures| {
         let mut data = Vec::new();
         for (rank, capture) in captures.iter().enumerate() {
             data.push(capture.keep(ranks.stream(rank).zeros::<f32>(2)?)?);

@@ -41,7 +41,7 @@ fn registered_buffers_are_buffers_of_operations_and_graphs() {
     add(&ranks, &mut data);
     let (sum, size) = ((1..=ranks.len() as u32).sum::<u32>(), ranks.len() as u32);
     assert_all(&ranks, &data, sum);
-    let (graphs, ()) = Stream::capture_all(ranks.streams.iter().map(|streams| &streams[0]), |captures| {
+    let (graphs, ()) = Stream::capture_all(ranks.first_streams(), |captures| {
         let mut held = Vec::new();
         for (capture, data) in captures.iter().zip(&mut data) {
             held.push(capture.write(data)?);
@@ -53,13 +53,7 @@ fn registered_buffers_are_buffers_of_operations_and_graphs() {
         group.run()
     })
     .unwrap();
-    let mut graphs: Vec<_> = graphs.into_iter().map(|graph| graph.instantiate().unwrap()).collect();
-    for _ in 0..3 {
-        for (rank, graph) in graphs.iter_mut().enumerate() {
-            graph.launch(ranks.stream(rank)).unwrap();
-        }
-    }
-    drop(graphs);
+    ranks.launch(graphs, 3);
     assert_all(&ranks, &data, sum * size.pow(3));
 }
 

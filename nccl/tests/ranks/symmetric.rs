@@ -11,14 +11,11 @@ const LONG: Duration = Duration::from_secs(60);
 
 const LENGTH: usize = 1 << 12;
 
-fn streams(ranks: &Ranks) -> impl Iterator<Item = &Stream> {
-    ranks.streams.iter().map(|streams| &streams[0])
-}
-
 /// A symmetric buffer of each rank, with `value` plus the number of the rank in all elements.
 fn symmetric(ranks: &Ranks, value: u32) -> Vec<Option<DeviceBuffer<u32>>> {
     let mut buffers =
-        Communicator::symmetric_zeros_all::<u32>(&ranks.communicators, streams(ranks), LENGTH).unwrap();
+        Communicator::symmetric_zeros_all::<u32>(&ranks.communicators, ranks.first_streams(), LENGTH)
+            .unwrap();
     for (rank, buffer) in buffers.iter_mut().enumerate() {
         assert_eq!(ranks.stream(rank).download(&*buffer).unwrap(), [0; LENGTH]);
         ranks.stream(rank).fill_into(value + rank as u32, buffer).unwrap();
@@ -45,7 +42,7 @@ fn symmetric_buffers_are_buffers_of_operations_and_graphs() {
     let mut data = symmetric(&ranks, 5);
     add(&ranks, &mut data, 5);
     let mut data: Vec<_> = data.into_iter().flatten().collect();
-    let (graphs, ()) = Stream::capture_all(streams(&ranks), |captures| {
+    let (graphs, ()) = Stream::capture_all(ranks.first_streams(), |captures| {
         let mut held = Vec::new();
         for ((capture, rank), data) in captures.iter().zip(0..).zip(&mut data) {
             held.push(capture.write(data)?);
@@ -58,13 +55,7 @@ fn symmetric_buffers_are_buffers_of_operations_and_graphs() {
         group.run()
     })
     .unwrap();
-    let mut graphs: Vec<_> = graphs.into_iter().map(|graph| graph.instantiate().unwrap()).collect();
-    for _ in 0..3 {
-        for (rank, graph) in graphs.iter_mut().enumerate() {
-            graph.launch(ranks.stream(rank)).unwrap();
-        }
-    }
-    drop(graphs);
+    ranks.launch(graphs, 3);
     for (rank, data) in data.iter().enumerate() {
         assert_eq!(ranks.stream(rank).download(data).unwrap(), [6 + ranks.len() as u32; LENGTH]);
     }

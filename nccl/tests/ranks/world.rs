@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ferrogrid::nccl::{Communicator, CommunicatorOptions, Group, Operation, UniqueId};
-use ferrogrid::{CpuOptions, Device, Stream};
+use ferrogrid::{CpuOptions, Device, Graph, Stream};
 
 /// Communicators of one thread, each with three streams.
 pub(crate) struct Ranks {
@@ -70,6 +70,21 @@ impl Ranks {
     /// The first stream of a rank.
     pub(crate) fn stream(&self, rank: usize) -> &Stream {
         &self.streams[rank][0]
+    }
+
+    /// That of each rank.
+    pub(crate) fn first_streams(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.iter().map(|streams| &streams[0])
+    }
+
+    /// Launches the graph of each rank on its first stream, so many times.
+    pub(crate) fn launch(&self, graphs: Vec<Graph<'_>>, times: usize) {
+        let mut graphs: Vec<_> = graphs.into_iter().map(|graph| graph.instantiate().unwrap()).collect();
+        for _ in 0..times {
+            for (graph, stream) in graphs.iter_mut().zip(self.first_streams()) {
+                graph.launch(stream).unwrap();
+            }
+        }
     }
 
     /// Runs one operation of each rank, as a group on their first streams.
