@@ -152,7 +152,8 @@ mod tests {
     use crate::fft::kernels::kernels as transforms;
     use crate::filter::kernels::kernels as filters;
     use crate::gemm::{
-        kernels::kernels as products, pack::kernels as packing, tiles, warps::kernels as warps,
+        kernels::kernels as products, pack::kernels as packing, singles::kernels as singles, tiles,
+        warps::kernels as warps,
     };
     use crate::histogram::{bytes::kernels as bytes, samples::kernels as samples};
     use crate::image::kernels::kernels as images;
@@ -250,8 +251,8 @@ mod tests {
             images::resize_pixels::kernel::<[f32; 4]>(),
             images::gray_pixels::kernel::<[f32; 4]>(),
             sparse::multiply_sparse::kernel::<f64>(),
-            products::multiply_singles::kernel(),
-            products::multiply_few_singles::kernel(),
+            singles::multiply_singles::kernel(),
+            singles::multiply_few_singles::kernel(),
             products::multiply_doubles::kernel(),
             warps::multiply_doubles::kernel::<true, false>(),
             warps::multiply_few_doubles::kernel::<false, true>(),

@@ -17,7 +17,7 @@ macro_rules! multiplied {
         impl Multiplied for $t {
             fn gemm(stream: &Stream, product: Product<$t>) -> Result<()> {
                 if stream.device().compute_capability() < Some(TENSOR_CORES) {
-                    return by_threads!(product, stream, [128, 128], 8, kernels::kernels::multiply_halves::<$t>);
+                    return by_threads!(product, stream, [128, 128], false, 8, kernels::kernels::multiply_halves::<$t>);
                 }
                 by_tensor_cores(stream, product)
             }

@@ -1,4 +1,4 @@
-//! The kernels of products without tensor cores: sums of one thread are in its registers, factors in shared memory.
+//! The kernels of products of `f64` and 16-bit floats without tensor cores: sums of one thread are in its registers, factors in shared memory.
 
 /// The kernels. Each sum adds its products in the order of `k`, rounded once for each: the bits do not depend on the device.
 #[ferrogrid::module(arch = ["sm_75", "sm_80"])]
@@ -168,54 +168,6 @@ pub mod kernels {
         }
         // At the end, where it needs no registers beside the sums.
         tiles.groups.check(t, tiles.extent[0]);
-    }
-
-    /// Of `f32`, 128 x 128 sums by each block.
-    #[inline(always)]
-    #[kernel(block = THREADS, min_blocks = 2, wide, native = super::super::native::multiply_singles)]
-    pub fn multiply_singles(
-        t: Thread<1>,
-        s: Sizes,
-        scales: [f32; 2],
-        offsets: &[u32],
-        a: &[Aligned16<[f32; 4]>],
-        b: &[Aligned16<[f32; 4]>],
-        c: &[DeviceAtomic<f32>],
-        of_a: Shared<Left<Aligned16<[f32; 4]>, 128>>,
-        of_b: Shared<Right<Aligned16<[f32; 4]>, 32, 16>>,
-    ) {
-        multiply_block::<f32, f32, _, 4, 2, 8, 128, 32, 16, _, _>(
-            &t,
-            Form { sizes: s, scales, offsets },
-            ([a, b], c),
-            (of_a, of_b),
-            Aligned16::into_inner,
-            (|it| it, |it| it),
-        );
-    }
-
-    /// Of `f32`, 64 x 64 sums by each block: of results that have too few of the larger tiles for a GPU.
-    #[inline(always)]
-    #[kernel(block = THREADS, min_blocks = 2, wide, native = super::super::native::multiply_singles)]
-    pub fn multiply_few_singles(
-        t: Thread<1>,
-        s: Sizes,
-        scales: [f32; 2],
-        offsets: &[u32],
-        a: &[Aligned16<[f32; 4]>],
-        b: &[Aligned16<[f32; 4]>],
-        c: &[DeviceAtomic<f32>],
-        of_a: Shared<Left<Aligned16<[f32; 4]>, 64>>,
-        of_b: Shared<Right<Aligned16<[f32; 4]>, 16, 16>>,
-    ) {
-        multiply_block::<f32, f32, _, 4, 1, 4, 64, 16, 16, _, _>(
-            &t,
-            Form { sizes: s, scales, offsets },
-            ([a, b], c),
-            (of_a, of_b),
-            Aligned16::into_inner,
-            (|it| it, |it| it),
-        );
     }
 
     /// Of `f64`, 64 x 64 sums by each block.

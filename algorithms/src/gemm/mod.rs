@@ -1,6 +1,6 @@
 //! Products of matrices, by tensor cores unless they are of `f32`.
 //!
-//! `kernels` has the products of threads, `warps` those of `f64` and `tf32` by the tensor cores of warps, `tiles` those by the tensor cores of
+//! `kernels` and `singles` have the products of threads, `warps` those of `f64` and `tf32` by the tensor cores of warps, `tiles` those by the tensor cores of
 //! blocks, which `halves`, `narrow` and `multiply_rounded` launch as `blocks` says; `pack` what makes a factor readable for all of them,
 //! `native` the bodies for the CPU device.
 
@@ -11,6 +11,7 @@ pub(crate) mod kernels;
 mod narrow;
 mod native;
 pub(crate) mod pack;
+pub(crate) mod singles;
 pub(crate) mod tiles;
 pub(crate) mod warps;
 
@@ -22,7 +23,7 @@ use ferrogrid_device::matrix::RowGroups;
 use ferrogrid_device::narrow::tf32;
 #[cfg(feature = "half")]
 use ferrogrid_device::narrow::{f8e4m3, f8e5m2};
-use ferrogrid_host::__private::{ProductShape, Several, is_large, processors};
+use ferrogrid_host::__private::{ProductShape, Several, is_large};
 use ferrogrid_host::{DeviceAttribute, PitchedView, PitchedViewMut};
 
 use crate::number::numbers::Element;
@@ -30,6 +31,7 @@ use crate::{DeviceAtomicView, DeviceView, Error, Grid, Result, Stream, Temporary
 use blocks::{Launch, ProductTile};
 use kernels::kernels::Sizes;
 use pack::kernels::Source;
+use singles::kernels::{SKIPPED, multiply_few_singles, multiply_singles};
 
 /// A number whose matrices are multiplied to matrices of `C`: `f32`, `f64`, and with the feature `half` `f16` and `bf16` to their own type,
 /// `i8` to `i32`, and with the feature `half` [`f8e4m3`](ferrogrid_device::narrow::f8e4m3) and [`f8e5m2`](ferrogrid_device::narrow::f8e5m2)
@@ -212,6 +214,9 @@ const PACKED_ROWS: usize = 32 * 65535;
 /// The compute capability from which on tensor cores multiply all elements.
 const TENSOR_CORES: (u32, u32) = (8, 0);
 
+/// The shared memory of a block for large tiles of `f32`.
+const LARGE_SINGLES: i32 = 96 << 10;
+
 /// The sizes of a large and of a small tile, and how long a multiplication takes by comparison.
 type Tiles = [([usize; 2], f64); 2];
 
@@ -341,15 +346,17 @@ impl<'a, T: Factor, C: DeviceCopy> Product<'a, '_, T, C> {
         is_large(stream, tiles, |tile| self.blocks(tile))
     }
 
-    /// The product of threads: by `launch`, of tiles of that size.
+    /// The product of threads: by `launch`, of tiles of that size. `by_k` says whether rows of the left factor are for each `k`, or along `k`;
+    /// those of the right one are for each `k`.
     fn by_threads(
         self,
         stream: &Stream,
         tile: [usize; 2],
+        by_k: bool,
         launch: impl FnOnce(Blocks<T, C>) -> Result<()>,
     ) -> Result<()> {
         let readable = |which: usize| {
-            let turns = self.gemm.are_transposed[which];
+            let turns = self.gemm.are_transposed[which] != (which == 0 && by_k);
             self.readable(stream, which, !turns && has_groups(&self.gemm.factors[which]), turns)
         };
         let factors = [readable(0)?, readable(1)?];
@@ -399,8 +406,8 @@ struct Blocks<'v, T: Factor, C: DeviceCopy> {
 }
 
 macro_rules! by_threads {
-    ($product:ident, $stream:ident, $tile:expr, $group:literal, $launch:path) => {
-        $product.by_threads($stream, $tile, |Blocks { grid, s, scales, offsets, a, b, c }| {
+    ($product:ident, $stream:ident, $tile:expr, $by_k:literal, $group:literal, $launch:path) => {
+        $product.by_threads($stream, $tile, $by_k, |Blocks { grid, s, scales, offsets, a, b, c }| {
             let (a, b) = (a.as_aligned16::<$group>()?, b.as_aligned16::<$group>()?);
             $launch($stream, grid, s, scales, offsets, a, b, c)
         })
@@ -434,10 +441,15 @@ impl Multiplied for f32 {
         if product.gemm.is_tf32 {
             return multiply_tf32(stream, product);
         }
-        if product.blocks([128, 128]) < processors(stream)? {
-            return by_threads!(product, stream, [64, 64], 4, kernels::kernels::multiply_few_singles);
+        // A tile may begin with rows of the group before.
+        let height = if product.gemm.groups.is_some() { 128 - SKIPPED } else { 128 };
+        let memory = stream.device().attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        if memory >= LARGE_SINGLES
+            && product.is_large(stream, [([height, 128], 1.0), ([height, 64], 1.08)])?
+        {
+            return by_threads!(product, stream, [height, 128], true, 4, multiply_singles);
         }
-        by_threads!(product, stream, [128, 128], 4, kernels::kernels::multiply_singles)
+        by_threads!(product, stream, [height, 64], true, 4, multiply_few_singles)
     }
 }
 
@@ -499,10 +511,10 @@ impl Product<'_, '_, f32> {
 impl Multiplied for f64 {
     fn gemm(stream: &Stream, product: Product<f64>) -> Result<()> {
         if stream.device().compute_capability() < Some(TENSOR_CORES) {
-            return by_threads!(product, stream, [64, 64], 2, kernels::kernels::multiply_doubles);
+            return by_threads!(product, stream, [64, 64], false, 2, kernels::kernels::multiply_doubles);
         }
-        if product.is_large(stream, [([128, 128], 1.0), ([64, 64], 1.2)])? {
-            return by_warps!(product, stream, [128, 128], 2, warps::kernels::multiply_doubles);
+        if product.is_large(stream, [([128, 64], 1.0), ([64, 64], 1.2)])? {
+            return by_warps!(product, stream, [128, 64], 2, warps::kernels::multiply_doubles);
         }
         by_warps!(product, stream, [64, 64], 2, warps::kernels::multiply_few_doubles)
     }
@@ -519,7 +531,7 @@ impl Multiplied for f64 {
 ///
 /// A factor is copied first if a kernel cannot read it as it is: if rows have no multiple of 16 bytes, or begin at none; of 8-bit elements and
 /// 16-bit floats also if rows have a pitch; of 16-bit floats if there are several matrices of rows along `k`, and no multiple of 64 in
-/// each; of 8-bit elements if rows are not along `k`; the left one if it is transposed and has groups; of others, if threads multiply them, if it is transposed. The copy's memory comes from the stream's device in stream order.
+/// each; of 8-bit elements if rows are not along `k`; the left one if it is transposed and has groups; of others, if threads multiply them, if it is transposed, and the left one of `f32` if it is not. The copy's memory comes from the stream's device in stream order.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};

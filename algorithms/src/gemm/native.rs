@@ -22,7 +22,13 @@ pub(super) fn multiply_singles(
     b: &[Aligned16<[f32; 4]>],
     c: &[DeviceAtomic<f32>],
 ) {
-    multiply(Form { sizes: s, scales, offsets }, [a, b], c, |group| **group, (|it| it, |it| it));
+    multiply::<true, _, _, _, _>(
+        Form { sizes: s, scales, offsets },
+        [a, b],
+        c,
+        |group| **group,
+        (|it| it, |it| it),
+    );
 }
 
 pub(super) fn multiply_doubles(
@@ -34,7 +40,13 @@ pub(super) fn multiply_doubles(
     b: &[Aligned16<[f64; 2]>],
     c: &[DeviceAtomic<f64>],
 ) {
-    multiply(Form { sizes: s, scales, offsets }, [a, b], c, |group| **group, (|it| it, |it| it));
+    multiply::<false, _, _, _, _>(
+        Form { sizes: s, scales, offsets },
+        [a, b],
+        c,
+        |group| **group,
+        (|it| it, |it| it),
+    );
 }
 
 #[cfg(feature = "half")]
@@ -47,7 +59,7 @@ pub(super) fn multiply_halves<T: AtomicLoadStore + HalfFloat>(
     b: &[Aligned16<[T; 8]>],
     c: &[DeviceAtomic<T>],
 ) {
-    multiply(
+    multiply::<false, _, _, _, _>(
         Form { sizes: s, scales, offsets },
         [a, b],
         c,
@@ -56,8 +68,8 @@ pub(super) fn multiply_halves<T: AtomicLoadStore + HalfFloat>(
     );
 }
 
-/// As the kernel of that name, with the processor's fused multiplications where it has them.
-fn multiply<T: AtomicLoadStore, A: Float, U: Sync, const G: usize>(
+/// As the kernel of that name, with the processor's fused multiplications where it has them. `BY_K` says whether `a` has a row for each `k`.
+fn multiply<const BY_K: bool, T: AtomicLoadStore, A: Float, U: Sync, const G: usize>(
     form: Form<A>,
     factors: [&[U]; 2],
     c: &[DeviceAtomic<T>],
@@ -68,7 +80,7 @@ fn multiply<T: AtomicLoadStore, A: Float, U: Sync, const G: usize>(
     tiles.groups.check_all(tiles.extent[0]);
     let multiply = |number: usize| {
         if let Some(tile) = tiles.get(number) {
-            multiply_tile(&form, factors, c, tile, &split, (&widen, &narrow));
+            multiply_tile::<BY_K, _, _, _, _>(&form, factors, c, tile, &split, (&widen, &narrow));
         }
     };
     #[cfg(target_arch = "x86_64")]
@@ -92,8 +104,8 @@ unsafe fn with_fma(work: impl FnOnce()) {
 
 /// A tile of the result.
 #[inline(always)]
-fn multiply_tile<T: AtomicLoadStore, A: Float, U, const G: usize>(
-    Form { sizes: s, scales, .. }: &Form<A>,
+fn multiply_tile<const BY_K: bool, T: AtomicLoadStore, A: Float, U, const G: usize>(
+    Form { sizes: s, scales, offsets }: &Form<A>,
     [a, b]: [&[U]; 2],
     c: &[DeviceAtomic<T>],
     ResultTile { matrix, rows: [first_row, end], column: first_column }: ResultTile,
@@ -102,12 +114,22 @@ fn multiply_tile<T: AtomicLoadStore, A: Float, U, const G: usize>(
 ) {
     let (columns, depth) = (s.result[1] as usize, s.depth as usize);
     let [pitch_a, pitch_b, pitch_c] = s.pitches.map(|it| it as usize);
+    let (of_left, row_of_left) = if !offsets.is_empty() {
+        (0, first_row)
+    } else {
+        (matrix, first_row - matrix * s.result[0] as usize)
+    };
     let (rows_here, width) = ((end - first_row).min(TILE[0]), (columns - first_column).min(TILE[1]));
     let mut sums = [[[A::ZERO; G]; 256]; 4];
     for k in 0..depth {
         let line = &b[(matrix * depth + k) * pitch_b + first_column / G..][..width.div_ceil(G)];
         for (row, sums) in sums.iter_mut().enumerate().take(rows_here) {
-            let left = split(&a[(first_row + row) * pitch_a + k / G])[k % G];
+            let left = if BY_K {
+                let row = row_of_left + row;
+                split(&a[(of_left * depth + k) * pitch_a + row / G])[row % G]
+            } else {
+                split(&a[(first_row + row) * pitch_a + k / G])[k % G]
+            };
             for (sums, group) in sums.iter_mut().zip(line) {
                 let right = split(group);
                 for j in 0..G {

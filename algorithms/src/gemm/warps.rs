@@ -175,9 +175,9 @@ pub mod kernels {
         tiles.groups.check(t, tiles.extent[0]);
     }
 
-    /// Of `f64`, 128 x 128 sums by each block.
+    /// Of `f64`, 128 x 64 sums by each block: two of them share a multiprocessor, so that one multiplies while the other one copies.
     #[inline(always)]
-    #[kernel(block = 256, min_blocks = 1, wide, LEFT = [false, true], RIGHT = [false, true])]
+    #[kernel(block = 128, min_blocks = 2, wide, LEFT = [false, true], RIGHT = [false, true])]
     pub fn multiply_doubles<const LEFT: bool, const RIGHT: bool>(
         t: Thread<1>,
         s: Sizes,
@@ -187,9 +187,9 @@ pub mod kernels {
         b: &[Aligned16<[f64; 2]>],
         c: &[DeviceAtomic<f64>],
         of_a: Shared<Lines<f64, 2, 128, 3>>,
-        of_b: Shared<Lines<f64, 2, 128, 3>>,
+        of_b: Shared<Lines<f64, 2, 64, 3>>,
     ) {
-        multiply_block::<f64, f64, 2, 4, 4, 128, 128, 3, LEFT, RIGHT, _, _>(
+        multiply_block::<f64, f64, 2, 4, 4, 128, 64, 3, LEFT, RIGHT, _, _>(
             &t,
             Form { sizes: s, scales, offsets },
             [a, b],

@@ -456,6 +456,13 @@ fn products_of_floats_have_the_same_bits_everywhere(device: &Device) -> Outcome 
         check::<f32, _>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
         check::<f64, _>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
     }
+    // A round of large tiles, of several stages each.
+    if device.is_cuda() {
+        let columns = 64 * device.properties()?.multiprocessor_count as usize - 4;
+        let extents = [130, columns, 70];
+        let shape = Shape { extents, batches: 1, groups: &[], transposed: [false; 2], gaps: [0; 3] };
+        check::<f32, _>(&stream, shape, [0.3, 0.7], || random.f32() - 0.5)?;
+    }
     Ok(())
 }
 
