@@ -441,7 +441,6 @@ impl Multiplied for f32 {
         if product.gemm.is_tf32 {
             return multiply_tf32(stream, product);
         }
-        // A tile may begin with rows of the group before.
         let height = if product.gemm.groups.is_some() { 128 - SKIPPED } else { 128 };
         let memory = stream.device().attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
         if memory >= LARGE_SINGLES

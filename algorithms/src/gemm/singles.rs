@@ -14,7 +14,7 @@ pub mod kernels {
 
     /// The threads of a block.
     pub const THREADS: usize = 128;
-    /// Rows of groups: tiles may begin with rows of the group before.
+    /// How many rows fewer a tile has if rows are in groups: a group may begin anywhere, and copies begin at every fourth row.
     pub const SKIPPED: usize = 3;
 
     /// Groups of four elements.
