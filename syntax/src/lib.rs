@@ -17,6 +17,7 @@ pub use kernel::{
 };
 pub use module::{
     Constant, ExternFunction, Externs, Fingerprint, Module, ModuleOptions, Part,
-    SYMBOL_PREFIX as CONSTANT_PREFIX, fingerprint, is_module_attribute, is_placed_attribute, mention,
+    SYMBOL_PREFIX as CONSTANT_PREFIX, WITHOUT_ENTRIES, fingerprint, is_module_attribute, is_placed_attribute,
+    mention,
 };
 pub use template::{Argument as TemplateArgument, Comparison, Elements, Matmul, Reduction, Role, Several};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use ferrogrid_syntax::WITHOUT_ENTRIES;
 use ferrogrid_syntax::compiled::TEXT_CHOICE;
 
 use crate::cache;
@@ -138,9 +139,10 @@ pub(crate) fn lay_out(
         Portion::Kernels(modules) => tree.unneeded(modules),
     };
     let left_out = |module: usize| unneeded[module].as_slice();
+    let is_in = |module: usize| !matches!(portion, Portion::Kernels(modules) if !modules.contains(&module));
     let mut all = String::new();
     for (file, place) in tree.files.iter().zip(&places) {
-        let text = mirrored_text(file, &places, &left_out);
+        let text = mirrored_text(file, &places, &left_out, &is_in);
         cache::write(place, &text)?;
         all.push_str(&format!("{}\n{text}\n", place.display()));
     }
@@ -149,7 +151,6 @@ pub(crate) fn lay_out(
         Portion::Whole => options.choices(&text_without_places(tree)),
         Portion::Kernels(_) => String::new(),
     };
-    let is_in = |module: &usize| !matches!(portion, Portion::Kernels(modules) if !modules.contains(module));
     all.push_str(&included::mirror(tree, &places, &mirror)?);
     let mut externs = BTreeMap::<_, BTreeSet<_>>::new();
     for module in &tree.modules {
@@ -170,14 +171,14 @@ pub(crate) fn lay_out(
         text_key: cache::key(all.as_bytes()),
         externs,
         archs: Vec::new(),
-        modules: (0..tree.modules.len()).filter(is_in).map(|at| tree.modules[at].clone()).collect(),
+        modules: (0..tree.modules.len()).filter(|&at| is_in(at)).map(|at| tree.modules[at].clone()).collect(),
     }))
 }
 
 /// The kept text of the files, without the paths of the mirror.
 fn text_without_places(tree: &ModuleTree) -> String {
     let nowhere = vec![PathBuf::new(); tree.files.len()];
-    tree.files.iter().map(|file| mirrored_text(file, &nowhere, &|_| [].as_slice())).collect()
+    tree.files.iter().map(|file| mirrored_text(file, &nowhere, &|_| [].as_slice(), &|_| true)).collect()
 }
 
 /// `example saxpy`
@@ -218,12 +219,14 @@ fn mirrored_text<'t>(
     file: &SourceFile,
     places: &[PathBuf],
     left_out: &impl Fn(usize) -> &'t [Range<usize>],
+    has_entries: &impl Fn(usize) -> bool,
 ) -> String {
     let mut kept: Vec<Kept> = Vec::new();
     for part in &file.parts {
         let replacement = match &part.content {
             Content::Same => None,
-            Content::Text(text) => Some(text.clone()),
+            Content::Attribute(number) if has_entries(*number) => Some("#[::ferrogrid::module]".to_owned()),
+            Content::Attribute(_) => Some(format!("#[::ferrogrid::module({WITHOUT_ENTRIES})]")),
             Content::File { declaration, file } => {
                 Some(format!("#[path = {:?}] {declaration}", places[*file].to_string_lossy()))
             }

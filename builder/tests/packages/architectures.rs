@@ -42,6 +42,9 @@ fn archs(output: &Output) -> BTreeMap<String, String> {
             let ptx = fs::read_to_string(&code.ptx).unwrap();
             assert!(ptx.contains(&format!(".target {}\n", code.arch)), "{ptx}");
             assert!(ptx.contains(&format!(".entry {}", module.entries[0])), "{ptx}");
+            let of_image = target.modules.iter().filter(|it| it.image == compiled.image);
+            let expected: usize = of_image.map(|it| it.entries.len()).sum();
+            assert_eq!(ptx.matches(".entry ").count(), expected, "kernels of other images: {ptx}");
         }
         let archs: Vec<&str> = codes.iter().map(|code| code.arch.as_str()).collect();
         (module.name.clone(), archs.join(","))
@@ -81,6 +84,26 @@ fn a_module_has_code_for_its_architectures_and_others_for_those_of_the_build() {
     }
     package.environment.arch = None;
     assert_eq!(build(&package), of_package, "parts and their names are the same again");
+}
+
+#[test]
+fn a_kernel_that_other_modules_mention_is_an_entry_point_of_its_own_code_alone() {
+    let ordered = "#[kernel]
+    pub fn total(t: Thread<1>, mut y: DisjointSlice<u32>, order: BlockOrder<u32>) {
+        let before = order.exclusive(&t, 1, |a, b| a + b).unwrap_or(0);
+        if let Some(y) = y.get_mut(t.index()) { *y = before; }
+    }";
+    let caller = "#[kernel]
+    pub fn calls(t: Thread<1>, y: DisjointSlice<u32>) { super::turing::turing_fill(t, y) }";
+    let package = package(
+        "",
+        &[
+            module("(arch = [\"sm_75\"])", "turing", ordered, "1"),
+            module("(arch = [\"sm_90\"])", "hopper", caller, "super::total::value()"),
+            "#[ferrogrid::module] pub mod total { pub fn value() -> u32 { 40 } }\n".to_owned(),
+        ],
+    );
+    assert_eq!(archs(&package.built()), expected(&[("turing", "sm_75"), ("hopper", "sm_90")]));
 }
 
 #[test]

@@ -27,7 +27,7 @@ mod shared;
 mod tests;
 
 use code::{Code, Variants};
-use ferrogrid_syntax::{Kernel, Module, ModuleOptions};
+use ferrogrid_syntax::{Kernel, Module, ModuleOptions, WITHOUT_ENTRIES};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
@@ -52,11 +52,14 @@ impl Half {
 
 /// Expands `item`, which carried `#[ferrogrid::module(options)]`.
 pub(crate) fn module(options: &Punctuated<Meta, Token![,]>, item: ItemMod) -> Result<TokenStream> {
-    let options = ModuleOptions::parse(options)?;
     let module = Module::parse(item)?;
     Ok(match Half::wanted() {
-        Half::Host => on_host(&module, &options)?,
-        Half::Device { entries } => device::module(&module, entries),
+        Half::Host => on_host(&module, &ModuleOptions::parse(options)?)?,
+        // The build step has read the options, and has written its own.
+        Half::Device { entries } => {
+            let is_of_others = options.iter().any(|option| option.path().is_ident(WITHOUT_ENTRIES));
+            device::module(&module, entries && !is_of_others)
+        }
     })
 }
 

@@ -22,7 +22,7 @@ use constant::Readers;
 pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute, mention};
 pub use externs::{ExternFunction, Externs};
 pub use fingerprint::{Fingerprint, fingerprint};
-pub use options::ModuleOptions;
+pub use options::{ModuleOptions, WITHOUT_ENTRIES};
 
 /// Whether `attribute` is `#[ferrogrid::module]`: a path whose last segment is `module`.
 pub fn is_module_attribute(attribute: &Attribute) -> bool {

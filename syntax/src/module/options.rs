@@ -6,6 +6,10 @@ use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Result, Token};
 
 use crate::architecture::{ARCHITECTURE_NAMES, architecture_number};
 
+/// The option that the build step writes to modules of which a device crate has some functions, but whose kernels are entry points of
+/// another one. It is none for users.
+pub const WITHOUT_ENTRIES: &str = "without_entries";
+
 /// The options in `#[ferrogrid::module(...)]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModuleOptions {

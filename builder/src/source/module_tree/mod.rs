@@ -93,8 +93,8 @@ pub(crate) struct Part {
 pub(crate) enum Content {
     /// The text itself.
     Same,
-    /// Other text on one line.
-    Text(String),
+    /// The attribute of the annotated module with this number.
+    Attribute(usize),
     /// A declaration (`pub mod x;`) of the module in another file.
     File { declaration: String, file: usize },
     /// The annotated module with this number.
@@ -327,8 +327,7 @@ impl Walker<'_> {
         let Some((brace, _)) = &item.content else { return };
         let from = attribute.pound_token.span.byte_range().start;
         let to = attribute.bracket_token.span.close().byte_range().end;
-        let content = Content::Text("#[::ferrogrid::module]".to_owned());
-        parts.push(Part { range: from..to, content });
+        parts.push(Part { range: from..to, content: Content::Attribute(self.tree.modules.len()) });
         let range = start(item)..brace.span.close().byte_range().end;
         parts.push(Part { range, content: Content::Module(self.tree.modules.len()) });
         let cfgs = &self.cfgs;
