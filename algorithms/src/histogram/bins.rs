@@ -11,11 +11,7 @@ pub mod bins {
     use crate::order::numbers::Order;
     use crate::sort::digits::kernels::Bits;
 
-    /// The threads of a block.
-    pub const THREADS: usize = 512;
-    /// The bytes that a thread loads before it counts them.
-    pub const BYTES: usize = 16;
-    /// The same of larger samples.
+    /// The samples that a thread loads before it counts them.
     pub const ITEMS: usize = 8;
     /// The counters of a block.
     pub const COUNTERS: usize = 8192;
@@ -34,6 +30,8 @@ pub mod bins {
         pub bins: u32,
         /// The 32-bit words of a count in global memory.
         pub words: u32,
+        /// Whether the counts are 0 before the launch.
+        pub is_zeroed: bool,
     }
 
     /// One value for each channel that is counted.
@@ -206,13 +204,6 @@ pub mod bins {
         }
     }
 
-    /// The results of `f` for the number of each item. LLVM does not unroll a loop of so much code, and its items would go to
-    /// memory.
-    #[inline(always)]
-    pub fn each<U>(mut f: impl FnMut(usize) -> U) -> [U; ITEMS] {
-        [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)]
-    }
-
     /// Adds to a count in global memory, which has one or two words, the lower one first.
     #[inline(always)]
     pub fn add(counts: &[DeviceAtomic<u32>], channels: Channels, count: usize, samples: u64) {
@@ -232,6 +223,29 @@ pub mod bins {
                 word.fetch_add(high as u32, Relaxed);
             }
         }
+    }
+
+    /// Sets the counts to 0, unless they are, by the block that started first, and gives the order to the others: before a block adds to
+    /// the counts, it waits for block 0.
+    #[inline(always)]
+    pub fn zero_first<'a>(
+        t: &Thread<'_, 1>,
+        channels: Channels,
+        counts: &[DeviceAtomic<u32>],
+        order: BlockOrder<'a, u32>,
+    ) -> Option<BlockOrder<'a, u32>> {
+        if t.block_idx() != [0] {
+            return Some(order);
+        }
+        let mut place = t.thread_rank() as usize;
+        while let Some(count) = counts.get(place)
+            && !channels.is_zeroed
+        {
+            count.store(0, Relaxed);
+            place += t.block_threads() as usize;
+        }
+        let _ = order.publish(t, 0);
+        None
     }
 
     /// How many copies of each counter a block has: a power of two up to 32.

@@ -3,17 +3,21 @@
 /// The kernel.
 ///
 /// A block counts all 256 values, and finds the bin of each value at the end: all bins cost the same. Each lane of a warp has
-/// counters in a bank of its own, so the time depends neither on how samples are distributed nor on whether they are equal.
+/// counters in a bank of its own, so the time does not depend on how samples are distributed. Four equal ones side by side are counted
+/// together, which is faster.
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use atomic::Ordering::Relaxed;
     use ferrogrid::device::group;
     use ferrogrid::device::prelude::*;
 
-    use super::super::bins::bins::{
-        BYTES, Binning, COUNTERS, Channels, Ranges, THREADS, add, copies, each, total,
-    };
+    use super::super::bins::bins::{Binning, COUNTERS, Channels, Ranges, add, copies, total, zero_first};
+    use crate::sort::digits::kernels::each;
 
+    /// The threads of a block: two fill a multiprocessor.
+    pub const THREADS: usize = 1024;
+    /// The bytes that a thread loads before it counts them.
+    pub const BYTES: usize = 16;
     /// The values of a byte.
     const VALUES: u32 = 256;
 
@@ -44,10 +48,21 @@ pub mod kernels {
         }
     }
 
-    /// Counts a byte of a channel: `counter` is that of its value, in one of the copies.
+    type Counters = [DeviceAtomic<u32, atomic::Block>; COUNTERS];
+
+    /// Counts bytes of a channel: `counter` is that of their value, in one of the copies.
     #[inline(always)]
-    fn count(own: &[DeviceAtomic<u32, atomic::Block>; COUNTERS], counter: u32, copies: u32, copy: u32) {
-        own[(counter * copies + copy) as usize % COUNTERS].fetch_add(1, Relaxed);
+    fn count(own: &Counters, counter: u32, (copies, copy): (u32, u32), bytes: u32) {
+        own[(counter * copies + copy) as usize % COUNTERS].fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts the bytes of a word, all of one channel. Equal ones are common in images and text.
+    #[inline(always)]
+    fn count_word(own: &Counters, word: u32, lane: u32) {
+        if word == word.rotate_left(8) {
+            return count(own, word & 0xFF, (32, lane), 4);
+        }
+        each::<(), 4>(|byte| count(own, word >> (8 * byte) & 0xFF, (32, lane), 1));
     }
 
     /// 16 bytes of `x`, in four words: 16 registers would be many.
@@ -59,7 +74,7 @@ pub mod kernels {
     }
 
     /// counts[bin] += how many bytes of `x` fall into the bin: one of `bounds`, if there are any.
-    #[kernel(block = THREADS, min_blocks = 4, wide)]
+    #[kernel(block = THREADS, min_blocks = 2, wide)]
     pub fn count_bytes(
         t: Thread<1>,
         channels: Channels,
@@ -68,10 +83,12 @@ pub mod kernels {
         x: &[u8],
         bounds: &[u8],
         counts: &[DeviceAtomic<u32>],
+        order: BlockOrder<u32>,
         mut own: Shared<[DeviceAtomic<u32, atomic::Block>; 8192]>,
     ) {
         own.fill_with(&t, |_| DeviceAtomic::new(0));
         let own = t.publish(own);
+        let order = zero_first(&t, channels, counts, order);
         let rank = t.thread_rank() as usize % THREADS;
         let ([block], [blocks]) = (t.block_idx(), t.grid_dim());
         // From here on they are loaded 16 at a time.
@@ -86,11 +103,7 @@ pub mod kernels {
             while group < groups {
                 group += stride;
                 let next = load(x, head + group * BYTES);
-                each(|k| {
-                    let half = words[k / 2] >> (16 * (k % 2));
-                    count(&own, half & 0xFF, 32, lane);
-                    count(&own, half >> 8 & 0xFF, 32, lane);
-                });
+                each::<(), 4>(|word| count_word(&own, words[word], lane));
                 words = next;
             }
         } else {
@@ -102,11 +115,11 @@ pub mod kernels {
                 let next = load(x, head + group * BYTES);
                 let mut one = |byte: u32| {
                     if channel < channels.counted {
-                        count(&own, channel * VALUES + byte, copies, copy);
+                        count(&own, channel * VALUES + byte, (copies, copy), 1);
                     }
                     channel = if channel + 1 == channels.all { 0 } else { channel + 1 };
                 };
-                each(|k| {
+                each::<(), 8>(|k| {
                     let half = words[k / 2] >> (16 * (k % 2));
                     one(half & 0xFF);
                     one(half >> 8 & 0xFF);
@@ -121,7 +134,8 @@ pub mod kernels {
         let one = |place: usize| {
             let channel = (place as u64 % u64::from(channels.all)) as u32;
             if channel < channels.counted {
-                count(&own, channel * VALUES + u32::from(x[place]), copies, t.thread_rank() & (copies - 1));
+                let copy = t.thread_rank() & (copies - 1);
+                count(&own, channel * VALUES + u32::from(x[place]), (copies, copy), 1);
             }
         };
         if block == 0 && rank < head {
@@ -129,6 +143,9 @@ pub mod kernels {
         }
         if block == 0 && tail + rank < x.len() {
             one(tail + rank);
+        }
+        if let Some(order) = order {
+            order.wait_for(0);
         }
         t.sync_threads();
         let mut counter = t.thread_rank();

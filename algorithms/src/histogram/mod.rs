@@ -20,7 +20,7 @@ use crate::tuning::{Tuning, tuned};
 use crate::{DeviceInput, DeviceOutput, DeviceView, DeviceViewMut, Error, Grid, Result, Stream};
 #[cfg(feature = "half")]
 use bins::bins::EvenHalves;
-use bins::bins::{BYTES, CHANNELS, Channels, EvenFloats, EvenIntegers, ForEach, ITEMS, Ranges, THREADS};
+use bins::bins::{CHANNELS, COUNTERS, Channels, EvenFloats, EvenIntegers, ForEach, ITEMS, Ranges};
 use bytes::kernels::EvenBytes;
 
 /// What counts samples: `u32`, which wraps around, or `u64`.
@@ -56,16 +56,20 @@ pub struct Samples<'a, T> {
     counts: DeviceViewMut<'a, u32>,
 }
 
-/// Blocks for at least `least` elements each.
-fn grid<T>(stream: &Stream, len: usize, least: usize) -> Grid<1> {
-    Grid::blocks(len.div_ceil(least).clamp(1, tuned::<T, ()>(stream, Tuning::HistogramBlocks)))
+/// Blocks for bytes: half of the most, until each has so many that the number of loads in flight counts more than what a block
+/// costs beside them.
+fn grid_of_bytes<T>(stream: &Stream, len: usize) -> Grid<1> {
+    let most = tuned::<T, ()>(stream, Tuning::HistogramBlocks);
+    let least = bytes::kernels::THREADS * bytes::kernels::BYTES;
+    Grid::blocks(len.div_ceil(least).min(most.div_ceil(2)).max(len / (32 * least)).clamp(1, most))
 }
 
 /// Blocks for samples of more than one byte.
 fn grid_of_samples<T>(stream: &Stream, len: usize, channels: Channels) -> Grid<1> {
     let counters = (channels.counted * channels.bins) as usize;
     let of_counters = counters.saturating_mul(tuned::<T, ()>(stream, Tuning::HistogramSamples));
-    grid::<T>(stream, len, of_counters.max(THREADS * ITEMS))
+    let least = of_counters.max(samples::kernels::THREADS * ITEMS);
+    Grid::blocks(len.div_ceil(least).clamp(1, tuned::<T, ()>(stream, Tuning::HistogramBlocks)))
 }
 
 macro_rules! integers {
@@ -172,12 +176,12 @@ fn bytes_of<T: Ordinal<Place = u8>>(
     Samples { channels, x, counts }: Samples<'_, T>,
     bounds: Option<DeviceView<T>>,
 ) -> Result<()> {
-    let grid = grid::<T>(stream, x.len(), THREADS * BYTES);
     let (ranges, x) = (Ranges { order: T::ASCENDING }, x.cast()?);
     let bounds = match bounds {
         Some(bounds) => bounds.cast()?,
         None => x.slice(..0)?,
     };
+    let grid = grid_of_bytes::<T>(stream, x.len());
     bytes::kernels::count_bytes(stream, grid, channels, even, ranges, x, bounds, counts.into_atomic())
 }
 
@@ -249,7 +253,7 @@ fn refused(function: &'static str, argument: &'static str, value: String, expect
     Error::Argument { function, argument, value: value.into(), expected }
 }
 
-/// Sets the counts to 0, and gives them to `count` with the samples, unless there are none.
+/// Sets the counts to 0, unless the kernel for bytes does, and gives them to `count` with the samples.
 fn counted<T: Ordinal, N: Count, const C: usize, const A: usize>(
     function: &'static str,
     stream: &Stream,
@@ -267,8 +271,12 @@ fn counted<T: Ordinal, N: Count, const C: usize, const A: usize>(
         }
     };
     let words = (size_of::<N>() / 4) as u32;
-    stream.fill_into(N::zeroed(), counts.reborrow().cast::<N>()?)?;
-    let channels = Channels { all: C as u32, counted: A as u32, bins, words };
+    // One block sets so many to 0 while the others count.
+    let is_zeroed = size_of::<T>() > 1 || x.is_empty() || bins as usize * A > COUNTERS / 2;
+    if is_zeroed {
+        stream.fill_into(N::zeroed(), counts.reborrow().cast::<N>()?)?;
+    }
+    let channels = Channels { all: C as u32, counted: A as u32, bins, words, is_zeroed };
     count(bins, Samples { channels, x: x.cast()?, counts: counts.cast()? })
 }
 
@@ -316,8 +324,8 @@ fn range_of<T: Number, N: Count, const C: usize, const A: usize>(
 /// 1.0, `0.0..=1.0` with it (in the last bin, as NumPy has it), and `..` is all values of an integer. Counts are `u32`, which wrap
 /// around, or `u64`.
 ///
-/// Bytes take the same time whatever they are: 8 bits of each are counted, and then assigned to bins. Other samples are counted in
-/// shared memory if there are at most 8192 bins.
+/// 8 bits of each byte are counted, and then assigned to bins: the time does not depend on the bins, nor on how bytes are distributed,
+/// but four equal ones side by side are counted at once. Other samples are counted in shared memory if there are at most 8192 bins.
 ///
 /// ```
 /// # use ferrogrid_host::{Device, Result};
@@ -445,7 +453,7 @@ mod tests {
     #[test]
     fn counts_of_64_bits_carry() {
         let counts = [u32::MAX - 2, 5, 9].map(DeviceAtomic::<u32>::new);
-        let channels = Channels { all: 1, counted: 1, bins: 1, words: 2 };
+        let channels = Channels { all: 1, counted: 1, bins: 1, words: 2, is_zeroed: true };
         for (samples, expected) in
             [(2, [u32::MAX, 5]), (1, [0, 6]), (7 << 32 | 3, [3, 13]), (0xFFFF_FFFF, [2, 14])]
         {

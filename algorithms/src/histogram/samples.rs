@@ -9,9 +9,12 @@ pub mod kernels {
     #[cfg(feature = "half")]
     use super::super::bins::bins::EvenHalves;
     use super::super::bins::bins::{
-        Binning, COUNTERS, Channels, EvenFloats, EvenIntegers, ForEach, ITEMS, Ranges, THREADS, add, copies,
-        each, total,
+        Binning, COUNTERS, Channels, EvenFloats, EvenIntegers, ForEach, ITEMS, Ranges, add, copies, total,
     };
+    use crate::sort::digits::kernels::each;
+
+    /// The threads of a block.
+    pub const THREADS: usize = 512;
 
     /// counts[bin] += how many samples of `x` fall into the bin.
     ///
@@ -66,9 +69,9 @@ pub mod kernels {
             let ([block], [blocks]) = (t.block_idx(), t.grid_dim());
             let mut first = block as usize * stride * ITEMS + t.thread_rank() as usize;
             while first + (ITEMS - 1) * stride < x.len() {
-                let samples = each(|k| x[first + k * stride]);
-                let bins = each(|k| bin(samples[k]));
-                each(|k| count(bins[k]));
+                let samples = each::<_, ITEMS>(|k| x[first + k * stride]);
+                let bins = each::<_, ITEMS>(|k| bin(samples[k]));
+                each::<(), ITEMS>(|k| count(bins[k]));
                 first += blocks as usize * stride * ITEMS;
             }
             // The last tile, if it is this block's.

@@ -176,6 +176,11 @@ fn any_number_of_bins_is_counted(device: &Device) -> Outcome {
             algorithms::histogram_even(&stream, &stream.upload(&x)?, .., &mut counts)?;
             let expected = counts_of(&x, bins, |x| even_bin(x.into(), (0, u32::MAX.into()), bins));
             expect(&format!("{bins}, {shape}"), stream.download(&counts)? == expected, true)?;
+            let x: Vec<u8> = x.into_iter().map(|x| (x >> 24) as u8).collect();
+            let mut counts = stream.fill(1_u32, bins)?;
+            algorithms::histogram_even(&stream, &stream.upload(&x)?, .., &mut counts)?;
+            let expected = counts_of(&x, bins, |x| even_bin(x.into(), (0, 255), bins));
+            expect(&format!("{bins}, {shape}, bytes"), stream.download(&counts)? == expected, true)?;
         }
     }
     Ok(())
@@ -337,7 +342,7 @@ fn a_histogram_is_part_of_a_graph(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Blocks with several tiles: there are at most 528. Fewer on the CPU device, where it is slow without optimisation.
+/// Blocks with several tiles: there are at most 264. Fewer on the CPU device, where it is slow without optimisation.
 fn long_inputs_are_counted(device: &Device) -> Outcome {
     let n: usize = if device.is_cuda() { 50_000_001 } else { 4_500_003 };
     let stream = device.new_stream()?;
