@@ -4,77 +4,77 @@
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     use ferrogrid::device::prelude::*;
+    use ferrogrid::device::scan::Rows;
 
     use crate::order::numbers::Order;
+    use crate::select::placing::placing::{
+        Kept, THREADS, WIDE_GROUP as GROUP, WIDE_RUN as RUN, first, for_each_of_lane, load, of_warp, pass_on,
+        place_of, put, put_count,
+    };
     use crate::sort::digits::kernels::Bits;
 
-    /// The threads of a block.
-    pub const THREADS: usize = 256;
-    /// The elements of a thread.
-    pub const ITEMS: usize = 8;
-    /// The elements of a warp.
-    pub const RUN: usize = 32 * ITEMS;
-    /// The elements of a block.
-    pub const TILE: usize = THREADS * ITEMS;
-
-    /// The results of `f` for the number of each item. LLVM does not unroll a loop of so much code, and its items would
-    /// go to memory.
+    /// The warp's elements, from `first` on, whose key differs from the one before it.
     #[inline(always)]
-    pub fn each<U>(mut f: impl FnMut(usize) -> U) -> [U; ITEMS] {
-        [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)]
+    fn heads<K: Bits>(
+        t: &Thread<'_, 1>,
+        numbers: Order<K>,
+        (keys, first): (&[K], usize),
+        items: &Rows<K, GROUP>,
+    ) -> Kept<GROUP> {
+        let warp = t.warp();
+        let lane = warp.lane();
+        let own = first + place_of::<GROUP>(t, 0);
+        // How many there are from the lane's first one on.
+        let left = keys.len().saturating_sub(own).min(RUN) as u32;
+        // Lane 31 has the key before each row.
+        let mut last = numbers.place(keys.get(first.wrapping_sub(1)).copied().unwrap_or(K::narrow(0)));
+        let mut before = last;
+        Kept::of(&warp, |row, k| {
+            if k == 0 {
+                let own_last = numbers.place(items[row][GROUP - 1]);
+                before = warp.shuffle(if lane == 31 { last } else { own_last }, (lane + 31) % 32);
+                last = own_last;
+            }
+            let place = numbers.place(items[row][k]);
+            let differs = place.widen() != before.widen();
+            before = place;
+            let is_first = row == 0 && k == 0 && own == 0;
+            ((row * 32 * GROUP + k) as u32) < left && (is_first || differs)
+        })
     }
 
-    /// Marks the first element of each run of equal keys, by a bit of `marks` for each element. Writes the number of runs to
-    /// results[0], the first key of each to `first_keys`, and how many begin before the elements of each warp to `places`.
-    #[kernel(block = THREADS, K = [u8, u16, u32, u64])]
+    /// Marks the first element of each run of equal keys: a lane has a word of `marks`, of which [`Kept::bits`] are its elements.
+    /// Writes the number of runs to results[0], the first key of each to `first_keys`, and how many begin before the elements of
+    /// each warp to `places`.
+    #[kernel(block = THREADS, min_blocks = 4, K = [u8, u16, u32, u64])]
     pub fn mark_runs<K: Bits>(
         t: Thread<1>,
         numbers: Order<K>,
         keys: &[K],
         first_keys: &[DeviceAtomic<K>],
-        mut marks: DisjointWarps<u32, ITEMS>,
+        mut marks: DisjointWarps<u32, 32>,
         mut places: DisjointWarps<u32>,
         results: &[DeviceAtomic<u64>],
         order: BlockOrder<u32>,
         scratch: Shared<Scratch<u32>>,
+        tile: Shared<[DeviceAtomic<K, atomic::Block>; 4096]>,
     ) {
-        let (warp, first) = (t.warp(), places.first(&t) * RUN);
-        let lane = warp.lane();
-        let index = |row: usize| first + row * 32 + lane as usize;
-        let items = match keys.get(first..).and_then(|rest| rest.first_chunk::<RUN>()) {
-            Some(run) => each(|row| run[row * 32 + lane as usize % 32]),
-            None => each(|row| keys.get(index(row)).copied().unwrap_or(K::narrow(0))),
-        };
-        // Lane 31 has the key before each row.
-        let mut last = numbers.place(keys.get(first.wrapping_sub(1)).copied().unwrap_or(K::narrow(0)));
-        let heads = each(|row| {
-            let place = numbers.place(items[row]);
-            let before = warp.shuffle(if lane == 31 { last } else { place }, (lane + 31) % 32);
-            last = place;
-            let is_head = index(row) == 0 || place.widen() != before.widen();
-            warp.ballot(index(row) < keys.len() && is_head)
-        });
-        let (mut count, mut own) = (0, 0);
-        each(|row| {
-            count += heads[row].count_ones();
-            own = if lane as usize == row { heads[row] } else { own };
-        });
-        marks.fill_with(&t, |_| own);
-        let start = order.exclusive_of_warps(&t, scratch, count, |a, b| a + b).unwrap_or(0);
-        places.fill_with(&t, |_| start);
-        let mut place = start;
-        each(|row| {
-            let earlier = heads[row] & ((1 << lane) - 1);
-            if heads[row] >> lane & 1 != 0
-                && let Some(first_keys) = first_keys.get((place + earlier.count_ones()) as usize)
-            {
-                first_keys.store(items[row], Ordering::Relaxed);
+        let tile = t.publish(tile);
+        let own = of_warp::<_, RUN>(&t, &*tile);
+        let items = load::<K, GROUP, RUN>(&t, keys, K::narrow(0));
+        let heads = heads(&t, numbers, (keys, first::<RUN>(&t)), &items);
+        let earlier = order.publish_of_warps(&t, scratch, heads.total, |a, b| a + b);
+        marks.fill_with(&t, |_| heads.bits);
+        heads.for_each(|row, k, is_head, rank| {
+            if is_head {
+                put(own, rank.into(), items[row][k]);
             }
-            place += heads[row].count_ones();
         });
-        let ([block], [blocks]) = (t.block_idx(), t.grid_dim());
-        if block + 1 == blocks && t.thread_rank() as usize == THREADS - 1 {
-            results[0].store(place.into(), Ordering::Relaxed);
-        }
+        let start = earlier.exclusive(&t, |a, b| a + b).unwrap_or(0);
+        places.fill_with(&t, |_| start);
+        for_each_of_lane(&t.warp(), 0..heads.total, |number| {
+            pass_on(own, number, first_keys, (start + number).into());
+        });
+        put_count(&t, results, (start + heads.total).into());
     }
 }

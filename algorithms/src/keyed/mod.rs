@@ -15,8 +15,9 @@ use crate::accumulate::Accumulated;
 use crate::number::numbers::Element;
 use crate::order::Ordinal;
 use crate::reduce::Number;
+use crate::select::placing::placing::{THREADS, WIDE_RUN as RUN};
 use crate::{DeviceView, DeviceViewMut, Error, Grid, Result, Stream, Temporary};
-use keys::kernels::{ITEMS, RUN, TILE, mark_runs};
+use keys::kernels::mark_runs;
 use values::kernels::combine_runs;
 
 #[cfg(feature = "half")]
@@ -39,6 +40,9 @@ impl<T> Keyed for T where
 {
 }
 
+/// The elements of a block.
+const TILE: usize = THREADS / 32 * RUN;
+
 /// The blocks for `len` elements: one at least, which writes the number of runs.
 fn grid(len: usize) -> Grid<1> {
     Grid::blocks(len.div_ceil(TILE).max(1))
@@ -46,7 +50,7 @@ fn grid(len: usize) -> Grid<1> {
 
 /// Where runs begin.
 struct Runs {
-    /// A bit for each element.
+    /// A word for each lane.
     marks: Temporary<u32>,
     /// The runs before the elements of each warp.
     places: Temporary<u32>,
@@ -60,7 +64,7 @@ fn runs_of<K: Number>(
     count: DeviceViewMut<u64>,
 ) -> Result<Runs> {
     let warps = keys.len().div_ceil(TILE).max(1) * (TILE / RUN);
-    let (mut marks, mut places) = (stream.temporary(warps * ITEMS)?, stream.temporary(warps)?);
+    let (mut marks, mut places) = (stream.temporary(warps * 32)?, stream.temporary(warps)?);
     let (keys, unique, count) = (keys.cast()?, unique.cast()?.into_atomic(), count.slice(..1)?.into_atomic());
     keys::kernels::mark_runs::<K::Place>(
         stream,

@@ -33,7 +33,7 @@ fn scan<T: Number, A: combine_runs::Instance + Accumulation<Item: Pod, Total: Po
         Kind::Exclusive(first) => (true, first),
     };
     let (places, mut totals) = (marks.slice(..0)?, stream.temporary(0)?);
-    let (x, y, totals) = (x.cast()?, y.cast()?.into_atomic(), totals.view_mut().into_atomic());
+    let (x, y, totals) = (x.cast()?, y.cast()?, totals.view_mut().into_atomic());
     values::kernels::combine_runs::<A>(
         stream,
         grid(x.len()),

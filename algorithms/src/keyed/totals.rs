@@ -35,7 +35,6 @@ impl<K: Number, V: Number, R: Pod + DeviceCopy> Pairs<'_, '_, K, V, R> {
         let (first, values, totals) =
             (A::Item::zeroed(), self.values.cast()?, self.totals.cast()?.into_atomic());
         let (marks, places, mut none) = (runs.marks.view(), runs.places.view(), stream.temporary(0)?);
-        let none = none.view_mut().into_atomic();
         values::kernels::combine_runs::<A>(
             stream,
             grid(values.len()),
@@ -46,7 +45,7 @@ impl<K: Number, V: Number, R: Pod + DeviceCopy> Pairs<'_, '_, K, V, R> {
             marks,
             places,
             totals,
-            none,
+            none.view_mut(),
         )
     }
 
@@ -66,7 +65,7 @@ impl<K: Number, V: Number, R: Pod + DeviceCopy> Pairs<'_, '_, K, V, R> {
 /// `DeviceReduce::ReduceByKey`, Thrust's `reduce_by_key`). Sorted keys have one run each, as pandas' `groupby(keys).sum()` has them.
 ///
 /// Keys are equal as for [`unique`](crate::unique), sums are those of [`sum`](crate::sum): of integers in 64 bits. Sums of floats may differ in
-/// their last bits from run to run where a run has more than 4096 elements, or extends over a multiple of that. The rest of `unique` and
+/// their last bits from run to run where keys are equal on both sides of a multiple of 8192 elements. The rest of `unique` and
 /// `sums` is unchanged.
 ///
 /// ```

@@ -2,103 +2,110 @@
 
 /// The kernel.
 ///
-/// A thread has consecutive elements, and combines them one after the other. Runs that go on beyond a thread are continued from
-/// what the threads, warps and blocks before it have since the last mark.
+/// A lane has a few neighbours of each row, and combines them one after the other. Runs that go on beyond a lane are continued from
+/// what the lanes, warps and blocks before it have since the last mark.
 #[ferrogrid::module(arch = ["sm_75"])]
 pub mod kernels {
     #[cfg(feature = "half")]
     use ferrogrid::device::half::{bf16, f16};
     use ferrogrid::device::prelude::*;
+    use ferrogrid::device::scan::{ROWS, Rows};
 
-    use super::super::keys::kernels::{ITEMS, RUN, THREADS, TILE, each};
     use crate::accumulate::accumulations::{Accumulation, Least, SumFloats, SumIntegers};
+    use crate::select::placing::placing::{
+        Kept, THREADS, WIDE_GROUP as GROUP, WIDE_RUN as RUN, first, for_each_of_lane, is_last, load, of_warp,
+        pass_on, put,
+    };
+    use crate::sort::digits::kernels::each;
 
-    /// The thread's elements of a tile, each as many threads after the one before; where there is none, the last element.
-    #[inline(always)]
-    fn load<T: Copy>(t: &Thread<'_, 1>, x: &[T]) -> [T; ITEMS] {
-        let rank = t.thread_rank() as usize % THREADS;
-        let first = t.block_idx()[0] as usize * TILE;
-        match x.get(first..).and_then(|rest| rest.first_chunk::<TILE>()) {
-            Some(tile) => each(|k| tile[k * THREADS + rank]),
-            None => each(|k| x[(first + k * THREADS + rank).min(x.len() - 1)]),
-        }
-    }
-
-    /// A thread's part of a tile.
-    struct Part {
-        /// The index of its first element.
-        first: usize,
-        /// A bit for each element that begins a run.
+    /// A warp's elements, and where runs begin.
+    struct Part<A: Accumulation> {
+        a: A,
+        items: Rows<A::Item, GROUP>,
+        /// A bit for each element of the lane that begins a run, `GROUP` for each row.
         heads: u32,
     }
 
-    impl Part {
+    impl<A: Accumulation> Part<A> {
+        /// Whether an element begins a run.
         #[inline(always)]
-        fn of(t: &Thread<'_, 1>, marks: &[u32]) -> Self {
-            let (rank, tile) = (t.thread_rank() as usize % THREADS, t.block_idx()[0] as usize * TILE);
-            let first = tile + rank * ITEMS;
-            let word = marks.get(first / 32).copied().unwrap_or(0);
-            Part { first, heads: word >> (first % 32) & 0xFF }
+        fn is_head(&self, row: usize, k: usize) -> bool {
+            self.heads >> (row * GROUP + k) & 1 != 0
         }
 
+        /// Those of the run of an element, where `before` are those before it.
         #[inline(always)]
-        fn is_head(&self, k: usize) -> bool {
-            self.heads >> k & 1 != 0
+        fn up_to(&self, row: usize, k: usize, before: A::Sum) -> A::Sum {
+            let item = self.a.sum(self.items[row][k]);
+            if self.is_head(row, k) { item } else { self.a.combine(before, item) }
         }
-    }
 
-    /// The sums of the thread's items; the identity beyond the end.
-    #[inline(always)]
-    fn sums<A: Accumulation>(a: A, part: &Part, items: [A::Item; ITEMS], len: usize) -> [A::Sum; ITEMS] {
-        let count = len.saturating_sub(part.first);
-        each(|k| if k < count { a.sum(items[k]) } else { a.identity() })
-    }
-
-    /// What is combined before the thread's elements, from the last mark on.
-    #[inline(always)]
-    fn carry<A: Accumulation, const ID: usize>(
-        t: &Thread<'_, 1>,
-        a: A,
-        part: &Part,
-        sums: &[A::Sum; ITEMS],
-        order: BlockOrder<(u32, A::Sum)>,
-        scratch: Shared<'_, Scratch<(u32, A::Sum)>, ID>,
-    ) -> A::Sum {
-        let warp = t.warp();
-        let lane = warp.lane();
-        let mut own = a.identity();
-        each(|k| own = if part.is_head(k) { sums[k] } else { a.combine(own, sums[k]) });
-        // Lanes combine from the last one with a mark on.
-        let marked = warp.ballot(part.heads != 0);
-        let up_to = marked & (u32::MAX >> (31 - lane));
-        let start = if up_to == 0 { 0 } else { 31 - up_to.leading_zeros() };
-        let mut distance = 1;
-        while distance < 32 {
-            let before = warp.shuffle_up(own, distance);
-            if lane >= start + distance {
-                own = a.combine(before, own);
+        /// What the warp's run alone has.
+        #[inline(always)]
+        fn combined(&self, warp: &Warp) -> Combined<A> {
+            let (a, lane) = (self.a, warp.lane());
+            let mut sums: [A::Sum; ROWS] = each(|row| {
+                let mut sum = a.sum(self.items[row][0]);
+                for k in 1..GROUP {
+                    sum = self.up_to(row, k, sum);
+                }
+                sum
+            });
+            let marked: [u32; ROWS] =
+                each(|row| warp.ballot(self.heads >> (row * GROUP) & ((1 << GROUP) - 1) != 0));
+            // Lanes combine from the last one with a mark on. The rows advance together, so that they don't wait for each other's shuffles.
+            let starts: [u32; ROWS] = each(|row| {
+                let up_to = marked[row] & (u32::MAX >> (31 - lane));
+                up_to.checked_ilog2().unwrap_or(0)
+            });
+            let mut distance = 1;
+            while distance < 32 {
+                each::<(), ROWS>(|row| {
+                    let earlier = warp.shuffle_up(sums[row], distance);
+                    if lane >= starts[row] + distance {
+                        sums[row] = a.combine(earlier, sums[row]);
+                    }
+                });
+                distance *= 2;
             }
-            distance *= 2;
-        }
-        let (total, before) = (warp.shuffle(own, 31), warp.shuffle_up(own, 1));
-        let combine = |x: (u32, A::Sum), y: (u32, A::Sum)| {
-            (x.0 | y.0, if y.0 != 0 { y.1 } else { a.combine(x.1, y.1) })
-        };
-        let of_warps = order.exclusive_of_warps(t, scratch, (marked, total), combine);
-        let of_warps = of_warps.map_or(a.identity(), |(_, sum)| sum);
-        match (lane, marked & !(u32::MAX << lane)) {
-            (0, _) => of_warps,
-            (_, 0) => a.combine(of_warps, before),
-            _ => before,
+            let (mut any, mut open, mut total) = (0, 0, a.identity());
+            let before = each(|row| {
+                let (earlier, of_row) = (warp.shuffle_up(sums[row], 1), warp.shuffle(sums[row], 31));
+                let is_open = marked[row] & !(u32::MAX << lane) == 0;
+                open |= u32::from(is_open && any == 0) << row;
+                let before = match (lane, is_open) {
+                    (0, _) => total,
+                    (_, true) => a.combine(total, earlier),
+                    (_, false) => earlier,
+                };
+                total = if marked[row] == 0 { a.combine(total, of_row) } else { of_row };
+                any |= marked[row];
+                before
+            });
+            Combined { before, open, any, total }
         }
     }
 
-    /// Combines the elements of runs, which begin where `marks` has a bit. Without marks, all elements are one run.
+    /// What is combined of a warp's run since the last mark.
+    struct Combined<A: Accumulation> {
+        /// Before the lane's elements of each row.
+        before: [A::Sum; ROWS],
+        /// A bit for each row before whose elements of the lane there is no mark.
+        open: u32,
+        /// Not 0 if there is a mark.
+        any: u32,
+        /// Up to the end.
+        total: A::Sum,
+    }
+
+    /// Combines the elements of runs, which begin where [`mark_runs`](super::super::keys::kernels::mark_runs) has marked them. Without
+    /// marks, all elements are one run.
     ///
-    /// combined[r] <- all elements of run `r`; the runs that begin before the elements of each warp are in `places`.
+    /// totals[r] <- all elements of run `r`; the runs that begin before the elements of each warp are in `places`.
     /// y[i] <- those of the run of `i` up to it; or, if `is_exclusive`, `start` and those before it.
     #[kernel(
         block = THREADS,
+        min_blocks = 3,
         wide,
         A = [
             SumIntegers<u8>, SumIntegers<u16>, SumIntegers<u32>, SumIntegers<u64>, SumFloats<f32>, SumFloats<f64>,
@@ -114,54 +121,64 @@ pub mod kernels {
         x: &[<A as Accumulation>::Item],
         marks: &[u32],
         places: &[u32],
-        combined: &[DeviceAtomic<<A as Accumulation>::Total>],
-        y: &[DeviceAtomic<<A as Accumulation>::Item>],
+        totals: &[DeviceAtomic<<A as Accumulation>::Total>],
+        mut y: DisjointWarps<<A as Accumulation>::Item, RUN, 32, GROUP>,
         order: BlockOrder<(u32, <A as Accumulation>::Sum)>,
         scratch: Shared<Scratch<(u32, <A as Accumulation>::Sum)>>,
-        mut exchange: Shared<ExchangeScratch<<A as Accumulation>::Item, 256, 8>>,
+        tile: Shared<[DeviceAtomic<<A as Accumulation>::Total, atomic::Block>; 4096]>,
     ) {
-        let part = Part::of(&t, marks);
-        let items = t.block_striped_to_blocked(&mut exchange, load(&t, x));
-        let sums = sums(a, &part, items, x.len());
-        let mut sum = carry(&t, a, &part, &sums, order, scratch);
+        let tile = t.publish(tile);
+        let (warp, of_grid) = (t.warp(), first::<RUN>(&t) / RUN);
+        let own = of_warp::<_, RUN>(&t, &*tile);
+        let marks = marks.get(of_grid * 32 + warp.lane() as usize).copied().unwrap_or(0);
+        // Beyond the end is what changes nothing.
+        let part = Part { a, items: load::<_, GROUP, RUN>(&t, x, a.item(a.identity())), heads: marks };
+        let combined = part.combined(&warp);
+        let join = |x: (u32, A::Sum), y: (u32, A::Sum)| {
+            (x.0 | y.0, if y.0 != 0 { y.1 } else { a.combine(x.1, y.1) })
+        };
+        let earlier = order.publish_of_warps(&t, scratch, (combined.any, combined.total), join);
         if !y.is_empty() {
+            let of_warps = earlier.exclusive(&t, join).map_or(a.identity(), |(_, sum)| sum);
             let start = a.sum(start);
-            let results = each(|k| {
-                let before = if part.is_head(k) { start } else { a.combine(start, sum) };
-                sum = if part.is_head(k) { sums[k] } else { a.combine(sum, sums[k]) };
-                a.item(if is_exclusive { before } else { sum })
-            });
-            let results = t.block_blocked_to_striped(&mut exchange, results);
-            let first = t.block_idx()[0] as usize * TILE + t.thread_rank() as usize;
-            each(|k| {
-                if let Some(y) = y.get(first + k * THREADS) {
-                    y.store(results[k], Ordering::Relaxed);
-                }
-            });
+            y.fill_grouped(
+                &t,
+                each::<_, ROWS>(|row| {
+                    let before = combined.before[row];
+                    let is_open = combined.open >> row & 1 != 0;
+                    let mut sum = if is_open { a.combine(of_warps, before) } else { before };
+                    each(|k| {
+                        let earlier = if part.is_head(row, k) { start } else { a.combine(start, sum) };
+                        sum = part.up_to(row, k, sum);
+                        a.item(if is_exclusive { earlier } else { sum })
+                    })
+                }),
+            );
             return;
         }
-        // How many runs begin before the thread's elements.
-        let own = part.heads.count_ones();
-        let of_warp = t.warp().inclusive_scan(own, |a, b| a + b) - own;
-        let mut place = places.get(part.first / RUN).copied().unwrap_or(0) + of_warp;
-        let put = |run: u32, sum: A::Sum| {
-            if let Some(total) = combined.get(run as usize) {
-                total.store(a.total(sum), Ordering::Relaxed);
-            }
-        };
-        each(|k| {
-            if part.is_head(k) {
-                if place > 0 {
-                    put(place - 1, sum);
-                }
-                place += 1;
-                sum = sums[k];
-            } else {
-                sum = a.combine(sum, sums[k]);
+        let heads = Kept::<GROUP>::with_bits(&warp, marks);
+        // Each mark ends the run before it. The first one's has begun in an earlier warp.
+        let (mut sum, mut of_first) = (a.identity(), None);
+        heads.for_each(|row, k, is_head, rank| {
+            let before = if k == 0 { combined.before[row] } else { sum };
+            sum = part.up_to(row, k, before);
+            if is_head {
+                put(own, rank.into(), a.total(before));
+                of_first = if rank == 0 { Some(before) } else { of_first };
             }
         });
-        if part.first < x.len() && x.len() <= part.first + ITEMS {
-            put(place.wrapping_sub(1), sum);
+        let of_warps = earlier.exclusive(&t, join).map_or(a.identity(), |(_, sum)| sum);
+        if let Some(of_first) = of_first {
+            put(own, 0, a.total(a.combine(of_warps, of_first)));
+        }
+        // The first run of all ends at the second mark.
+        let place = u64::from(places.get(of_grid).copied().unwrap_or(0)).wrapping_sub(1);
+        for_each_of_lane(&warp, 0..heads.total, |number| {
+            pass_on(own, number, totals, place.wrapping_add(number.into()));
+        });
+        if is_last(&t) {
+            let last = if combined.any == 0 { a.combine(of_warps, combined.total) } else { combined.total };
+            put(totals, place.wrapping_add(heads.total.into()), a.total(last));
         }
     }
 }

@@ -5,7 +5,7 @@
 
 pub(crate) mod flagged;
 mod native;
-mod placing;
+pub(crate) mod placing;
 mod run_length;
 pub(crate) mod runs;
 

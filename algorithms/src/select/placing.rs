@@ -47,7 +47,7 @@ pub mod placing {
     /// Which elements of a warp's run are kept, of which a lane has `G` neighbours in each row.
     pub struct Kept<const G: usize> {
         /// A bit for each element of the thread, `G` for each row.
-        bits: u32,
+        pub bits: u32,
         /// How many of the warp's are kept before the thread's of each row.
         before: [u32; ROWS],
         /// How many are kept of the warp's run.
@@ -58,11 +58,17 @@ pub mod placing {
         /// Those for which `is_kept` is true, which gets the row and the number in it.
         #[inline(always)]
         pub fn of(warp: &Warp, mut is_kept: impl FnMut(usize, usize) -> bool) -> Self {
-            const { assert!(ROWS * G <= 32) };
             let mut bits = 0;
             each::<(), ROWS>(|row| {
                 each::<(), G>(|k| bits |= u32::from(is_kept(row, k)) << (row * G + k));
             });
+            Kept::with_bits(warp, bits)
+        }
+
+        /// Those whose bits are set.
+        #[inline(always)]
+        pub fn with_bits(warp: &Warp, bits: u32) -> Self {
+            const { assert!(ROWS * G <= 32) };
             // Counts of four rows are one word, as each is at most 128.
             let own: [u32; ROWS / 4] = each(|word| {
                 let counts: [u32; 4] = each(|row| {

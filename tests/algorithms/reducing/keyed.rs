@@ -23,8 +23,8 @@ pub(crate) const CASES: &[Case] = &[
     ("long_inputs_are_combined_by_key", long_inputs_are_combined_by_key),
 ];
 
-/// Around the elements of a thread, a warp and a block, twice where runs go on.
-const LENGTHS: [usize; 14] = [0, 1, 7, 8, 9, 33, 255, 256, 257, 2047, 2048, 2049, 4097, 8200];
+/// Around the elements of a thread, a row, a warp and a block, twice where runs go on.
+const LENGTHS: [usize; 15] = [0, 1, 2, 3, 63, 64, 65, 129, 511, 512, 513, 4095, 4096, 4097, 8200];
 
 /// Keys in runs of several shapes, shorter and longer than a thread's, a warp's and a block's elements.
 fn keys_of(n: usize, random: &mut fastrand::Rng) -> Vec<(&'static str, Vec<u32>)> {
@@ -41,8 +41,8 @@ fn keys_of(n: usize, random: &mut fastrand::Rng) -> Vec<(&'static str, Vec<u32>)
         ("one run", vec![7; n]),
         ("pairs", (0..n as u32).map(|i| i / 2).collect()),
         ("eights", (0..n as u32).map(|i| (i + 3) / 8).collect()),
-        ("warps", (0..n as u32).map(|i| i / 256).collect()),
-        ("blocks and one", (0..n as u32).map(|i| i / 2049).collect()),
+        ("warps", (0..n as u32).map(|i| i / 512).collect()),
+        ("blocks and one", (0..n as u32).map(|i| i / 4097).collect()),
         ("random bits", (0..n).map(|_| random.u32(..2)).collect()),
         ("short runs", lengths(random, 9)),
         ("long runs", lengths(random, 5000)),
